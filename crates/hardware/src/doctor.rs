@@ -1,10 +1,10 @@
-//! What this machine allows and what it lacks, for measuring and moving threads; each lack with its
+//! What this machine permits and what it lacks, for measuring and moving threads, each with a
 //! remedy.
 //!
-//! Every check reads something (a file, the answer to a system call), and judges it in a function
-//! of its own that takes the text or number and is tested on recorded ones. "Not ok" means that
-//! something pinwise can use is missing or that something makes measurements worse; pinwise works
-//! without all of it unless the detail says otherwise.
+//! Every check reads something, such as a file or the result of a system call. A separate function
+//! judges it; it takes the text or number and is tested on recorded ones. "Not ok" means that
+//! something is missing that pinwise can use, or that something makes measurements worse. pinwise
+//! works without it unless the detail says otherwise.
 
 mod machine;
 mod noise;
@@ -37,8 +37,8 @@ impl Check {
     }
 }
 
-/// Looks at everything; takes about a second, most of it for the noise of repeated measurements.
-/// `cancelled` is asked at least every 20 ms and ends the examination early; `None` then.
+/// Runs all checks. Takes about a second, most of it to measure the noise of repeated measurements.
+/// Asks `cancelled` at least every 20 ms; if it returns true the result is `None`.
 pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Check>> {
     let mut checks = vec![
         permission::affinity(),

@@ -1,25 +1,25 @@
 //! Core-to-core latency, measured.
 //!
-//! Two threads, each confined to a context, pass one cache line to and fro with compare-and-swap;
-//! neither ever sleeps. The latency is half a round trip. What is varied, because each of it
-//! changes the answer:
+//! Two threads, each confined to a context, pass one cache line back and forth with
+//! compare-and-swap. Neither ever sleeps. The latency is half a round trip. Three things change the
+//! answer, so all are varied:
 //!
-//! * *direction*: the *writer* touches the page first, which puts it on its NUMA node, and takes
-//!   the time; then the roles change;
-//! * *address*: for each direction [`PAGES`] pages fresh from the kernel, [`LINES`] lines of each:
-//!   physical addresses decide which slice of the last-level cache, or which home agent, a line
-//!   belongs to;
-//! * *time*: [`BATCHES`] batches of round trips for each line, each long enough ([`BATCH`]) for the
-//!   clock not to count and short enough for most to see no interrupt. Their distribution is kept,
-//!   not one figure.
+//! - *direction*: the *writer* touches the page first, which puts the page on its NUMA node, and
+//!   takes the time. Then the roles change.
+//! - *address*: for each direction [`PAGES`] fresh pages from the kernel, [`LINES`] lines of each.
+//!   Physical addresses decide which slice of the last-level cache, or which home agent, a line
+//!   belongs to.
+//! - *time*: [`BATCHES`] batches of round trips for each line. A batch ([`BATCH`]) is long enough
+//!   for the clock not to count, and short enough that most see no interrupt. The result holds
+//!   their distribution, not one figure.
 //!
-//! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree:
-//! by then both have left power saving states and reached their frequency. A direction ends after
-//! [`LONGEST`], whatever is missing then. The order of pairs is random, so that a change of
-//! frequency over the run does not look like structure.
+//! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree.
+//! By then both have left power saving states and reached their frequency. A direction ends after
+//! [`LONGEST`], whatever is missing. The order of pairs is random, so that a change of frequency
+//! over the run does not look like structure.
 //!
-//! Threads that wait for their CPU (a busy machine) measure the scheduler. The kernel's own account
-//! of that wait is part of the result.
+//! Threads that wait for their CPU, on a busy machine, measure the scheduler. The result includes
+//! the kernel's own account of that wait.
 
 mod page;
 mod ping_pong;
@@ -48,12 +48,12 @@ const BATCHES: usize = 8;
 const BATCH: Duration = Duration::from_micros(40);
 /// How long a pair plays before it is measured.
 const WARM_UP: Duration = Duration::from_millis(4);
-/// How long it plays at most before it is measured, where batches never agree.
+/// The longest warm-up, if batches never agree.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(50);
 /// The longest that one direction of a pair takes.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// LeftAlone latencies could not be measured.
+/// Why latencies could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum LatencyError {
     /// Nothing to measure between.
@@ -280,7 +280,8 @@ pub fn directed_latency(
 
 type Worker<'scope, T> = std::thread::ScopedJoinHandle<'scope, Result<(T, f64), LatencyError>>;
 
-/// Runs `work` on a context; what it returns, and the share of the time it waited for its CPU.
+/// Runs `work` on a context. Returns its result, and the share of the time that it waited for its
+/// CPU.
 fn spawn<'scope, 'env, T: Send + 'scope>(
     scope: &'scope std::thread::Scope<'scope, 'env>,
     cpu: CpuId,
@@ -298,8 +299,7 @@ fn spawn<'scope, 'env, T: Send + 'scope>(
     })
 }
 
-/// How long the calling thread has been ready to run without running; 0 where the kernel does not
-/// say.
+/// How long the calling thread has been ready to run without running; 0 if the kernel does not say.
 fn run_delay() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_ascii_whitespace()

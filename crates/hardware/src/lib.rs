@@ -1,8 +1,4 @@
-//! What this machine can do.
-//!
-//! [`HostBench`] measures how much programs slow each other down on hardware that they share;
-//! [`Latencies`] are those between hardware contexts; [`doctor`] says what is missing for measuring
-//! and for moving threads.
+#![doc = include_str!("../README.md")]
 
 pub mod doctor;
 mod latency;

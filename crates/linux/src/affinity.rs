@@ -1,4 +1,4 @@
-//! On which CPUs a thread may run.
+//! The CPUs on which a thread may run.
 
 use crate::process::user_of;
 use crate::sys;
@@ -6,7 +6,7 @@ use crate::thread::Tid;
 use pinwise_topology::CpuSet;
 use std::io;
 
-/// LeftAlone an affinity could not be read or changed.
+/// Why an affinity could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum AffinityError {
     /// The thread has ended: data, not a failure.
@@ -50,8 +50,8 @@ pub fn get(tid: Tid) -> Result<CpuSet, AffinityError> {
     sys::affinity(tid.0).map_err(|error| named(tid, &CpuSet::new(), error))
 }
 
-/// Confines `tid` to `cpus`; 1-5 us. A running thread has moved when this returns, a sleeping one
-/// moves when it wakes.
+/// Confines `tid` to `cpus`. Takes 1-5 us. A running thread has moved when this returns. A sleeping
+/// thread moves when it wakes.
 pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// The set that is in effect (`CapEff` in `/proc/self/status`), one bit each; 0 where it is not
-/// readable.
+/// The effective set (`CapEff` in `/proc/self/status`), one bit per capability; 0 if the file is
+/// not readable.
 pub fn effective() -> u64 {
     fs::read_to_string("/proc/self/status").ok().and_then(|text| effective_in(&text)).unwrap_or(0)
 }

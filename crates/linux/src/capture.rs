@@ -1,15 +1,15 @@
 //! This machine, or one recorded earlier, as a [`Snapshot`].
 //!
 //! [`capture`] copies the files that describe a machine and nothing else: no serial numbers, no
-//! command lines, no process names. Long files are cut to the lines that matter (`/proc/cpuinfo` to
-//! identities, `/proc/mounts` to cpusets, `/proc/self/status` to what the process may use), so that
-//! two captures of one machine are equal, byte by byte.
+//! command lines, no process names. Long files are cut to the lines that matter. `/proc/cpuinfo`
+//! keeps identities, `/proc/mounts` cpusets, and `/proc/self/status` what the process may use. So
+//! two captures of one machine are equal byte by byte.
 //!
-//! The affinity mask comes from `/proc/self/status` with the rest: exact, of any length, and a
-//! recording then says what its recorder was allowed to use.
+//! The affinity mask comes from `/proc/self/status`. It is exact and of any length, and a recording
+//! states what its recorder was allowed to use.
 //!
-//! Links are followed only where they lead back into the root: a recording sent by a stranger must
-//! not read other files.
+//! Links are followed only if they lead back into the root. A recording from a stranger must not
+//! read other files.
 
 use pinwise_topology::{Files, Machine, MachineError, Snapshot, component};
 use rustix::fs::{Mode, OFlags};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Larger than any file that describes a machine (`/proc/cpuinfo` of 4,096 CPUs is 6 MB).
 const LARGEST_FILE: u64 = 16 << 20;
 
-/// LeftAlone a machine could not be captured or recorded.
+/// Why a machine could not be captured or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The root cannot be read, or the recording not written.
@@ -44,8 +44,11 @@ pub fn machine() -> Result<Machine, CaptureError> {
     Ok(Machine::from_snapshot(&capture(Path::new("/"))?)?)
 }
 
-/// Copies the files that describe a machine from below `root`: `/` for the running one. A file that
-/// is absent or unreadable is left out; the error is a root that is no directory.
+/// Copies the files that describe a machine from below `root` (`/` for the running machine). A file
+/// that is absent or unreadable is left out.
+///
+/// # Errors
+/// The root is not a directory.
 pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     let io = |error| CaptureError::Io { path: root.to_owned(), error };
     let root = Root(root.canonicalize().map_err(io)?);
@@ -73,8 +76,8 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     Ok(snapshot)
 }
 
-/// Writes a snapshot below `directory`, which is made, or must be empty. The number of files
-/// written.
+/// Writes a snapshot below `directory`, which is created, or must be empty. Returns the number of
+/// files written.
 pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureError> {
     let fail = |path: &Path, error| CaptureError::Io { path: path.to_owned(), error };
     std::fs::create_dir_all(directory).map_err(|error| fail(directory, error))?;
@@ -91,7 +94,7 @@ pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureErr
     Ok(snapshot.files().count())
 }
 
-/// A directory that nothing is read from outside of.
+/// A directory; nothing outside it is read.
 struct Root(PathBuf);
 
 impl Root {
@@ -146,7 +149,7 @@ impl Root {
         }
     }
 
-    /// The contents of a regular file; `None` where there is none to be had.
+    /// The contents of a regular file; `None` if there are none to read.
     fn read(&self, directory: &str, name: &str) -> Option<Vec<u8>> {
         let path = format!("{directory}/{name}");
         if path.split('/').any(|part| part == "..") {

@@ -1,20 +1,22 @@
-//! How much of a CPU a thread would use if it never had to wait for one.
+//! The share of a CPU that a thread would use if it never had to wait for one.
 //!
-//! What a thread got is no measure of what it wants: on a crowded machine one that computes without
-//! pause may get less than 1 % of a CPU. Nor is what it got and waited for together: a helper that
-//! wakes for 20 us every few milliseconds then waits most of its time. Of the three parts of a
-//! thread's time, running, waiting for a CPU and sleeping, only sleeping is its own choice: it has
-//! nothing to do. Where nobody is in the way there is no waiting, so the share it would use is
+//! The CPU time that a thread got does not measure what it wants. On a crowded machine, a thread
+//! that computes without pause may get less than 1 % of a CPU. The time it ran and waited does not
+//! measure it either. A helper that wakes for 20 us every few milliseconds then waits most of its
+//! time.
+//!
+//! A thread runs, waits for a CPU, or sleeps. Only sleeping is its own choice: it has nothing to
+//! do. With nobody in the way there is no waiting, so the share it would use is
 //!
 //! ```text
 //! demand = ran / (ran + slept) = ran / (elapsed - waited)
 //! ```
 //!
-//! 1 for the thread that computes, however little it gets, and a fraction of a per cent for the
-//! helper, however long it waits.
+//! This is 1 for the thread that computes, however little it gets. It is a fraction of a percent
+//! for the helper, however long it waits.
 //!
 //! The kernel accounts a wait when it is over (`/proc/PID/task/TID/schedstat`, second field). A
-//! thread that still waits shows in its state: runnable from one look to the next without having
+//! thread that still waits shows in its state: it is runnable from one look to the next and has not
 //! run.
 
 use crate::thread::Account;
@@ -31,7 +33,7 @@ pub struct Look {
     pub runnable: bool,
 }
 
-/// A thread's time since it is watched.
+/// What a thread did since pinwise began to watch it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuDemand {
     begin: Duration,
@@ -44,7 +46,7 @@ pub struct CpuDemand {
 }
 
 impl CpuDemand {
-    /// Of a thread that is watched from this look on.
+    /// Begins with this look.
     pub(crate) fn from(look: Look) -> Self {
         Self {
             begin: look.at,
@@ -55,12 +57,12 @@ impl CpuDemand {
         }
     }
 
-    /// Of a thread that has just been created; what it did before this look counts.
+    /// Begins with the creation of the thread: what it did before this look counts.
     pub fn from_birth(look: Look) -> Self {
         Self { first: Account::default(), ..Self::from(look) }
     }
 
-    /// Takes in the next look.
+    /// Adds the next look.
     pub fn see(&mut self, look: Look) {
         let over = look.account.waited.saturating_sub(self.last.account.waited);
         // The first wait that ends may have begun before the thread was watched.
@@ -85,14 +87,14 @@ impl CpuDemand {
         self.waited + self.last.at.saturating_sub(self.stuck)
     }
 
-    /// Time of its own: it ran, or slept because it wanted to.
+    /// Time of its own: it ran, or slept by choice.
     pub(crate) fn own(&self) -> Duration {
         self.last.at.saturating_sub(self.begin).saturating_sub(self.waited())
     }
 
-    /// The share of a CPU, 0 to 1, it would have used in `elapsed` without waiting. A thread that
-    /// waited for more than half of the time and never ran counts as one that would have used
-    /// all: nothing else is known of it.
+    /// The share of a CPU, 0 to 1, that it would have used in `elapsed` without waiting. If a
+    /// thread waited for more than half of the time and never ran, the answer is 1, because nothing
+    /// else is known.
     pub fn share(&self, elapsed: Duration) -> f64 {
         let (ran, waited) = (self.ran().as_secs_f64(), self.waited().as_secs_f64());
         let elapsed = elapsed.as_secs_f64();

@@ -1,13 +1,15 @@
-//! A measuring thread that wakes on time.
+//! A real-time class for the measuring thread, so that it wakes on time.
 //!
-//! Beside spinning threads an ordinary thread wakes up to 15 ms late (p99), one of the lowest
-//! real-time class within 50 us, and moves 24 threads in 0.2 ms instead of up to 143 ms. The class
-//! needs CAP_SYS_NICE or a limit (`ulimit -r`); without it measuring goes on, less punctually.
+//! Next to spinning threads, an ordinary thread wakes up to 15 ms late (99th percentile). A thread
+//! of the lowest real-time class wakes within 50 us. It moves 24 threads in 0.2 ms instead of up to
+//! 143 ms. The class needs CAP_SYS_NICE or a limit (`ulimit -r`). Without the class, measuring is
+//! less punctual.
 
 use crate::sys::Scheduling;
 use std::io;
 
-/// While it lives the calling thread is SCHED_FIFO 1; processes and threads it starts are not.
+/// While this value lives, the calling thread has SCHED_FIFO 1. Processes and threads that it
+/// starts do not.
 #[derive(Debug)]
 pub struct Fifo {
     before: Scheduling,

@@ -1,15 +1,16 @@
 //! Whether any process or thread was created on the machine.
 //!
-//! To list the threads of a process takes some 10 us, all processes ten times that and more. The
-//! kernel tells in one small file which number it gave to a new thread last (`/proc/loadavg`,
-//! proc_loadavg(5)): as long as that stays the same there is nothing new to list.
+//! To list the threads of a process takes about 10 us. To list all processes takes ten times that
+//! and more. One small file of the kernel has the number that it gave to a new thread last
+//! (`/proc/loadavg`, proc_loadavg(5)). While that number stays the same, there is nothing new to
+//! list.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// A thread has its number for a moment before it can be listed, longer where its parent loses its
-/// CPU just then.
+/// A thread has its number for a moment before it can be listed. The moment is longer if its parent
+/// loses its CPU just then.
 const LISTED: Duration = Duration::from_millis(100);
 
 /// Watches the number that a new thread was given last.
@@ -20,7 +21,7 @@ pub struct ForkWatch {
     last: u64,
     /// When `last` was seen for the first time.
     since: Instant,
-    /// Whether all was listed when it had to be there.
+    /// Whether everything was listed after the thread with that number had to be listed.
     listed: bool,
 }
 
@@ -41,8 +42,8 @@ impl Default for ForkWatch {
 }
 
 impl ForkWatch {
-    /// Whether there may be processes or threads that could not be listed when this was asked
-    /// before. Ask before you list them.
+    /// Whether there may be processes or threads that could not be listed at the last call. Call
+    /// this before you list them.
     pub fn any(&mut self) -> bool {
         self.newest().is_none_or(|last| self.see(last, Instant::now()))
     }
@@ -63,8 +64,8 @@ impl ForkWatch {
     }
 }
 
-/// The number of the newest thread in the text of `/proc/loadavg`; `None` where it is not told
-/// (gVisor: 0).
+/// The number of the newest thread in the text of `/proc/loadavg`; `None` if the text has none
+/// (gVisor writes 0).
 fn newest(text: &[u8]) -> Option<u64> {
     let number = std::str::from_utf8(text).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()?;
     (number > 0).then_some(number)

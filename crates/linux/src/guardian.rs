@@ -1,31 +1,37 @@
-//! Puts a program's affinities, and the limits that were set for it, back whatever happens to
-//! pinwise.
+//! A second process that restores affinities and limits, whatever happens to pinwise.
 //!
-//! *Problem*: `kill -9` runs no destructor. A thread that pinwise confined stays confined, for
+//! *Problem.* `kill -9` runs no destructor. A thread that pinwise confined would stay confined for
 //! good.
 //!
-//! *Method*: before the first thread is pinned a second process is started from the same program
-//! file. It leaves the session (no Ctrl-C or hangup reaches it), ignores SIGTERM, and reads a pipe
-//! whose other end only pinwise holds. Every thread is entered with its original mask *before* it
-//! is pinned: the write has returned, so the pipe keeps the entry even if pinwise dies at the next
-//! instruction. When pinwise goes, in whatever way, the kernel closes the pipe; the guardian reads
-//! the rest and the end of file, restores, and ends. The ordinary way out is the same: drop the
-//! [`Guardian`] and it waits for the other process. One path for all cases, used every time.
+//! *Method.* Before it pins the first thread, pinwise starts a second process from the same program
+//! file, the guardian. The guardian leaves the session, so no Ctrl-C or hangup reaches it, and
+//! ignores SIGTERM. It reads a pipe whose other end only pinwise holds. Pinwise writes the original
+//! mask of each thread to the pipe *before* it pins the thread. When the write has returned, the
+//! pipe holds the entry even if pinwise dies at the next instruction. When pinwise ends, in
+//! whatever way, the kernel closes the pipe. The guardian then reads the rest, restores everything
+//! and ends. The ordinary way out is the same: drop the [`Guardian`], and it waits for the other
+//! process. One path serves all cases and is used every time.
 //!
-//! What is restored: every entered thread that still lives (same number, same start time); then
-//! threads and child processes that were created meanwhile and inherited a pin, recognised by a
-//! mask of one CPU in a process that began with more, get their process's mask; again until two
-//! looks show nothing new. A process that was confined as a whole gets its mask back with all
-//! threads that have less. Files of control groups get the text they had. Programs that pinwise
-//! launched are ended first by SIGTERM, after two seconds by SIGKILL: nobody reads their output any
-//! more. A program launched at the very moment of the kill is found by a mark in its environment.
+//! *What is restored.*
+//! - Each entered thread that still lives (same number, same start time) gets its mask back.
+//! - Threads and child processes that were created meanwhile and inherited a pin get the mask of
+//!   their process. Such a thread has a mask of one CPU in a process that began with more. This
+//!   repeats until two looks find nothing new.
+//! - A process that was confined as a whole gets its mask back, and so do its threads that have
+//!   less.
+//! - Files of control groups get the text they had.
+//! - Programs that pinwise launched are ended first, because nobody reads their output any more: by
+//!   SIGTERM, and by SIGKILL after two seconds. A mark in the environment finds a program that was
+//!   launched at the very moment of the kill.
 //!
-//! *Limits*: whoever kills the guardian and pinwise together (a cgroup killed as a whole) leaves
-//! threads pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it,
-//! and when it alone is killed pinwise starts another at the next step. A thread that confines
-//! itself to one CPU while it is pinned by us cannot be told from one that inherited it. The kernel
-//! remembers that a mask was set: when its cgroup's cpuset grows later, a thread that was restored
-//! keeps to its original CPUs where one that was never touched would spread.
+//! *Limits.*
+//! - Whoever kills guardian and pinwise together, such as a cgroup killed as a whole, leaves
+//!   threads pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it.
+//!   If only the guardian is killed, pinwise starts another at the next step.
+//! - A thread that confines itself to one CPU while pinwise pins it looks like one that inherited a
+//!   pin.
+//! - The kernel remembers that a mask was set. If the cpuset of the cgroup grows later, a restored
+//!   thread keeps its original CPUs, while one that was never touched would spread.
 
 mod launched;
 
@@ -54,13 +60,13 @@ pub const ARGUMENT: &str = "__guardian";
 pub(crate) const MARK: &str = "PINWISE_RUN";
 /// What the guardian is called in process lists, so that `killall pinwise` leaves it alone.
 const NAME: &str = "affinity-guard";
-/// What it prints when signals can no longer end it.
+/// The guardian prints this when signals can no longer end it.
 const READY: &str = "guardian ready";
-/// No restoring takes longer; a program that creates threads without pause would keep it busy for
-/// ever.
+/// The longest time that restoring may take. A program that creates threads without pause would
+/// keep the guardian busy for ever.
 const RESTORING: Duration = Duration::from_millis(900);
 
-/// What the guardian is told, one JSON document per line.
+/// What pinwise reports to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GuardianEntry {
     /// A process whose threads will be pinned, with the mask its first thread had.
@@ -101,26 +107,26 @@ pub enum GuardianEntry {
         /// The value of the environment variable.
         mark: String,
     },
-    /// It has been, as the leader of its own process group.
+    /// The program was started, as the leader of its own process group.
     Launched {
         /// The process.
         pid: Pid,
     },
-    /// It has ended and was waited for: its number may mean another process from now on.
+    /// The program has ended and was waited for. Its number may mean another process from now on.
     Ended {
         /// The process.
         pid: Pid,
     },
 }
 
-/// The guardian cannot be kept: nothing may be pinned.
+/// No guardian runs, so nothing may be pinned.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot keep the process that would restore affinities after a kill, so nothing is pinned: {0}"
 )]
 pub struct GuardianError(#[from] io::Error);
 
-/// Holds the guardian process; dropping it restores everything and ends launched programs.
+/// The guardian process. To drop this restores everything and ends launched programs.
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
@@ -133,8 +139,8 @@ impl Guardian {
         Ok(Self { child: spawn()?, entries: Vec::new() })
     }
 
-    /// Tells the guardian; when this returns, what was told outlives this process. A guardian that
-    /// was killed is replaced.
+    /// Reports entries to the guardian. When this returns, they outlive this process. A guardian
+    /// that was killed is replaced.
     pub fn tell(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
@@ -144,7 +150,7 @@ impl Guardian {
         Ok(write(&mut self.child, &self.entries)?)
     }
 
-    /// What a file said when it was entered; `None`: it was not.
+    /// The text of a file when it was entered; `None` if it was not.
     pub fn file(&self, wanted: &Path) -> Option<String> {
         self.entries.iter().find_map(|entry| match entry {
             GuardianEntry::File { path, text } if path == wanted => Some(text.clone()),
@@ -152,7 +158,7 @@ impl Guardian {
         })
     }
 
-    /// The mask a process had when it was entered as one that is confined; `None`: it was not.
+    /// The mask of a process when it was entered as confined; `None` if it was not.
     pub fn confined(&self, wanted: Pid) -> Option<CpuSet> {
         self.entries.iter().find_map(|entry| match entry {
             GuardianEntry::Confined { pid, mask, .. } if *pid == wanted => Some(mask.clone()),
@@ -160,7 +166,7 @@ impl Guardian {
         })
     }
 
-    /// Whether a thread is entered with a mask of its own.
+    /// Whether a thread was entered with a mask of its own.
     pub fn entered(&self, tid: Tid) -> bool {
         self.entries
             .iter()
@@ -211,7 +217,7 @@ fn write(child: &mut Child, entries: &[GuardianEntry]) -> io::Result<()> {
     pipe.write_all(&text)
 }
 
-/// The guardian process, from start to end. The program calls it first thing when its first
+/// Runs the guardian process from start to end. The program calls this first of all if its first
 /// argument is [`ARGUMENT`].
 pub fn guardian_main() {
     sys::ignore_signals();
@@ -232,7 +238,7 @@ pub fn guardian_main() {
     restore(&entries);
 }
 
-/// Does what the guardian promises.
+/// Restores everything.
 fn restore(entries: &[GuardianEntry]) {
     let launched = Launched::in_entries(entries);
     launched.signal(Signal::TERM);
@@ -263,8 +269,8 @@ fn restore_affinities(entries: &[GuardianEntry]) {
     release_heirs(entries);
 }
 
-/// Releases threads and child processes of the entered processes that nobody entered and that
-/// inherited a pin.
+/// Releases threads and child processes of the entered processes that were not entered themselves
+/// and inherited a pin.
 pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
     let entered: HashSet<Tid> = entries
         .iter()
@@ -309,8 +315,8 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
     }
 }
 
-/// Gives a thread that nobody entered the mask of its process where it inherited a pin: threads are
-/// only ever pinned to one CPU.
+/// Gives a thread that was not entered the mask of its process if it inherited a pin. pinwise pins
+/// threads to one CPU only.
 pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
     if process.len() > 1 && affinity::get(tid)?.len() == 1 {
         affinity::set(tid, process)
@@ -319,7 +325,7 @@ pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), Affini
     }
 }
 
-/// Gives a thread of a process that was confined the process's mask, where it has some of it only.
+/// Gives a thread of a confined process the mask of the process if it has only a part of it.
 fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
     let now = affinity::get(tid)?;
     if now != *process && now.difference(process).is_empty() {

@@ -1,4 +1,4 @@
-//! Starting a program, and how it ended.
+//! How a program is started, and how it ended.
 
 use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How long a program may take to end after SIGTERM.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// What to do about a program that did all it had to, while it should have gone on.
+/// The advice for a program that finished its work although it should have gone on.
 const WHOLE_RUNS: &str = "; a program that runs to its end is measured by whole runs: --metric runtime, or --per-run for a number that it prints";
 
 /// Where a launched program's output goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Output {
-    /// To us: a meter may read it, and its last line explains a failure.
+    /// To pinwise: a meter may read it, and its last line explains a failure.
     #[default]
     Read,
     /// Nowhere.
@@ -45,9 +45,9 @@ pub struct Launch {
     pub arguments: Vec<OsString>,
     /// Environment variables set on top of ours.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs; here by default.
+    /// The directory it runs in; the current one by default.
     pub directory: Option<PathBuf>,
-    /// What it reads; nothing by default.
+    /// The file it reads; nothing by default.
     pub stdin: Option<PathBuf>,
     /// Where its standard output goes.
     pub stdout: Output,
@@ -55,8 +55,8 @@ pub struct Launch {
     pub stderr: Output,
 }
 
-/// A launched program. Until [`Running::wait`] its number, also as a process group, means nothing
-/// else, even when it has ended.
+/// A launched program. Until [`Running::wait`], its number belongs to it alone, also as a process
+/// group, even after it has ended.
 #[derive(Debug)]
 pub struct Running {
     /// The process.
@@ -67,7 +67,7 @@ pub struct Running {
     pub stdout: Option<Tail>,
     /// When it began to run, a moment after its exec.
     pub begin: Instant,
-    /// What is in its environment and in that of everything it starts.
+    /// The mark in its environment, which everything it starts inherits.
     mark: String,
 }
 
@@ -106,7 +106,7 @@ impl Running {
         }))
     }
 
-    /// What to say about its end; many programs complain on their standard output.
+    /// How its end is reported. Many programs complain on their standard output.
     pub fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
         let last = [&self.stderr, &self.stdout].into_iter().find_map(|tail| tail.as_ref()?.last());
         let last = last.map(|line| format!("; its last line was: {line}")).unwrap_or_default();
@@ -123,8 +123,8 @@ impl Running {
         Exit::of(self.pid())
     }
 
-    /// Ends it, its process group, and what it has started that left the group: asks, and after a
-    /// while does not ask.
+    /// Ends the program, its process group, and whatever it has started that left the group: first
+    /// by SIGTERM, after a while by SIGKILL.
     pub fn end(&self) {
         let Some(group) = RawPid::from_raw(self.pid().0) else { return };
         let strangers = || {
@@ -171,7 +171,7 @@ impl Exit {
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
     }
 
-    /// Waits for the end, at most for `time`; answers whether it has come.
+    /// Waits for the end, at most for `time`. Returns whether it has come.
     pub fn within(&self, time: Duration) -> io::Result<bool> {
         let timeout =
             Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
@@ -189,8 +189,8 @@ impl Launch {
         Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
     }
 
-    /// Starts it as the leader of its own process group, so that Ctrl-C reaches only us and its
-    /// children end with it. The guardian learns of it before and after.
+    /// Starts the program as the leader of its own process group, so that Ctrl-C reaches only
+    /// pinwise and children end with the program. The guardian hears of it before and after.
     pub fn start(&self, guardian: &mut Guardian) -> Result<Running, TargetError> {
         let failed = |cause| TargetError::Launch {
             program: self.program.to_string_lossy().into_owned(),

@@ -1,19 +1,19 @@
-//! The affinities that pins for good replaced, so that they can be given back later.
+//! The affinities that lasting pins replaced, so that they can be put back later.
 //!
-//! `apply` leaves threads pinned when it ends, so no guardian can put them back. Before it pins a
-//! thread it notes the thread's affinity in a file of the thread's process, written before the pin:
-//! it outlives whatever ends pinwise, and a crash of the machine ends the pins too. The first note
-//! of a thread counts: after several plans what comes back is what there was before the
-//! first. Notes are kept by boot and name threads with their start times, so one never reaches a
-//! later thread of the same number.
+//! `apply` leaves threads pinned when it ends, so no guardian can restore them. Before `apply` pins
+//! a thread, it notes the affinity of the thread in a file for its process. The file outlives
+//! whatever ends pinwise; a crash of the machine ends the pins too. The first note of a thread
+//! counts. After several plans, a release restores what was there before the first. Notes are
+//! stored by boot and name threads with their start times. So a note never reaches a later thread
+//! with the same number.
 //!
-//! What a thread has is not always its own: a worker that is created again after the first plan has
-//! the pin of its creator when the next plan meets it. So an affinity that is one CPU, and that of
-//! a thread pinned before in its process or an ancestor, is taken for inherited, and the process's
-//! own is noted instead.
+//! The affinity that a thread has is not always its own. After the first plan, a worker that is
+//! created again has the pin of its creator when the next plan finds it. Therefore an affinity
+//! counts as inherited if it is one CPU and the pin of a thread noted before, in the same process
+//! or an ancestor. The affinity of the process is then noted instead.
 //!
-//! Limit: threads that inherited a pin without being noted are recognised where the pin was to one
-//! CPU.
+//! *Limit.* A thread that inherited a pin and was not noted is recognised only if the pin was to
+//! one CPU.
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{GuardianEntry, release_heirs};
@@ -41,16 +41,16 @@ pub struct Released {
     pub tid: Tid,
     /// Where it may run again.
     pub cpus: CpuSet,
-    /// LeftAlone it may not.
+    /// Why it may not.
     pub result: Result<(), AffinityError>,
 }
 
 impl Ledger {
-    /// The notes below `folder`, which is made where there is none. Those that can never be of use
-    /// again are removed: of another boot, of processes that have ended.
+    /// Opens the notes below `folder`, which is created if absent. Removes notes that can never be
+    /// used again: those of another boot and of processes that have ended.
     ///
     /// # Errors
-    /// The folder cannot be made or read.
+    /// The folder cannot be created or read.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let ledger = Self { folder: folder.join(boot.trim()) };
@@ -70,8 +70,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Notes threads of one process with the affinity they have, or had before they inherited a
-    /// pin; written when this returns.
+    /// Notes threads of one process with their affinities, or those they had before they inherited
+    /// a pin. The notes are on disk when this returns.
     pub(crate) fn note(&self, process: &Member, threads: &[(ThreadId, CpuSet)]) -> io::Result<()> {
         let path = self.path(process.pid);
         let pinned_before = self.nearest_entries(process.pid);
@@ -97,7 +97,7 @@ impl Ledger {
         OpenOptions::new().append(true).open(&path)?.write_all(text.as_bytes())
     }
 
-    /// What was noted of a process, or else of the nearest process that it descends from.
+    /// The notes of a process, or of the nearest process that it descends from.
     fn nearest_entries(&self, pid: Pid) -> Vec<GuardianEntry> {
         let parent = |pid: &Pid| {
             Some(Stat::read(*pid, pid.main()).ok()?.parent).filter(|parent| parent.0 > 0)
@@ -106,8 +106,8 @@ impl Ledger {
         noted.find(|entries| !entries.is_empty()).unwrap_or_default()
     }
 
-    /// Gives the threads of `pid` and of its descendants the affinities noted for them, and forgets
-    /// the notes unless a thread was refused. Nothing where nothing was noted.
+    /// Gives the threads of `pid` and of its descendants the affinities noted for them. Forgets the
+    /// notes unless a thread was refused. Does nothing if nothing was noted.
     ///
     /// # Errors
     /// `/proc` cannot be read.
@@ -144,8 +144,8 @@ impl Ledger {
         self.folder.join(pid.to_string())
     }
 
-    /// What was noted of a process and its threads that still live, each thread once; nothing of an
-    /// earlier process.
+    /// The notes of a process and its threads that still live, one for each thread. Notes of an
+    /// earlier process do not count.
     fn entries(&self, pid: Pid) -> Vec<GuardianEntry> {
         let text = fs::read_to_string(self.path(pid)).unwrap_or_default();
         let mut entries: Vec<GuardianEntry> =
@@ -168,7 +168,7 @@ impl Ledger {
     }
 }
 
-/// The affinity of a thread about to be noted: `mask`, or its process's where that is the pin of a
+/// The affinity to note for a thread: `mask`, or that of its process if `mask` is the pin of a
 /// thread noted before.
 fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     let pin = |entry: &GuardianEntry| match entry {

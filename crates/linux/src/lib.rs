@@ -1,8 +1,4 @@
-//! Linux at the edge: processes, threads, affinities, and the guardian that puts them back.
-//!
-//! A [`Target`] is a program that was launched or attached to. Whatever is pinned is known to the
-//! [`Guardian`] before, which puts everything back on every way out, `kill -9` included. What a
-//! [`PlanPinner`] leaves pinned stands in a [`Ledger`] and can be undone.
+#![doc = include_str!("../README.md")]
 
 pub mod affinity;
 pub mod capabilities;

@@ -1,15 +1,14 @@
-//! Pinning a program's threads by name while they come and go.
+//! Pins a program's threads by name while they come and go.
 //!
-//! Names are those of [`crate::role`]: comm and order of creation. Both settle only as a program
-//! starts up: a new thread carries its creator's comm until it gives itself one, and `pigz` becomes
-//! `pigz#0` when the second appears. So names are worked out again whenever something changed, and
-//! a thread moves when its name says so.
+//! Names are those of [`crate::role`]: comm and order of creation. Both settle only while a program
+//! starts. A new thread carries the comm of its creator until it gives itself one, and `pigz`
+//! becomes `pigz#0` when the second appears. So names are made again whenever something has
+//! changed, and a thread moves when its name says so.
 //!
-//! A new thread inherits the affinity of the one that created it: a thread that is not to be pinned
-//! and appears with the CPUs of a pinned one gets its process's own affinity back, as it would have
-//! without us.
+//! A new thread inherits the affinity of its creator. If a thread that no plan names appears with
+//! the CPUs of a pinned one, it gets the affinity of its process, as it would have without pinwise.
 //!
-//! Limit: between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where
+//! *Limit.* Between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where
 //! its creator is pinned.
 
 use crate::affinity::{self, AffinityError};
@@ -23,22 +22,22 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Between looks while something changes.
+/// The time between looks while something changes.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// Between looks when nothing has changed for long; also how often other processes are looked for.
+/// The time between looks when nothing has changed for long, and between searches for new
+/// processes.
 const LONGEST: Duration = Duration::from_millis(20);
-/// A thread of age t that was not asked for its comm for t/8 is asked again, at the latest after
-/// this.
+/// A thread of age t is asked for its comm again after t/8, and after this time at the latest.
 const RENAMED: Duration = Duration::from_millis(250);
 
 /// Whether threads that have ended count when others of their comm are numbered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndedThreads {
-    /// They do: every run of a program that is watched from its start has the same names, however
-    /// its threads end.
+    /// They count. Every run of a program that is watched from its start then has the same names,
+    /// however its threads end.
     Count,
-    /// They do not: in a program that is met while it runs, a worker that is created again has the
-    /// name of the one before.
+    /// They do not count. In a program that already runs, a worker that is created again then has
+    /// the name of the one before.
     Forgotten,
 }
 
@@ -50,7 +49,7 @@ pub struct PlanPinner {
     ended: EndedThreads,
     ledger: Option<Ledger>,
     seen: Vec<PinnerThread>,
-    /// For which of the wanted names there was a thread.
+    /// The wanted names for which there was a thread.
     found: HashSet<usize>,
     interval: Duration,
     looked_for_processes: Instant,
@@ -59,7 +58,7 @@ pub struct PlanPinner {
     namings: u32,
 }
 
-/// A thread that was seen.
+/// A thread of the program.
 #[derive(Debug)]
 pub struct PinnerThread {
     /// Which thread.
@@ -69,14 +68,14 @@ pub struct PinnerThread {
     process: usize,
     /// It has not ended.
     pub alive: bool,
-    /// It appeared since the last look.
+    /// Whether it appeared since the last look.
     new: bool,
     since: Instant,
-    /// When it was asked for its comm.
+    /// When its comm was read last.
     asked: Instant,
     /// Which of the wanted names it has.
     wanted: Option<usize>,
-    /// Of which of the wanted names it has the place, or was refused it.
+    /// The wanted name whose CPUs it has, or was refused.
     place: Option<usize>,
 }
 
@@ -89,12 +88,15 @@ pub struct Pinned {
     pub tid: Tid,
     /// Where it is to run.
     pub cpus: CpuSet,
-    /// LeftAlone it is not there.
+    /// Why it is not there.
     pub result: Result<(), AffinityError>,
 }
 
 impl PlanPinner {
-    /// For the threads of a program. Error: `/proc` or the cgroup cannot be read.
+    /// Begins to follow the threads of a program.
+    ///
+    /// # Errors
+    /// `/proc` or the cgroup cannot be read.
     pub fn new(
         scope: Scope,
         wanted: Vec<(String, CpuSet)>,
@@ -121,17 +123,17 @@ impl PlanPinner {
         Ok(pinner)
     }
 
-    /// Has the affinities that pins replace noted before, so that they can be given back.
+    /// Notes the affinities that pins replace in `ledger`, so that they can be put back.
     pub fn noting(self, ledger: Ledger) -> Self {
         Self { ledger: Some(ledger), ..self }
     }
 
-    /// Pins what has appeared or changed its name since the last look; gives these threads. About
-    /// 20 us where nothing has.
+    /// Pins the threads that have appeared or changed their names since the last look, and returns
+    /// them. Takes about 20 us if none has.
     ///
     /// # Errors
-    /// `/proc` or the cgroup cannot be read, or a replaced affinity not be noted. A thread that is
-    /// refused is no error, it is told once.
+    /// `/proc` or the cgroup cannot be read, or a replaced affinity cannot be noted. A refused
+    /// thread is no error; it is reported once.
     pub fn look(&mut self) -> io::Result<Vec<Pinned>> {
         let now = Instant::now();
         let changes = if self.interval >= LONGEST || now - self.looked_for_processes >= LONGEST {
@@ -163,12 +165,12 @@ impl PlanPinner {
         self.place()
     }
 
-    /// After how long to look again: short while threads appear.
+    /// The time until the next look: short while threads appear.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// The names for which no thread was pinned or refused yet.
+    /// The names for which no thread was pinned or refused so far.
     pub fn missing(&self) -> Vec<&str> {
         let missing = |(index, (name, _))| (!self.found.contains(&index)).then_some(name);
         self.wanted
@@ -189,7 +191,7 @@ impl PlanPinner {
         &self.seen
     }
 
-    /// The names of the [threads](Self::threads): some milliseconds for a thousand.
+    /// The names of the [threads](Self::threads). Takes some milliseconds for a thousand threads.
     pub fn names(&self) -> Vec<Thread> {
         let found: Vec<Found<'_>> = self
             .seen
@@ -237,7 +239,7 @@ impl PlanPinner {
         }));
     }
 
-    /// Asks threads for their comm, the young ones often; answers whether one has changed.
+    /// Reads the comm of threads again, of young ones often. Returns whether one has changed.
     fn ask_for_names(&mut self, now: Instant) -> bool {
         let mut changed = false;
         for seen in self.seen.iter_mut().filter(|seen| seen.alive) {
@@ -252,8 +254,8 @@ impl PlanPinner {
         changed
     }
 
-    /// What the next look would do to the threads that are there now, without doing it: each with
-    /// the CPUs it may use now.
+    /// What the next look would do to the threads that exist now: each with the CPUs it may use
+    /// now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
             let (name, cpus) = self.wanted[wanted?].clone();
@@ -265,8 +267,7 @@ impl PlanPinner {
         moves.collect()
     }
 
-    /// The living threads that are not where their name says, and which of the wanted names they
-    /// have.
+    /// The living threads that are not where their names say, and which wanted name each has.
     fn moves(&self) -> Vec<(usize, Option<usize>)> {
         let living = self.seen.iter().enumerate().filter(|(_, seen)| seen.alive);
         let moves = living.filter_map(|(index, seen)| match seen.wanted {
@@ -277,7 +278,7 @@ impl PlanPinner {
         moves.collect()
     }
 
-    /// Notes the affinities of threads that are about to be pinned for the first time.
+    /// Notes the affinities of threads before they are pinned for the first time.
     fn note(&mut self, moves: &[(usize, Option<usize>)]) -> io::Result<()> {
         let Some(ledger) = &self.ledger else { return Ok(()) };
         let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();

@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The threads of a process in the order of their creation (the kernel lists them so, whatever
-/// their numbers).
+/// The threads of a process in the order of their creation. The kernel lists them in this order,
+/// whatever their numbers.
 pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
     Ok(numbers(Path::new(&format!("/proc/{pid}/task")))?.into_iter().map(Tid).collect())
 }
@@ -23,8 +23,8 @@ pub fn all() -> io::Result<Vec<Pid>> {
     Ok(numbers(Path::new("/proc"))?.into_iter().map(Pid).collect())
 }
 
-/// Those of `candidates` that descend from one of `ancestors`, parents before children. Processes
-/// that end meanwhile are left out.
+/// The processes of `candidates` that descend from one of `ancestors`, parents before children.
+/// Processes that end meanwhile are left out.
 pub fn descendants(ancestors: &[Pid], candidates: &[Pid]) -> Vec<Pid> {
     let mut family: Vec<Pid> = ancestors.to_vec();
     let parents: Vec<(Pid, Pid)> = candidates
@@ -45,9 +45,9 @@ pub fn descendants(ancestors: &[Pid], candidates: &[Pid]) -> Vec<Pid> {
     family.split_off(ancestors.len())
 }
 
-/// The processes of a cgroup and of those below it. `cgroup` is a directory, or a path as in
-/// `/proc/PID/cgroup` that is looked up below the usual mount points. A threaded cgroup (v2) counts
-/// with the whole processes that have threads in it.
+/// The processes of a cgroup and of the cgroups below it. `cgroup` is a directory, or a path as in
+/// `/proc/PID/cgroup`, which is looked up below the usual mount points. A process with a thread in
+/// a threaded cgroup (v2) counts as a whole.
 pub fn in_cgroup(cgroup: &Path) -> io::Result<Vec<Pid>> {
     let directory = cgroup_directory(cgroup)?;
     let mut pids = Vec::new();
@@ -110,7 +110,7 @@ pub(crate) fn user_of(tid: Tid) -> Option<u32> {
         .ok()
 }
 
-/// The program file a process runs; `None` where it ended or we may not know.
+/// The program file of a process; `None` if the process ended or the file is not readable.
 pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
     let path = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     // The file may be replaced while it runs, by an update; that is no other program.
@@ -120,7 +120,7 @@ pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
     }
 }
 
-/// Whether a process has ended. A zombie has: what is left of it is an exit status.
+/// Whether a process has ended. A zombie has: only its exit status is left.
 pub fn ended(pid: Pid) -> bool {
     match Stat::read(pid, pid.main()) {
         // The first thread may end before the others: then it is a zombie too, with threads beside
@@ -131,8 +131,8 @@ pub fn ended(pid: Pid) -> bool {
 }
 
 /// Whether a process whose first thread is a zombie has no other thread, by the list of its
-/// threads. One that could not be read, because too many files are open, says nothing: then it is
-/// taken to go on, which the next look finds out.
+/// threads. If the list cannot be read, because too many files are open, the process counts as
+/// alive. The next look finds out.
 fn is_alone(threads: io::Result<usize>) -> bool {
     match threads {
         Ok(threads) => threads <= 1,

@@ -1,7 +1,7 @@
-//! What to call a program's threads.
+//! The names of a program's threads.
 //!
-//! All there is to go by is each thread's `comm` (at most 15 bytes) and the order of creation.
-//! Programs use it in four ways:
+//! pinwise knows only the `comm` of each thread (at most 15 bytes) and the order of creation.
+//! Programs use the comm in four ways:
 //!
 //! | comm | role | instance |
 //! |---|---|---|
@@ -10,20 +10,20 @@
 //! | `mc-worker` six times (role) | `mc-worker` | that of the process |
 //! | `pigz` ten times (the program's name) | `pigz` | that of the process |
 //!
-//! Where several threads share a comm their names get its creation order, counted from 0 over the
-//! whole application: `pigz#3` is the fourth. A name means the same thread in every run as long as
-//! the program creates its threads in one order.
+//! If several threads share a comm, their names get the order of creation, counted from 0 over the
+//! whole application: `pigz#3` is the fourth. A name means the same thread in every run if the
+//! program creates its threads in the same order.
 
 use pinwise_measure::Thread;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A thread as it was found.
+/// A thread to be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found<'a> {
     /// Its name as the kernel has it.
     pub comm: &'a str,
-    /// Which of the processes the user named (or launched) it belongs to or descends from, counted
-    /// from 0.
+    /// The process that it belongs to or descends from, of those that the user named or launched,
+    /// counted from 0.
     pub process: usize,
 }
 
@@ -84,8 +84,8 @@ fn numbered_application(comm: &str) -> Option<(&str, usize, &str)> {
     (word && !application.is_empty()).then_some((application, number, role))
 }
 
-/// The comm without a number at its end and what joins it: `rte-worker-3`, `worker3`, `io_thd_1`. A
-/// version (`telemetry-v2`) is part of the name.
+/// The comm without the number at its end and what joins it: `rte-worker-3`, `worker3`, `io_thd_1`.
+/// A version (`telemetry-v2`) is part of the name.
 fn without_number(comm: &str) -> &str {
     let joined = comm.trim_end_matches(|letter: char| letter.is_ascii_digit());
     let stem = joined.trim_end_matches(['-', '_', '#', ':', '/', '.', ' ']);

@@ -1,8 +1,8 @@
 //! The processes and threads of a target, as they come and go.
 //!
-//! A target is one process or several, with the children they create while they are watched, or
-//! everything in a cgroup. Polling `/proc` misses threads that live for less than the time between
-//! two looks; those are too short to place anyway.
+//! A target is one process or several with the children they create from now on, whole process
+//! trees, or everything in a cgroup. Polling `/proc` misses threads that live for less than the
+//! time between two looks. Such threads are too short to place anyway.
 
 use crate::affinity;
 use crate::fork_watch::ForkWatch;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Which processes are meant.
+/// The processes of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// These, and children they create from now on.
@@ -35,27 +35,26 @@ pub struct Member {
     /// Its number.
     pub pid: Pid,
     pub(crate) start: StartTime,
-    /// Which of the processes that the user named it is or descends from.
+    /// The process it is or descends from, of those that the user named.
     pub(crate) root: usize,
-    /// On which CPUs it may run as far as anyone but us decides.
+    /// The CPUs on which it may run as far as anyone but pinwise decides.
     pub(crate) mask: CpuSet,
     /// In the order of creation.
     pub threads: Vec<ThreadId>,
-    /// The directory of its threads, which tells how many there are; `None` where it is not kept
-    /// open.
+    /// The directory of its threads, whose links count them; `None` if it is not open.
     pub(crate) task: Option<Arc<File>>,
     /// How many links it had before the threads were listed: two more than there were threads.
     pub(crate) links: usize,
 }
 
 impl Member {
-    /// Whether it has more threads or fewer than when they were listed.
+    /// Whether the number of its threads has changed since they were listed.
     fn changed(&self) -> bool {
         // What is left of the last one is an exit status, which counts as a thread.
         self.links() != self.links || self.threads.len() == 1 && process::ended(self.pid)
     }
 
-    /// 0 where it has ended.
+    /// The number of links of the directory; 0 if the process has ended.
     fn links(&self) -> usize {
         let directory = match &self.task {
             Some(task) => rustix::fs::fstat(task),
@@ -65,11 +64,11 @@ impl Member {
     }
 }
 
-/// Of so many processes the directory is kept open: a process may have 1,024 files open, unless
-/// told otherwise.
+/// The number of processes whose directory stays open. By default a process may have 1,024 open
+/// files.
 const KEPT: usize = 64;
 
-/// What a look found, compared with the look before.
+/// The changes from one look to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// Threads that have appeared.
@@ -117,8 +116,8 @@ impl Roster {
         Ok(roster)
     }
 
-    /// Looks again: 20 us for a process of ten threads, and 0.1 ms per hundred processes of the
-    /// machine.
+    /// Looks again. Takes 20 us for a process of ten threads, and 0.1 ms per hundred processes of
+    /// the machine.
     pub fn look(&mut self) -> io::Result<Changes> {
         let listed = match &self.scope {
             Scope::Cgroup(cgroup) => match process::in_cgroup(cgroup) {
@@ -166,7 +165,7 @@ impl Roster {
         self.strangers.retain(|pid| listed.contains(pid));
     }
 
-    /// Finds what [`look`](Self::look) finds, and lists the machine's processes only where
+    /// Does the same as [`look`](Self::look), but lists the processes of the machine only if
     /// something was created.
     pub fn look_if_born(&mut self) -> io::Result<()> {
         // Into a cgroup processes are also moved.
@@ -178,9 +177,9 @@ impl Roster {
         Ok(())
     }
 
-    /// Finds what [`look_at_threads`](Self::look_at_threads) finds, but for a thread that took the
-    /// place of one that ended; lists only where the number of threads is another: 2 us for a
-    /// process that stays as it is.
+    /// Does the same as [`look_at_threads`](Self::look_at_threads), but only if the number of
+    /// threads has changed. It misses a thread that took the place of one that ended. Takes 2 us
+    /// for a process that did not change.
     pub fn glance(&mut self) {
         if self.members.iter().any(Member::changed) {
             self.look_at_threads();
@@ -207,8 +206,8 @@ impl Roster {
         self.members.iter().find(|member| member.pid == pid)
     }
 
-    /// A child created by a pinned thread inherits the pin; then its parent's mask is what it would
-    /// have.
+    /// Adds a process. A child that a pinned thread created inherits the pin. It then counts with
+    /// the mask of its parent.
     fn join(&mut self, pid: Pid, root: usize, parent: Option<CpuSet>) {
         let (Ok(stat), Ok(own)) = (Stat::read(pid, pid.main()), affinity::get(pid.main())) else {
             return;
@@ -224,7 +223,7 @@ impl Roster {
         self.members.push(Member { pid, start: stat.start, root, mask, threads, task, links: 0 });
     }
 
-    /// Looks at the threads of the processes known so far: 10 us for a process of ten.
+    /// Looks at the threads of the known processes. Takes 10 us for a process of ten threads.
     pub fn look_at_threads(&mut self) -> Changes {
         let mut changes = Changes::default();
         for member in &mut self.members {

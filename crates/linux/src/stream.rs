@@ -1,7 +1,7 @@
-//! What a launched program prints.
+//! The output of a launched program.
 //!
-//! A thread per pipe reads to the end, so the program never blocks on a full pipe, keeps the last
-//! lines for messages, and hands every line with the time it was read to whoever holds the
+//! A thread per pipe reads to the end, so the program never blocks on a full pipe. It stores the
+//! last lines for messages, and hands every line with the time it was read to the holder of the
 //! receiver. A dropped receiver costs nothing: the thread goes on reading.
 
 use std::collections::VecDeque;
@@ -14,14 +14,13 @@ use std::time::{Duration, Instant};
 /// One line of output, and when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// When the line had been read.
+    /// When the line was read.
     pub at: Instant,
-    /// The line without its end, bytes that are no UTF-8 replaced; cut after 64 KiB.
+    /// The line without its end, cut after 64 KiB. Bytes that are not UTF-8 are replaced.
     pub text: String,
 }
 
-/// The lines of a launched program, for a meter that reads them; `None` where the stream is not
-/// piped.
+/// The lines of a launched program, for a meter to read; `None` if the stream is not piped.
 #[derive(Debug, Default)]
 pub struct Streams {
     /// Its standard output.
@@ -46,22 +45,22 @@ const QUOTED: usize = 100;
 const KEPT: usize = 5;
 /// A line longer than this is cut: a program may print gigabytes without a newline.
 const LONGEST: u64 = 64 * 1024;
-/// Lines waiting for a reader; when it falls behind by more, the newest are dropped rather than
-/// memory filled.
+/// Lines that wait for a reader. If the reader falls further behind, the newest lines are dropped
+/// rather than memory filled.
 const WAITING: usize = 65_536;
-/// A program that has ended may still have output in the pipe, and a child of it may hold the pipe
-/// open for ever.
+/// How long to wait for the end of a stream. A program that has ended may still have output in the
+/// pipe, and a child of it may hold the pipe open for ever.
 const DRAINING: Duration = Duration::from_millis(500);
 
 impl Tail {
-    /// The last line that is not blank, as it may stand in a message, once the stream has ended or
-    /// half a second has passed.
+    /// The last line that is not blank, ready to quote in a message. Waits until the stream has
+    /// ended, at most half a second.
     pub fn last(&self) -> Option<String> {
         self.wait();
         self.now()
     }
 
-    /// The last line so far that is not blank, as it may stand in a message.
+    /// The last line so far that is not blank, ready to quote in a message.
     pub fn now(&self) -> Option<String> {
         let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| quotable(line))
@@ -79,8 +78,8 @@ impl Tail {
     }
 }
 
-/// A line of a program as it may stand in a message: what would steer the terminal is written out,
-/// and a long line is cut.
+/// A line of a program, ready to quote in a message: control characters are written out, and a long
+/// line is cut.
 pub fn quotable(line: &str) -> String {
     let (mut quoted, mut width) = (String::new(), 0);
     for character in line.trim().chars() {
@@ -99,7 +98,7 @@ pub fn quotable(line: &str) -> String {
     quoted
 }
 
-/// Reads `pipe` to its end on a thread of its own and gives every line to `take`.
+/// Reads `pipe` to its end on its own thread and passes every line to `take`.
 pub fn each_line(
     pipe: impl Read + Send + 'static,
     take: impl FnMut(Line) + Send + 'static,
@@ -113,7 +112,7 @@ pub fn each_line(
     Ok(tail)
 }
 
-/// As [`each_line`], with the lines handed over to a receiver.
+/// Does the same as [`each_line`], and sends the lines to a receiver.
 pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<Line>, Tail)> {
     let (sender, receiver) = sync_channel(WAITING);
     // Full: the receiver is behind. Disconnected: nobody wants the lines.

@@ -1,13 +1,12 @@
 //! Which threads are worth placing.
 //!
-//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. Each
-//! one placed multiplies the number of assignments and changes nothing, so they are left alone. Who
-//! runs is decided by what a thread would use if it never had to wait ([`crate::demand`]), from the
-//! kernel's own account over a window.
+//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. To
+//! place one multiplies the number of assignments and changes nothing, so they are left alone. What
+//! decides is the share of a CPU that a thread would use if it never had to wait
+//! ([`CpuDemand`](crate::CpuDemand)). It comes from the kernel's own account over a window.
 //!
-//! A thread that hardly got a CPU in the window has shown nothing yet. Where the machine is so
-//! crowded the window is extended until every thread has had some time of its own, or patience
-//! ends.
+//! A thread that hardly got a CPU in the window has shown nothing yet. On so crowded a machine the
+//! window is extended, until every thread has had some time of its own or patience ends.
 
 use crate::cpu_demand::{CpuDemand, Look};
 use crate::role::{self, Found};
@@ -24,16 +23,16 @@ pub const HARDLY_RUNS: f64 = 0.01;
 
 /// Between two looks at every thread.
 const LOOK: Duration = Duration::from_millis(10);
-/// Looking takes at most one part in this of the time: each look at a thousand threads costs some
-/// milliseconds.
+/// The longest part of the time that looking may take is one in this number. A look at a thousand
+/// threads costs some milliseconds.
 const LOOKING: u32 = 20;
-/// A thread has had its chance when this part of the window was its own, to run or to sleep.
+/// A thread has shown what it does when this part of the window was its own, to run or to sleep.
 const CHANCE: u32 = 10;
-/// The window becomes this many times as long at most.
+/// The window is extended to this many times its length at most.
 const EXTENDED: u32 = 10;
 
-/// Whether a thread that would use `share` of a CPU is worth placing beside one that would use
-/// `busiest`: where all hardly run, those are that would use a tenth of what the busiest would.
+/// Whether a thread that would use `share` of a CPU is worth placing, if the busiest would use
+/// `busiest`. If all hardly run, those count that would use a tenth of the busiest.
 pub fn worth_placing(share: f64, busiest: f64) -> bool {
     share > 0.0 && (share >= HARDLY_RUNS || share >= busiest / 10.0)
 }
@@ -62,9 +61,9 @@ pub fn look_at(id: ThreadId, at: Duration) -> io::Result<(Look, String)> {
     Ok((Look { at, account, runnable: stat.state == 'R' }, stat.comm))
 }
 
-/// Watches every thread for `window` or, on a crowded machine, longer; the answer is in the order
-/// of creation. Threads that appear meanwhile are left to the next survey: they may not have run
-/// long enough to carry a name of their own. `pause` sleeps; `cancelled` ends the survey early.
+/// Watches every thread for `window`, or longer on a crowded machine. The answer is in the order of
+/// creation. Threads that appear meanwhile are left to the next survey, because they may not have
+/// run long enough to have a name of their own. `pause` sleeps; `cancelled` ends the survey early.
 pub(crate) fn survey(
     roster: &mut Roster,
     window: Duration,
@@ -124,8 +123,9 @@ pub(crate) fn survey(
         .collect())
 }
 
-/// The later of two surveys with the shares of both averaged: a helper about the limit is judged by
-/// twice the time, and a thread that began to work only in the second still counts.
+/// The later of two surveys, with the shares of both averaged. A helper near the limit is then
+/// judged by twice the time, and a thread that began to work only in the second survey still
+/// counts.
 pub fn averaged(before: &[SurveyedThread], mut after: Vec<SurveyedThread>) -> Vec<SurveyedThread> {
     for one in &mut after {
         if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {

@@ -1,8 +1,10 @@
 //! The system calls that rustix lacks.
 //!
-//! Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel does
-//! not. Scheduling classes: made as raw system calls because musl's wrappers answer `ENOSYS`. Fresh
-//! pages: `page`. The time stamp counter.
+//! - Affinity masks of any length: rustix and glibc's `cpu_set_t` stop at 1,024 CPUs, the kernel
+//!   does not.
+//! - Scheduling classes: raw system calls, because musl's wrappers return `ENOSYS`.
+//! - The events of perf_event_open(2) and the buffer of their records.
+//! - The time stamp counter.
 
 mod event;
 mod ring;
@@ -18,7 +20,7 @@ use std::time::Duration;
 
 /// Bits of the kernel's mask words.
 const BITS: usize = libc::c_ulong::BITS as usize;
-/// The mask length asked for first, in words; 1,024 CPUs on 64 bits.
+/// The mask length that is tried first, in words: 1,024 CPUs on 64 bits.
 const FIRST: usize = 16;
 /// No kernel is built for more CPUs than this holds (`NR_CPUS` is at most 8,192).
 const LONGEST: usize = 65_536 / 32;
@@ -49,8 +51,11 @@ pub fn affinity(tid: i32) -> io::Result<CpuSet> {
     }
 }
 
-/// CPU time of a process up to now, its ended threads included (clock_getcpuclockid(3)): a third of
-/// a microsecond, for anybody's. An error where there is no such process any more.
+/// CPU time of a process up to now, including its ended threads (clock_getcpuclockid(3)). Takes a
+/// third of a microsecond and works for any user's process.
+///
+/// # Errors
+/// There is no such process.
 pub fn cpu_time(pid: i32) -> io::Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // The kernel's encoding of the clock of a whole process, as the C library makes it: its number,
@@ -100,11 +105,11 @@ pub struct Scheduling {
 }
 
 impl Scheduling {
-    /// The lowest real-time class; processes and threads that the caller starts do not inherit it.
+    /// The lowest real-time class. Processes and threads that the caller starts do not inherit it.
     pub const FIFO: Self =
         Self { policy: libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority: 1 };
 
-    /// That of the calling thread.
+    /// The class of the calling thread.
     pub fn current() -> io::Result<Self> {
         // SAFETY: the call takes no pointer.
         let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
@@ -118,7 +123,7 @@ impl Scheduling {
         Ok(Self { policy: policy as libc::c_int, priority })
     }
 
-    /// Gives it to the calling thread.
+    /// Gives this class to the calling thread.
     pub fn apply(self) -> io::Result<()> {
         // SAFETY: the kernel's `struct sched_param` is one int, and it reads nothing else.
         let done = unsafe {
@@ -128,7 +133,7 @@ impl Scheduling {
     }
 }
 
-/// What the kernel has counted of processes.
+/// The kernel's counts for processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Time on a CPU, in user and kernel mode.
@@ -145,7 +150,7 @@ impl Sub for Usage {
     }
 }
 
-/// Of this process's children that were waited for, and of those they waited for.
+/// The counts for this process's children that were waited for, and for those they waited for.
 pub fn usage_of_children() -> Usage {
     // SAFETY: all-zero bytes are a valid `struct rusage`, which consists of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -166,7 +171,7 @@ pub fn time_stamp() -> Option<u64> {
     None
 }
 
-/// Lets nothing but SIGKILL end this process.
+/// Makes this process ignore all signals that end it, except SIGKILL.
 pub fn ignore_signals() {
     for signal in
         [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]

@@ -1,4 +1,4 @@
-//! The program under test: launched or attached to, and how its threads are pinned and released.
+//! The program under test: launched or attached to. How its threads are pinned and released.
 
 mod error;
 
@@ -20,8 +20,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The machine as far as both the target and we may use it, and a set of one context per leaf of
-/// its sharing tree.
+/// The machine as far as both the target and pinwise may use it, and for each leaf of its sharing
+/// tree a set of one context.
 pub fn common_contexts(
     machine: &Machine,
     name: &str,
@@ -42,8 +42,7 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The program under test. When it is dropped its affinities are as they were, and it has ended if
-/// we launched it.
+/// The program under test. To drop it restores its affinities, and ends it if pinwise launched it.
 #[derive(Debug)]
 pub struct Target {
     name: String,
@@ -75,7 +74,7 @@ impl Target {
         Ok((target, streams))
     }
 
-    /// Attaches to what already runs.
+    /// Attaches to processes that already run.
     pub fn attach(scope: Scope) -> Result<Self, TargetError> {
         let name = match &scope {
             Scope::Processes(pids) | Scope::Trees(pids) => {
@@ -111,7 +110,7 @@ impl Target {
         }
     }
 
-    /// What it is called in messages: the command, or names and numbers of the processes.
+    /// Its name in messages: the command, or names and numbers of the processes.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -121,8 +120,8 @@ impl Target {
         self.roster.members().iter().map(|member| member.pid).collect()
     }
 
-    /// Watches its threads for `window` or longer, in the order of their creation. Raising
-    /// `cancelled` ends it early.
+    /// Watches its threads for `window` or longer, in the order of their creation. To raise
+    /// `cancelled` ends this early.
     pub fn survey(
         &mut self,
         window: Duration,
@@ -136,9 +135,9 @@ impl Target {
         Ok(surveyed)
     }
 
-    /// Surveys until the threads that run in two windows that follow each other exist in both. (Not
-    /// until the same threads run: one that uses about the limit of [`HARDLY_RUNS`] would keep
-    /// us waiting.)
+    /// Surveys until the threads that run in two successive windows exist in both. They need not
+    /// run in both: a thread that uses about the limit of [`HARDLY_RUNS`] would keep pinwise
+    /// waiting.
     pub fn wait_steady(
         &mut self,
         window: Duration,
@@ -173,10 +172,10 @@ impl Target {
         }
     }
 
-    /// Whether it still runs, and if not, why.
+    /// Checks that it still runs.
     ///
     /// # Errors
-    /// [`TargetError::Ended`]: how it ended, and its last line where it was launched.
+    /// [`TargetError::Ended`]: how it ended, and its last line if pinwise launched it.
     pub fn check(&mut self) -> Result<(), TargetError> {
         let name = self.name.clone();
         if let Some(running) = &self.running
@@ -192,13 +191,13 @@ impl Target {
         Ok(())
     }
 
-    /// Whether it was launched and has ended as it should.
+    /// Whether pinwise launched it and it ended successfully.
     pub fn finished(&self) -> bool {
         let status = self.running.as_ref().and_then(Running::status);
         status.is_some_and(|status| status.success())
     }
 
-    /// The process that runs another program than when it was steady (exec), and that program.
+    /// The process that runs another program than when it was steady (exec), with that program.
     pub fn replaced(&self) -> Option<(Pid, PathBuf)> {
         self.programs.iter().find_map(|(&(pid, start), before)| {
             let now = process::program_of(pid)?;
@@ -207,20 +206,19 @@ impl Target {
         })
     }
 
-    /// Which of the processes that the user named a thread belongs to.
+    /// The process that a thread belongs to, of those that the user named.
     pub fn root_of(&self, id: ThreadId) -> Option<usize> {
         self.roster.member(id.pid).map(|member| member.root)
     }
 
-    /// Looks for new and gone processes and threads; the new ones that inherited a pin are
-    /// released.
+    /// Looks for new and ended processes and threads. Releases the new ones that inherited a pin.
     pub fn look(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look().map_err(|cause| self.unreadable(cause))?;
         self.release(changes)
     }
 
-    /// As [`Self::look`], for threads of the processes known so far.
+    /// Does the same as [`Self::look`] for the threads of the known processes.
     pub fn look_at_threads(&mut self) -> Result<Changes, TargetError> {
         self.check()?;
         let changes = self.roster.look_at_threads();
@@ -236,7 +234,7 @@ impl Target {
         Ok(changes)
     }
 
-    /// Pins each thread to its CPUs, in the order given. Answers the threads that were gone.
+    /// Pins each thread to its CPUs, in the order given. Returns the threads that have ended.
     pub fn pin(&mut self, wanted: &[(ThreadId, &CpuSet)]) -> Result<Vec<ThreadId>, TargetError> {
         let mut gone = Vec::new();
         let mut entries = Vec::new();
@@ -270,7 +268,7 @@ impl Target {
         Ok(gone)
     }
 
-    /// Gives every thread its original mask; one that is refused does not keep the others from
+    /// Gives every thread its original mask. A thread that is refused does not keep the others from
     /// theirs.
     pub fn unpin(&mut self) -> Result<(), TargetError> {
         let mut threads: Vec<(ThreadId, &CpuSet)> =
@@ -288,7 +286,7 @@ impl Target {
         gone.iter().for_each(|id| drop(self.pinned.remove(id)));
     }
 
-    /// The mask every process began with, united.
+    /// The union of the masks that the processes began with.
     pub fn mask(&self) -> CpuSet {
         let threads = self.roster.threads().filter_map(|(_, id)| affinity::get(id.tid).ok());
         self.roster
@@ -315,8 +313,8 @@ impl Drop for Target {
     }
 }
 
-/// What the guardian has to know of a process, unless it knows it already. Its number alone does
-/// not say: another process may have had it before.
+/// The entry for the guardian, unless it knows the process already. The number alone does not say
+/// so: another process may have had it before.
 fn introduce(guarded: &mut HashSet<(Pid, StartTime)>, member: &Member) -> Option<GuardianEntry> {
     let (pid, start, mask) = (member.pid, member.start, member.mask.clone());
     guarded.insert((pid, start)).then_some(GuardianEntry::Process { pid, start, mask })

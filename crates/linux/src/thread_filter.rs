@@ -1,10 +1,10 @@
-//! Which threads the user wants placed, by name, and why the others are left alone.
+//! The threads that the user wants placed, by name, and why the others are left alone.
 
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names of threads to place, and not to. A name is the one that is shown: the comm, `comm#2` where
-/// several share it. A pattern that matches anywhere in it matches, as with grep.
+/// The names of threads to place, and of those to leave alone. A name is the one that is shown: the
+/// comm, or `comm#2` if several share it. A pattern matches anywhere in the name, as with grep.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadFilter {
     include: Option<Regex>,
@@ -12,7 +12,7 @@ pub struct ThreadFilter {
     known: BTreeSet<String>,
 }
 
-/// A pattern for thread names that is none.
+/// A text that is no regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is no regular expression for thread names: {reason}")]
 pub struct ThreadFilterError {
@@ -20,24 +20,21 @@ pub struct ThreadFilterError {
     reason: String,
 }
 
-/// LeftAlone a thread is left alone.
+/// Why a thread is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeftAlone {
-    /// It wants less than [`crate::HARDLY_RUNS`] of a CPU.
+    /// It would use less than [`crate::HARDLY_RUNS`] of a CPU.
     HardlyRuns,
     /// Its name is not among those to place.
     NotIncluded,
     /// Its name is among those not to place.
     Excluded,
-    /// It runs, and was not placed when the campaign was begun.
+    /// It runs, but was not placed when the campaign began.
     Unknown,
 }
 
 impl ThreadFilter {
-    /// Only threads whose names `include` matches, and of these none that `exclude` matches.
-    ///
-    /// # Errors
-    /// A text that is no regular expression.
+    /// Selects the threads whose names match `include`, except those that match `exclude`.
     pub fn new(include: Option<&str>, exclude: Option<&str>) -> Result<Self, ThreadFilterError> {
         let compiled = |text: &str| {
             Regex::new(text).map_err(|error| {
@@ -57,16 +54,15 @@ impl ThreadFilter {
         Ok(Self { include, exclude, known: BTreeSet::new() })
     }
 
-    /// Exactly the threads of these names, as long as there are any: those of a campaign that is
-    /// resumed. Which threads run enough was decided when it was begun; one about the limit
-    /// would be judged otherwise every other time.
+    /// Selects exactly the threads of these names, if there are any: those of a campaign that is
+    /// resumed. Which threads run enough was decided when the campaign began. A thread near the
+    /// limit would be judged differently every other time.
     #[must_use]
     pub fn known(self, names: impl IntoIterator<Item = String>) -> Self {
         Self { known: names.into_iter().collect(), ..self }
     }
 
-    /// LeftAlone a thread that `runs`, or does not, is to be left alone; nothing where it is to be
-    /// placed.
+    /// Why to leave alone a thread that `runs`, or does not; `None` if it is to be placed.
     pub fn why_not(&self, name: &str, runs: bool) -> Option<LeftAlone> {
         if self.include.as_ref().is_some_and(|include| !include.is_match(name)) {
             Some(LeftAlone::NotIncluded)

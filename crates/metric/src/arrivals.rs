@@ -1,4 +1,4 @@
-//! Readings that come when the program has something to say: printed lines, and numbers that are
+//! Readings that come when the program has something to report: printed lines, and numbers that are
 //! renewed now and then.
 
 use crate::cadence::WITHIN_A_BLOCK;
@@ -18,12 +18,12 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
 }
 
-/// LeftAlone no arrival can come.
+/// Why no arrival can come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// The source failed; see [`Failure`].
     Failed(Failure),
-    /// Nothing will ever come: what ended.
+    /// Nothing will ever come; the text says what ended.
     Closed(String),
 }
 
@@ -44,18 +44,18 @@ impl From<Failure> for Stop {
 
 /// Numbers in the order they arrive. Each is given once.
 pub(crate) trait Arrivals: Send {
-    /// The next number, waited for until `deadline`; `None` when none came. `cancelled` is asked at
-    /// least every 20 ms.
+    /// The next number. Waits until `deadline`; `None` if no number came. Asks `cancelled` at least
+    /// every 20 ms.
     fn next(
         &mut self,
         deadline: Instant,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Option<Arrival>, Stop>;
 
-    /// Forgets what cannot be dated because nobody was looking.
+    /// Forgets the numbers that cannot be dated because nobody was looking.
     fn resume(&mut self) {}
 
-    /// What was seen instead of a number, for the user.
+    /// What arrived instead of a number, for the user.
     fn seen(&self) -> String;
 }
 
@@ -63,7 +63,7 @@ pub(crate) trait Arrivals: Send {
 pub(crate) struct MatchingLines {
     lines: Lines,
     pattern: Pattern,
-    /// What the lines come from: `the program's stdout`, a path.
+    /// The source of the lines: `the program's stdout`, or a path.
     from: String,
     count: u64,
     bytes: u64,
@@ -143,8 +143,8 @@ impl Arrivals for MatchingLines {
     }
 }
 
-/// Several lines that make one report: their numbers added up, at the time of the last. A block
-/// that is torn (because lines were lost, or looking began in its middle) is passed over.
+/// Several lines that make one report: the sum of their numbers, at the time of the last. An
+/// incomplete block is skipped: lines were lost, or looking began in its middle.
 pub(crate) struct Blocks {
     pub(crate) inner: Box<dyn Arrivals>,
     /// Lines in a block.
@@ -197,9 +197,8 @@ impl Arrivals for Blocks {
     }
 }
 
-/// A source that is asked again and again, and whose number is renewed at times of the program's
-/// choosing: an arrival is a change. A value that stays the same for one and a half periods was
-/// renewed too.
+/// A source that is polled, and whose number the program renews at times of its own choosing. A
+/// change is an arrival. A value that stays the same for one and a half periods was renewed too.
 pub(crate) struct Renewals {
     pub(crate) source: Box<dyn Source>,
     pub(crate) interpretation: Interpretation,
@@ -211,7 +210,7 @@ pub(crate) struct Renewals {
     pub(crate) readings: u64,
 }
 
-/// The number that stands now, and since when.
+/// The current number, and since when it has been the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Renewal {
     value: f64,
@@ -267,7 +266,7 @@ impl Arrivals for Renewals {
     }
 }
 
-/// A sample, dated at the middle of the time in which it was read.
+/// A sample, dated at the middle of the time that it took to read.
 pub(crate) fn read_dated(
     source: &mut dyn Source,
     cancelled: &dyn Fn() -> bool,

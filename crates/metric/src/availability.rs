@@ -1,9 +1,9 @@
-//! Whether what a metric reads can be there at all: told before anything is started, where it is
-//! certain.
+//! Whether the source of a metric can exist at all. If it certainly cannot, the user hears so
+//! before anything is started.
 //!
-//! Of a program that runs already, what it is read from is there now, or the name is wrong. A
-//! program that is yet to be started may make its files, sockets and pages; it makes no commands
-//! and hardly an interface.
+//! If the program already runs, its source exists now, or the name is wrong. A program that is yet
+//! to be started may create its files, sockets and pages. It creates no commands and hardly a
+//! network interface.
 
 use crate::command;
 use crate::dpdk::{self, Dpdk};
@@ -17,12 +17,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// So long a page is waited for.
+/// How long to wait for a page.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl MetricSpec {
-    /// Whether what it reads is there, or may be once the program runs; `running`: the processes of
-    /// one that does already.
+    /// Checks that its source exists, or may exist once the program runs. `running`: the processes
+    /// of a program that already runs.
     pub(super) fn present(&self, running: Option<&[Pid]>) -> Result<(), MetricError> {
         let missing = |why: String, remedy: &'static str| MetricError::Missing {
             metric: self.to_string(),
@@ -91,8 +91,8 @@ impl MetricSpec {
     }
 }
 
-/// LeftAlone no number can come from this file; one that is not there may come unless it has to be there
-/// `now`.
+/// Why no number can come from this file. A file that does not exist may appear, unless it has to
+/// exist `now`.
 fn unreadable(path: &Path, now: bool) -> Option<String> {
     let because = |error: io::Error| {
         let why = match error.kind() {

@@ -1,14 +1,14 @@
-//! The cadence of a program that reports by lines: from the times at which they arrive.
+//! The cadence of a program that reports by lines, from the times at which they arrive.
 
 /// The cadence in which a program reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Cadence {
-    /// Each line is a report of its own; the median time between them.
+pub(crate) enum Cadence {
+    /// Each line is a report of its own.
     Lines {
         /// Seconds.
         period: f64,
     },
-    /// Several lines make one report (one per port, say): their numbers are added up.
+    /// Several lines make one report, such as one per port. Their numbers are added up.
     Blocks {
         /// Lines in each.
         lines: usize,
@@ -25,21 +25,23 @@ pub enum Cadence {
 }
 
 /// Lines closer together than this fraction of the longest gap belong to one block.
-pub const WITHIN_A_BLOCK: f64 = 0.1;
+pub(crate) const WITHIN_A_BLOCK: f64 = 0.1;
 
-/// More matching lines in one block than this are no report but a full buffer.
+/// A block with more matching lines than this is a full buffer, not a report.
 const LINES_OF_A_REPORT: usize = 16;
 
-/// So many blocks, or so many seconds, tell a buffer from a moment in which nobody read: then lines
-/// wait, and come at once as well.
+/// So many blocks, or so many seconds, distinguish a buffer from a moment in which nobody read. In
+/// such a moment lines wait too, and come at once.
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// The cadence of lines that arrived at `times` (seconds, ascending). Blocks are separated by gaps
-/// of more than a tenth of the longest gap; the first and the last may be incomplete and do not
-/// count. `None` while fewer than two complete blocks were seen, and while what looks like a buffer
-/// may be one look that came late.
-pub fn cadence(times: &[f64]) -> Option<Cadence> {
+/// The cadence of lines that arrived at `times` (seconds, ascending). Gaps of more than a tenth of
+/// the longest gap separate blocks. The first and the last block may be incomplete and do not
+/// count.
+///
+/// `None` while there are fewer than two complete blocks, and while an apparent buffer may be one
+/// look that came late.
+pub(crate) fn cadence(times: &[f64]) -> Option<Cadence> {
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let mut starts = vec![0];
     starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > longest * WITHIN_A_BLOCK));

@@ -1,7 +1,7 @@
 //! A command that prints the number.
 //!
-//! A command without shell syntax is started without a shell, which saves a millisecond or two of
-//! each reading.
+//! A command without shell syntax is started without a shell, which saves one or two milliseconds
+//! per reading.
 
 use crate::number;
 use crate::pattern::Pattern;
@@ -14,10 +14,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs the command for each reading and picks the number from what it prints.
+/// Runs the command for each reading, and picks the number from its output.
 pub(crate) struct ShellCommand {
     pub(crate) command: String,
-    /// Where the number stands; without one the whole output must be the number.
+    /// Where the number is in the output; if absent, the whole output must be the number.
     pub(crate) pick: Option<Pattern>,
     /// A command that takes longer is stopped.
     pub(crate) timeout: Duration,
@@ -70,7 +70,10 @@ impl Source for ShellCommand {
     }
 }
 
-/// Runs a command for what it does. Error: why it did not succeed.
+/// Runs a command for its effect.
+///
+/// # Errors
+/// Why it did not succeed.
 pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
     let command = ShellCommand { command: command.into(), pick: None, timeout };
     let output = match command.run(cancelled) {
@@ -166,9 +169,9 @@ impl ShellCommand {
     }
 }
 
-/// The program and its arguments, where a shell would do no more than separate them: everything but
-/// letters, digits and a few signs without meaning to it is left to the shell, and so is an
-/// assignment before the program.
+/// The program and its arguments, if a shell would only separate them. Anything but letters, digits
+/// and a few signs that mean nothing to a shell is left to the shell. So is an assignment before
+/// the program.
 fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     let plain = |letter: char| letter.is_alphanumeric() || " _-./:,@%+=".contains(letter);
     let mut words = command.split(' ').filter(|word| !word.is_empty());
@@ -176,8 +179,8 @@ fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     command.chars().all(plain).then_some((program, words))
 }
 
-/// The program of a command without shell syntax, where it is neither a file that can be started
-/// nor one of the shell's own commands.
+/// The program of a command without shell syntax, if it is neither an executable file nor one of
+/// the shell's own commands.
 pub(crate) fn unknown(command: &str) -> Option<&str> {
     let (program, _) = words(command)?;
     let mut shell = Command::new("sh");
@@ -190,8 +193,8 @@ pub(crate) fn unknown(command: &str) -> Option<&str> {
     shell.status().is_ok_and(|status| !status.success()).then_some(program)
 }
 
-/// Starts a program in a process group of its own: what it starts is stopped with it, and a Ctrl-C
-/// on the terminal reaches only us.
+/// Starts a program in a process group of its own. What it starts is stopped with it, and a Ctrl-C
+/// on the terminal reaches only pinwise.
 fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
     Command::new(program)
         .args(arguments)
@@ -202,7 +205,7 @@ fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io:
         .spawn()
 }
 
-/// Appends what a pipe holds; whether it is still open.
+/// Appends what a pipe holds. Returns whether the pipe is still open.
 fn take(pipe: &mut impl Read, buffer: &mut [u8], text: &mut Vec<u8>) -> io::Result<bool> {
     let read = pipe.read(buffer)?;
     if text.len() < LONGEST {

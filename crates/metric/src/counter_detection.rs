@@ -1,19 +1,19 @@
-//! Whether a number that is taken for a rate by its name is a total: one that only ever grows.
+//! Whether a number that is taken for a rate by its name is a total, which only ever grows.
 //!
-//! A pure function of readings; the rates and means that are made of them are in
+//! This is a pure function of readings. The rates and means of readings are in
 //! [`reading`](super::reading).
 
 use crate::reading::Reading;
 
-/// Rises of a value, none of its readings below the one before, from which it may be a total: a
-/// rate that warms up has noise too, and falls now and then the nearer it comes to its level.
+/// After so many rises without a fall, a value may be a total. A rate that warms up is noisy too:
+/// it falls now and then, the more often the nearer it comes to its level.
 const RISES_OF_A_TOTAL: usize = 60;
 
-/// And from which that is worth a word: nine readings in any order only rise in one case of 9! =
-/// 362,880.
+/// After so many rises without a fall, the user gets a warning. Nine readings in any order only
+/// rise in one case of 9! = 362,880.
 const RISES_OF_A_DOUBT: usize = 8;
 
-/// In so many settings beside the one that it began in.
+/// The value has to rise in so many settings besides the first.
 const SETTINGS: usize = 2;
 
 /// The share of its growth that a total makes in a third of the time, at least and at most.
@@ -24,20 +24,19 @@ const ROUNDING: f64 = 1e-6;
 
 /// What a value did since it was first read, as long as it only grew.
 ///
-/// A total that is taken for a rate by its name tells itself by growing with time, whatever runs
-/// where. A rate that rises while a program warms up nears a level: it grows less and less, be it
-/// towards a level or as the average since its start. CounterDetection that does not slow down is therefore
-/// none of a rate, but one of a load that is raised on and on, of which nothing can be measured
-/// either. A total whose program was fastest at first is not told from a rate by this: it is a
-/// doubt.
+/// A total that is taken for a rate grows with time, whatever runs where. A rate that rises while a
+/// program warms up nears a level: it grows less and less. So growth that does not slow down is not
+/// that of a rate. It may also be the growth of a load that is raised on and on, and then nothing
+/// can be measured either. A total whose program was fastest at first looks like a rate here; it
+/// remains in doubt.
 #[derive(Clone, Debug, Default)]
 pub struct CounterDetection {
-    /// Every reading that was another than the one before.
+    /// Every reading that differed from the one before.
     rises: Vec<Reading>,
     fell: bool,
-    /// The setting is another since the last rise.
+    /// The setting has changed since the last rise.
     moved: bool,
-    /// Settings in which it rose, beside the first.
+    /// The settings in which it rose, besides the first.
     settings: usize,
 }
 
@@ -62,8 +61,8 @@ impl CounterDetection {
         self.moved = true;
     }
 
-    /// The first reading and the last, where the value is that of a total: it rose often enough
-    /// without a fall, in several settings, and evenly, without slowing down.
+    /// The first and the last reading if the value is a total. It then rose often enough without a
+    /// fall, in several settings, evenly, and without slowing down.
     pub fn of_a_total(&self) -> Option<(Reading, Reading)> {
         let (first, last) = (*self.rises.first()?, *self.rises.last()?);
         let share = |third: f64| {
@@ -79,7 +78,7 @@ impl CounterDetection {
         (often && even()).then_some((first, last))
     }
 
-    /// What the user should know where the value may be a total's.
+    /// The warning for the user if the value may be a total.
     pub fn doubt(&self) -> Option<&'static str> {
         (self.rises.len() > RISES_OF_A_DOUBT && self.of_a_total().is_none()).then_some(
             "the metric never fell while it was measured: if it is a total, this says nothing of the program, and --counter measures its rate; if \

@@ -1,5 +1,5 @@
 //! The telemetry socket that every DPDK program opens (`dpdk_telemetry.v2`): JSON over
-//! SOCK_SEQPACKET, one packet a question (`/ethdev/stats,0`), one an answer.
+//! SOCK_SEQPACKET. One packet is a question (`/ethdev/stats,0`), one is an answer.
 
 use crate::source::{Failure, Sample, Source};
 use pinwise_figures::duration;
@@ -21,7 +21,7 @@ pub(crate) struct Dpdk {
 
 const NO_SOCKET: &str =
     "no such socket: is the program running with this --file-prefix, and telemetry on?";
-/// A program that takes longer to answer is stuck.
+/// A program that takes longer than this to answer is stuck.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Dpdk {
@@ -31,7 +31,7 @@ impl Dpdk {
         Self { field, path: directory.join(prefix).join("dpdk_telemetry.v2"), connection: None }
     }
 
-    /// LeftAlone no program answers; nothing is asked.
+    /// Why no program answers; nothing is asked.
     pub(crate) fn found(&self) -> Result<(), String> {
         let there = self.path.exists();
         there.then_some(()).ok_or_else(|| format!("{}: {NO_SOCKET}", self.path.display()))

@@ -1,9 +1,9 @@
-//! What can be wrong with a metric.
+//! The faults of a metric.
 
 use pinwise_figures::{counted, duration};
 use std::time::Duration;
 
-/// LeftAlone performance cannot be read. One line each: what, why, what to do.
+/// Why performance cannot be read. One line each: what, why, what to do.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetricError {
@@ -60,7 +60,7 @@ pub enum MetricError {
     Pattern {
         /// As typed.
         pattern: String,
-        /// LeftAlone.
+        /// Why.
         reason: String,
     },
     /// A regular expression that does not say which part is the number.

@@ -1,30 +1,33 @@
-//! What performance is, for a program that runs: a number that it prints, keeps or answers, read
-//! while its threads are moved.
+#![doc = include_str!("../README.md")]
 //!
-//! A *metric* is written `KIND:WHERE` ([`MetricSpec`]). Numbers come in two ways:
+//! # How numbers come
 //!
-//! - **on demand**: the program is asked (`cmd:`, `prom:`, `netdev:`, `io:`, `dpdk:`). A *counter*
-//!   read at the begin and the end of a window gives the rate over exactly that window. Where the
-//!   number is renewed only now and then, the changes are taken as if they had been printed.
-//! - **at the program's pace**: it prints (`stdout:`, `stderr:`, `file:`). A counter gives the rate
-//!   between the first and the last line in the window. A *value* stands for the time since the
-//!   line before it, so one that reaches back before the threads were moved is dropped. No line is
-//!   used twice.
+//! - **On demand**: pinwise asks the program (`cmd:`, `prom:`, `netdev:`, `io:`, `dpdk:`). A
+//!   *counter*, read at the beginning and the end of a window, gives the rate over exactly that
+//!   window. A number that is renewed only now and then is treated as if it had been printed when
+//!   it changed.
+//! - **At the program's pace**: the program prints (`stdout:`, `stderr:`, `file:`). A counter gives
+//!   the rate between the first and the last line in the window. A *value* stands for the time
+//!   since the line before it. A value that reaches back before the threads were moved is dropped.
+//!   No line is used twice.
 //!
-//! Which of these it is, counter or value, is stated by the user, said by the name, or seen in the
-//! first readings; what was decided is told ([`Metric::notes`]). Lines are dated when they are
-//! read: under load that is some milliseconds late, unless the program prints its own clock and the
-//! pattern names it (`(?<seconds>…)`).
+//! The user states whether a number is a counter or a value. Otherwise its name decides, or its
+//! first readings do. [`Metric::notes`] reports the decision.
 //!
-//! Limits: a value that the program itself smooths over a long time (an "instantaneous" rate over
-//! the last seconds) still holds some of the assignment before; take the counter behind it where
-//! there is one.
+//! Lines are dated when they are read. Under load that is some milliseconds late. To avoid this, a
+//! program can print its own clock, and the pattern names it (`(?<seconds>…)`).
+//!
+//! # Limits
+//!
+//! A value that the program itself smooths over a long time, such as an "instantaneous" rate over
+//! the last seconds, still holds some of the assignment before. Use the counter behind it if there
+//! is one.
 
 #![forbid(unsafe_code)]
 
 mod arrivals;
 mod availability;
-pub mod cadence;
+mod cadence;
 mod command;
 mod counter_detection;
 mod dpdk;

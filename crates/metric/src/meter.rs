@@ -1,4 +1,4 @@
-//! What is measured while a program runs.
+//! The interface of everything that measures a running program.
 
 use crate::counter_detection::CounterDetection;
 use crate::reading::Summary;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 /// Measures the performance of a running program over a window.
 pub trait Meter: Send {
-    /// What performance is counted in.
+    /// The unit of the performance.
     fn unit(&self) -> &Unit;
 
-    /// Waits `settle`, then measures for about `window` (longer where the source reports more
-    /// rarely). `cancelled` is asked at least every 20 ms; when it returns true the answer is
+    /// Waits `settle`, then measures for about `window`, or longer if the source reports more
+    /// rarely. Asks `cancelled` at least every 20 ms. When it returns true the result is
     /// [`MeasureError::interrupted`].
     fn measure(
         &mut self,
@@ -20,17 +20,17 @@ pub trait Meter: Send {
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Measurement, MeasureError>;
 
-    /// Standard error of the last performance that was measured, in its unit; `None` where its
-    /// window had no parts to tell it.
+    /// Standard error of the last performance, in its unit; `None` if its window had no parts to
+    /// estimate it from.
     fn error(&self) -> Option<f64> {
         None
     }
 
-    /// The program runs in another setting from here on: its threads elsewhere, or another number
-    /// of them.
+    /// The program runs in another setting from now on: its threads are elsewhere, or their number
+    /// has changed.
     fn moved(&mut self) {}
 
-    /// What the number did so far, where it is taken for a value by its name alone.
+    /// What the number did so far, if it is taken for a value by its name alone.
     fn counter_detection(&self) -> Option<&CounterDetection> {
         None
     }

@@ -1,4 +1,4 @@
-//! A metric that is taken up and measured with.
+//! A metric that is opened on a program and measures it.
 
 use crate::arrivals::{Lines, MatchingLines};
 use crate::counter_detection::CounterDetection;
@@ -15,17 +15,17 @@ use pinwise_linux::{Streams, thread::Pid};
 use pinwise_measure::{MeasureError, Measurement, Retry, Unit};
 use std::time::{Duration, Instant};
 
-/// How a metric is to be read, beside what it is.
+/// How to read a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricOptions {
-    /// Where in the output of `cmd:` the number stands.
+    /// Where the number is in the output of `cmd:`.
     pub pick: Option<Pattern>,
-    /// Counter or value; found out when not stated.
+    /// Counter or value; `None` to find out.
     pub interpretation: Option<Interpretation>,
     /// The quantity is better when lower.
     pub lower_is_better: bool,
-    /// The unit of the quantity: for a counter of what is counted (`chunks`) or of the rate
-    /// (`chunks/s`, `fps`); derived from the metric when not given.
+    /// The unit of the quantity. For a counter, the unit of what is counted (`chunks`) or of the
+    /// rate (`chunks/s`, `fps`). `None` to derive it from the metric.
     pub unit: Option<String>,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
@@ -71,9 +71,12 @@ impl MetricSpec {
     /// that runs as the processes `running`.
     ///
     /// # Errors
-    /// Options that do not go with the metric; `stdout:` and `stderr:` of a program that runs;
-    /// `runtime` never comes here. What the metric is read from is not there and will not be:
-    /// of a program that runs files, pages and sockets too, which one that is started may make.
+    /// - Options that do not go with the metric.
+    /// - `stdout:` and `stderr:` of a program that already runs.
+    /// - A source that does not exist and cannot appear. If the program already runs, this includes
+    ///   files, pages and sockets.
+    ///
+    /// `runtime` never comes here.
     pub fn check(
         &self,
         options: &MetricOptions,

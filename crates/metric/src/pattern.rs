@@ -1,4 +1,4 @@
-//! Where in a line or an output the number stands: a regular expression.
+//! A regular expression that says where the number is in a line or an output.
 
 use crate::MetricError;
 use crate::number;

@@ -1,5 +1,5 @@
-//! Getting to know a metric before measuring with it: does it come at all, is it a counter or a
-//! value, in what cadence, and what does a reading cost.
+//! How pinwise gets to know a metric before it measures with it: whether numbers come, whether they
+//! are a counter or values, in what cadence, and what a reading costs.
 
 use crate::MetricError;
 use crate::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
@@ -13,13 +13,13 @@ use crate::source::{Failure, Source, sleep_until};
 use pinwise_figures::duration;
 use std::time::{Duration, Instant};
 
-/// What is known about the metric beforehand.
+/// What is known about the metric in advance.
 pub(crate) struct Known<'a> {
     /// As typed, for messages.
     pub(crate) metric: &'a str,
     /// Stated by the user.
     pub(crate) stated: Option<Interpretation>,
-    /// What the words around the number say.
+    /// What the words around the number indicate.
     pub(crate) hint: Option<Interpretation>,
     /// How long to wait for a number.
     pub(crate) patience: Duration,
@@ -31,7 +31,7 @@ pub(crate) struct Known<'a> {
 pub(crate) struct Found {
     pub(crate) meter: Box<dyn MetricMeter>,
     pub(crate) interpretation: Interpretation,
-    /// For the user: what was decided and why.
+    /// The decisions and their reasons, for the user.
     pub(crate) notes: Vec<String>,
     /// Windows shorter than this are stretched, to the pace at which numbers come.
     pub(crate) shortest_window: Duration,
@@ -51,7 +51,7 @@ impl Known<'_> {
         Paced { arrivals, interpretation, patience: self.patience, detection }
     }
 
-    /// When patience with a number ends that is waited for since `begin`.
+    /// When to give up waiting for a number, if waiting began at `begin`.
     fn end(&self, begin: Instant) -> Instant {
         let end = begin + self.patience;
         self.until.map_or(end, |until| until.min(end))
@@ -76,7 +76,7 @@ impl Known<'_> {
     }
 }
 
-/// One line on how a number is understood; nothing where the user said it.
+/// One line on how the number is interpreted; empty if the user stated it.
 fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String> {
     let why = match (known.stated, known.hint, interpretation) {
         (Some(_), _, _) => return None,
@@ -171,7 +171,7 @@ pub(crate) fn lines(
     }
 }
 
-/// The numbers of the complete reports in what was heard; see [`Blocks`].
+/// The numbers of the complete reports among the lines; see [`Blocks`].
 fn reports(heard: &[Arrival], times: &[f64], lines: usize, period: f64) -> Vec<f64> {
     if lines == 1 {
         return heard.iter().map(|arrival| arrival.sample.value).collect();
@@ -189,7 +189,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// Changes that show how often a number is renewed.
 const RENEWALS: usize = 4;
 
-/// Reads a source until its kind and the times of its renewal are known.
+/// Reads a source until its kind and the times of its renewals are known.
 pub(crate) fn source(
     mut source: Box<dyn Source>,
     known: &Known<'_>,
@@ -266,7 +266,7 @@ fn cost_of(cost: Duration) -> Duration {
     if cost == Duration::MAX { Duration::ZERO } else { cost }
 }
 
-/// The first reading; failures are taken for a program that is still starting, until patience ends.
+/// The first reading. Until patience ends, a failure counts as a program that is still starting.
 fn first_reading(
     source: &mut dyn Source,
     known: &Known<'_>,

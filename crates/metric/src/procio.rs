@@ -5,12 +5,12 @@ use pinwise_linux::thread::Pid;
 use std::fs;
 
 /// Counters of `/proc/PID/io` (proc_pid_io(5)). `rchar` and `wchar` count what passes through
-/// read(2) and write(2) and their relatives, sockets and pipes included; `read_bytes` and
-/// `write_bytes` what went to storage.
+/// read(2), write(2) and their relatives, including sockets and pipes. `read_bytes` and
+/// `write_bytes` count what went to storage.
 pub(crate) const FIELDS: &[&str] =
     &["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"];
 
-/// The processes of a program, asked anew for each reading.
+/// The processes of a program. Called for each reading.
 pub type Pids = Box<dyn Fn() -> Vec<Pid> + Send>;
 
 /// The sum of one counter over the processes of a program. When a process ends, its parent's

@@ -1,8 +1,8 @@
 //! Prometheus text pages: `name{label="value",…} number [timestamp]`, one series a line.
 //!
-//! The format is the text exposition format 0.0.4; OpenMetrics differs where it does not matter
-//! here (`# EOF`, exemplars behind a `#`). Lines that cannot be read are passed over: one bad
-//! exporter must not hide the series that is wanted.
+//! The format is the text exposition format 0.0.4. OpenMetrics differs only where it does not
+//! matter here (`# EOF`, exemplars behind a `#`). Lines that cannot be read are skipped, so that
+//! one bad exporter does not hide the wanted series.
 
 use crate::MetricError;
 use crate::reading::Interpretation;
@@ -28,7 +28,7 @@ impl Selector {
     /// The sum of the finite values it matches on a page.
     ///
     /// # Errors
-    /// There is no such value, or the sum is not finite: what is there instead.
+    /// There is no such value, or the sum is not finite. The error lists what is there instead.
     pub fn sum(&self, page: &str) -> Result<f64, String> {
         let (mut matched, mut alike, mut series) = (None, 0, 0);
         for line in page.lines().filter_map(parse_line) {
@@ -172,7 +172,7 @@ fn declared_type<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// A page that is fetched for each reading, over one connection that is kept open.
+/// A page that is fetched for each reading over one open connection.
 pub(crate) struct Prometheus {
     url: String,
     selector: Selector,
@@ -180,7 +180,7 @@ pub(crate) struct Prometheus {
     declared: Option<Interpretation>,
 }
 
-/// A page that takes longer is no basis for measuring.
+/// A page that takes longer than this is no basis for measuring.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Prometheus {
@@ -194,8 +194,7 @@ impl Prometheus {
         Self { url, selector, agent, declared: None }
     }
 
-    /// Fetches on a thread of its own, so that a server that does not answer cannot hold up a
-    /// Ctrl-C.
+    /// Fetches on a separate thread, so that a server that does not answer cannot delay a Ctrl-C.
     pub(super) fn fetch(&self, cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
         let (agent, url) = (self.agent.clone(), self.url.clone());
         let (sender, receiver) = mpsc::sync_channel(1);

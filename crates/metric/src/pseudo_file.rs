@@ -1,5 +1,5 @@
-//! Files of `/proc` and `/sys`: nothing is ever appended to them, they answer anew whenever they
-//! are read.
+//! Files of `/proc` and `/sys`. Nothing is ever appended to them; every read gives the current
+//! text.
 
 use crate::pattern::Pattern;
 use crate::source::{Failure, Sample, Source, last_line};

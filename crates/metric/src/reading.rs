@@ -1,8 +1,8 @@
 //! The arithmetic of readings: from numbers with times to a performance.
 //!
-//! A *counter* grows while the program works; performance is its rate. A *value* already is a rate
-//! (or another quantity, such as a latency); performance is its mean. Everything here is a pure
-//! function of readings.
+//! A *counter* grows while the program works, and its rate is the performance. A *value* is already
+//! a rate, or another quantity such as a latency, and its mean is the performance. Everything here
+//! is a pure function of readings.
 
 use pinwise_measure::{MeasureError, Retry};
 
@@ -15,7 +15,7 @@ pub struct Reading {
     pub seconds: f64,
 }
 
-/// How a number is to be understood.
+/// How to interpret a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interpretation {
     /// It grows with the work done; its rate is the performance.
@@ -24,7 +24,7 @@ pub enum Interpretation {
     Value,
 }
 
-/// What several readings say together.
+/// The summary of several readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The rate of a counter, per second; the mean of a value.
@@ -36,7 +36,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Standard error of the value, as if its parts were independent; `None` of a single one.
+    /// Standard error of the value, as if its parts were independent; `None` for a single part.
     pub fn error(&self) -> Option<f64> {
         self.spread.map(|spread| spread / (self.parts as f64).sqrt())
     }
@@ -74,13 +74,15 @@ impl From<RateError> for MeasureError {
     }
 }
 
-/// The rate of a counter from the first reading to the last. The spread is that of the rates
-/// between neighbours, each weighted with its duration (an interval of twice the length has half
-/// the variance, if the noise comes from the interval's ends and from independent parts alike),
-/// times n/(n-1): for equal durations the sample standard deviation.
+/// The rate of a counter from the first reading to the last.
+///
+/// The spread is that of the rates between neighbours, each weighted with its duration, times
+/// n/(n-1). For equal durations this is the sample standard deviation. An interval of twice the
+/// length has half the variance, whether the noise comes from the ends of the interval or from
+/// independent parts.
 ///
 /// # Errors
-/// [`RateError`]: fewer than two readings, a counter that falls, a clock that stands.
+/// [`RateError`]: fewer than two readings, a counter that falls, a clock that stands still.
 pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
         return Err(RateError::TooFew);
@@ -113,10 +115,11 @@ pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
     Ok(Summary { value, spread, parts: count })
 }
 
-/// Of readings in the order of their times the first, the last, and between them as many as leave
-/// `seconds` at least from each to the next. A program stays fast or slow for a while, so that
-/// short parts resemble their neighbours: the error that they tell, as if they were independent, is
-/// too small.
+/// Selects readings that are at least `seconds` apart: the first, the last, and as many between
+/// them as possible. `readings` are in the order of their times.
+///
+/// A program stays fast or slow for a while, so short parts resemble their neighbours. The error
+/// computed from them, as if they were independent, is then too small.
 pub fn apart(readings: &[Reading], seconds: f64) -> Vec<Reading> {
     let Some((last, before)) = readings.split_last() else { return Vec::new() };
     let mut kept: Vec<Reading> = Vec::new();
@@ -143,9 +146,9 @@ pub fn mean(values: &[f64]) -> Option<Summary> {
     Some(Summary { value, spread, parts: values.len() })
 }
 
-/// A summary as performance, which is higher-is-better: a quantity that is better when lower
-/// becomes its reciprocal, its spread by the delta method (sd / mean²). `None` when that is not
-/// finite (the reciprocal of zero).
+/// Turns a summary into a performance, which is higher-is-better. A quantity that is better when
+/// lower becomes its reciprocal, with its spread by the delta method (sd / mean²). `None` if the
+/// result is not finite (the reciprocal of zero).
 pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
     let performance = if lower_is_better {
         let square = summary.value * summary.value;
@@ -160,12 +163,12 @@ pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
     performance.value.is_finite().then_some(performance)
 }
 
-/// Readings in a row, none smaller than the one before, after which a number is taken for a
+/// After so many readings in a row, none smaller than the one before, a number is taken for a
 /// counter. Readings of a noisy value rise five times in a row once in 120.
 pub const RISES_OF_A_COUNTER: usize = 5;
 
 /// Whether `values`, in the order they were read, are those of a counter. `None` while they do not
-/// tell: fewer than [`RISES_OF_A_COUNTER`] different ones, or no change at all.
+/// decide it: fewer than [`RISES_OF_A_COUNTER`] different ones, or no change at all.
 pub fn interpret(values: &[f64]) -> Option<Interpretation> {
     if values.windows(2).any(|pair| pair[1] < pair[0]) {
         return Some(Interpretation::Value);

@@ -1,20 +1,20 @@
-//! What is read on demand: a file, a command, a page, a socket.
+//! A source that is read on demand: a file, a command, a page, a socket.
 
 use crate::reading::Interpretation;
 use pinwise_linux::quotable;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
-/// One number from a program, and the program's own time where it tells it.
+/// One number from a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// The number.
     pub value: f64,
-    /// The program's own clock, in seconds.
+    /// The program's own clock, in seconds, if it prints one.
     pub seconds: Option<f64>,
 }
 
-/// LeftAlone there is no sample.
+/// Why there is no sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     /// The user asked to stop.
@@ -38,19 +38,18 @@ impl From<Failure> for MeasureError {
     }
 }
 
-/// Something that gives its present number whenever it is asked.
+/// A source that gives its current number on request.
 pub(crate) trait Source: Send {
     /// Reads the number now. `cancelled` is asked at least every 20 ms.
     fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure>;
 
-    /// Whether it is a counter, where the source itself says so after a reading (Prometheus types
-    /// do).
+    /// Whether it is a counter, if the source declares it after a reading (Prometheus types do).
     fn declared(&self) -> Option<Interpretation> {
         None
     }
 
-    /// Whether it is known to be exact at every reading, so that a number that stands still is a
-    /// program that stands still.
+    /// Whether every reading is known to be exact. A number that stands still is then a program
+    /// that stands still.
     fn exact(&self) -> bool {
         false
     }
@@ -71,7 +70,7 @@ pub(crate) fn sleep_until(deadline: Instant, cancelled: &dyn Fn() -> bool) -> Re
     }
 }
 
-/// The last line of a text that is not blank, as it may stand in a message.
+/// The last line of a text that is not blank, ready to quote in a message.
 pub(crate) fn last_line(text: &str) -> Option<String> {
     text.lines().rev().find(|line| !line.trim().is_empty()).map(quotable)
 }

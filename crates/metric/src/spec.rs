@@ -1,4 +1,4 @@
-//! What the user types after `--metric`.
+//! The value of `--metric`, as the user types it.
 
 use crate::MetricError;
 use crate::pattern::Pattern;
@@ -67,8 +67,8 @@ const KINDS: [(&str, &str); 9] = [
 ];
 
 impl MetricSpec {
-    /// Whether the number is a counter or a value, where the kind or the words around the number
-    /// tell.
+    /// Whether the number is a counter or a value, if the kind or the words around the number
+    /// indicate it.
     pub(crate) fn hint(&self) -> Option<Interpretation> {
         match self {
             Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => {
@@ -81,7 +81,7 @@ impl MetricSpec {
         }
     }
 
-    /// What the number counts, as far as the text tells.
+    /// What the number counts, if the text indicates it.
     pub(crate) fn quantity(&self) -> Option<String> {
         match self {
             Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => {
@@ -103,8 +103,8 @@ impl MetricSpec {
     }
 }
 
-/// Counter or value, from the words of a pattern or the name of a series. Only words that leave no
-/// doubt: the readings decide otherwise.
+/// Counter or value, from the words of a pattern or the name of a series. Only unambiguous words
+/// count; otherwise the readings decide.
 pub(crate) fn hint(text: &str) -> Option<Interpretation> {
     const RATES: [&str; 19] = [
         "pps",

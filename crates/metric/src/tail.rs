@@ -1,5 +1,5 @@
-//! A file that a program writes its progress to: followed like `tail -F`, and read again from its
-//! start when it is replaced, cut short or overwritten.
+//! A file that a program writes its progress to. pinwise follows it like `tail -F`, and reads it
+//! again from its start if it is replaced, truncated or overwritten.
 
 use pinwise_linux::{Fifo, Line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Instant;
 
-/// Where a follower stands in a file.
+/// The position of a follower in a file.
 #[derive(Debug)]
 struct Follower {
     path: PathBuf,
     open: Option<Open>,
-    /// The file existed when following began: what it held then is history.
+    /// The file existed when following began, so its contents at that moment do not count.
     skip_present: bool,
     /// More is there than was read.
     behind: bool,
@@ -31,8 +31,7 @@ struct Open {
     file: File,
     inode: (u64, u64),
     offset: u64,
-    /// The last bytes before `offset`. When the file no longer holds them there, it has been
-    /// written anew.
+    /// The last bytes before `offset`. If the file no longer has them there, it has been rewritten.
     before: Vec<u8>,
     /// An unfinished line.
     partial: Vec<u8>,
@@ -54,8 +53,8 @@ impl Follower {
         Self { path, open: None, skip_present, behind: false }
     }
 
-    /// The lines that were completed since the last call. No error when the file is not there: it
-    /// may come.
+    /// The lines that were completed since the last call. A file that does not exist is no error:
+    /// it may appear.
     fn lines(&mut self) -> io::Result<Vec<String>> {
         let found = match std::fs::metadata(&self.path) {
             Ok(found) => found,
@@ -104,7 +103,7 @@ impl Open {
         })
     }
 
-    /// Whether what was read last no longer stands where it stood, or was written once more.
+    /// Whether the file no longer has what was read last, or has it written once more.
     fn rewritten(&self) -> io::Result<bool> {
         let metadata = self.file.metadata()?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
@@ -123,7 +122,7 @@ impl Open {
         Ok(!same || (metadata.len() == self.offset && (1..=LONGEST_STATUS).contains(&self.offset)))
     }
 
-    /// Reads on, [`MOST`] bytes at most; whether that was all there is.
+    /// Reads on, [`MOST`] bytes at most. Returns whether that was everything.
     fn take(&mut self, lines: &mut Vec<String>) -> io::Result<bool> {
         let whole = self.rewritten()?;
         if whole {
@@ -226,8 +225,8 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     Ok(FileLines { lines, stop })
 }
 
-/// Hands on what is new; false when nobody listens any more. An error (a file made unreadable) may
-/// pass.
+/// Passes on the new lines. Returns false if nobody listens any more. An error, such as a file made
+/// unreadable, may pass.
 fn forward(follower: &mut Follower, sender: &SyncSender<Line>) -> bool {
     let lines = follower.lines().unwrap_or_default();
     let at = Instant::now();
@@ -236,8 +235,8 @@ fn forward(follower: &mut Follower, sender: &SyncSender<Line>) -> bool {
     })
 }
 
-/// Waits until the file changes, or 20 ms: a file that is replaced or not there yet, or on a
-/// filesystem without inotify.
+/// Waits until the file changes, at most 20 ms. The limit serves a file that is replaced, does not
+/// exist yet, or is on a filesystem without inotify.
 fn wait(inotify: Option<&OwnedFd>, path: &Path) {
     let slice = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let Some(inotify) = inotify else {

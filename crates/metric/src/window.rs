@@ -5,7 +5,7 @@ use crate::reading::{Reading, Summary, rate};
 use pinwise_measure::MeasureError;
 use std::time::{Duration, Instant};
 
-/// Readings since the window began, on the program's clock where it tells it, otherwise by arrival.
+/// The readings since the window began, on the program's clock if it has one, otherwise by arrival.
 pub(crate) struct Window {
     begin: Instant,
     readings: Vec<Reading>,
@@ -19,7 +19,7 @@ impl Window {
         Self { begin, readings: Vec::new(), span: None }
     }
 
-    /// Adds a reading, unless it is of the same moment as the last: then it is the same reading.
+    /// Adds a reading, unless it has the time of the last one: then it is the same reading.
     pub(crate) fn add(&mut self, arrival: Arrival) {
         let since_begin = arrival.at.saturating_duration_since(self.begin).as_secs_f64();
         let seconds = arrival.sample.seconds.unwrap_or(since_begin);

@@ -6,7 +6,7 @@ use pinwise_linux::thread::ThreadId;
 use pinwise_topology::CpuId;
 use std::time::Duration;
 
-/// What one thread did while it was watched. `ran + waited + slept = elapsed`.
+/// What one thread did while it was observed. `ran + waited + slept = elapsed`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadActivity {
     /// Which thread.
@@ -21,43 +21,43 @@ pub struct ThreadActivity {
     pub waited: Duration,
     /// Time it had nothing to do, or waited for something else.
     pub slept: Duration,
-    /// The part of `slept` in which it waited for another thread; `None` where it may not be seen.
+    /// The part of `slept` in which it waited for another thread; `None` if that is not visible.
     pub locked: Option<Duration>,
-    /// How many looks `locked` was estimated from; 0 where it is exact ([`Layer::Ebpf`]) or not
-    /// known.
+    /// The number of looks that `locked` was estimated from; 0 if it is exact ([`Layer::Ebpf`]) or
+    /// unknown.
     pub looks: u32,
     /// Times it gave up its CPU to wait for something.
     pub voluntary: u64,
     /// Times its CPU was taken from it.
     pub involuntary: u64,
-    /// Times it went on at another CPU; `None` where the kernel does not tell.
+    /// Migrations to another CPU; `None` if the kernel does not report them.
     pub migrations: Option<u64>,
-    /// The CPU it ran on last; `None` where that was not seen.
+    /// The CPU it ran on last; `None` if unknown.
     pub cpu: Option<CpuId>,
 }
 
 /// What all threads of a program did in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activity {
-    /// How it was watched: whether time at locks is sampled or exact.
+    /// The layer it comes from, which decides whether time at locks is sampled or exact.
     pub layer: Layer,
     /// The length of the window.
     pub elapsed: Duration,
-    /// Every thread that was seen, those that ended last.
+    /// Every thread; those that ended are last.
     pub threads: Vec<ThreadActivity>,
-    /// From one look at all threads to the next on average, where looks cost too much to make them
-    /// as often as the layer would: every 10 ms. `None` also where the figures are exact
-    /// without them ([`Layer::Ebpf`]).
+    /// The average time between two looks, if looks cost too much to make them as often as the
+    /// layer would (every 10 ms). Otherwise `None`, and also if the figures are exact without looks
+    /// ([`Layer::Ebpf`]).
     pub stretched: Option<Duration>,
-    /// What the kernel had to drop because nobody read it in time: records of context switches, or
-    /// threads. The figures are too low where it is not 0.
+    /// The number of records of context switches, or threads, that the kernel dropped because
+    /// nobody read them in time. If it is not 0, the figures are too low.
     pub lost: u64,
     /// What watching cost.
     pub overhead: Overhead,
 }
 
 impl Activity {
-    /// Of a program whose threads all went unseen.
+    /// The activity of a program whose threads all went unnoticed.
     pub fn none(elapsed: Duration) -> Self {
         Self {
             layer: Layer::Proc,
@@ -69,8 +69,8 @@ impl Activity {
         }
     }
 
-    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None`: no
-    /// thread shows it.
+    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1; `None` if
+    /// no thread shows it.
     pub fn lock(&self) -> Option<f64> {
         let seen: Vec<(f64, f64)> = self
             .threads
@@ -92,7 +92,7 @@ impl Activity {
         self.rate(self.threads.iter().map(|thread| thread.involuntary).sum())
     }
 
-    /// MIGR_RATE: migrations per second. `None`: the kernel does not tell.
+    /// MIGR_RATE: migrations per second; `None` if the kernel does not report them.
     pub fn migration_rate(&self) -> Option<f64> {
         let migrations: Option<u64> = self.threads.iter().map(|thread| thread.migrations).sum();
         migrations.map(|migrations| self.rate(migrations))
@@ -103,7 +103,7 @@ impl Activity {
         self.threads.iter().map(|thread| thread.ran).sum()
     }
 
-    /// What watching cost, as a share of the program's own CPU time. `None`: it used none.
+    /// The cost of watching, as a share of the program's own CPU time; `None` if it used none.
     pub fn overhead_share(&self) -> Option<f64> {
         let ran = self.ran().as_secs_f64();
         (ran > 0.0).then(|| self.overhead.total().as_secs_f64() / ran)

@@ -1,10 +1,10 @@
-//! How often a program is looked at: as often as wanted, unless that costs it too much.
+//! How often to look at a program: as often as wanted, unless that costs the program too much.
 
 use std::time::Duration;
 
-/// Of the program's CPU time watching takes at most this share. What is told of it is the CPU time
-/// of the thread that watches; measured from outside it is up to 2.6 times as much, because caches
-/// are filled by others meanwhile and whoever was interrupted is late for those that wait for it.
+/// The largest share of the program's CPU time that watching may take. This counts the CPU time of
+/// the watching thread. Measured from outside, the cost is up to 2.6 times as much: others fill the
+/// caches meanwhile, and an interrupted thread is late for those that wait for it.
 pub(super) const SHARE: f64 = 0.008;
 /// A program that uses little CPU time leaves some to spare: it is looked at this often all the
 /// same,
@@ -12,12 +12,12 @@ const SELDOM: Duration = Duration::from_millis(25);
 /// unless the looks alone take more than this share of one CPU.
 const SPARE: f64 = 0.01;
 
-/// What watching a program took so far, in all windows.
+/// The cost of watching a program so far, in all windows.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     looks: u32,
-    /// CPU time of all looks but the first: that one opens the files, and says nothing about those
-    /// that follow.
+    /// CPU time of all looks but the first. The first opens the files and does not represent the
+    /// others.
     looking: Duration,
     /// That of beginnings and ends of windows.
     around: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// A look that took `spent` of CPU time.
+    /// Adds a look that took `spent` of CPU time.
     pub(super) fn take(&mut self, spent: Duration) {
         if self.looks > 0 {
             self.looking += spent;
@@ -35,7 +35,7 @@ impl Budget {
         self.looks = self.looks.saturating_add(1);
     }
 
-    /// What the beginning or the end of a window took.
+    /// Adds the cost of the beginning or the end of a window.
     pub(super) fn charge(&mut self, spent: Duration) {
         self.around += spent;
     }
@@ -50,9 +50,9 @@ impl Budget {
         self.looks
     }
 
-    /// The time from one look to the next: `wanted`, or longer, so that watching keeps to [`SHARE`]
-    /// where it goes on costing what it has and the program goes on as it did. Each look pays
-    /// its part of what windows cost besides.
+    /// The time between two looks: `wanted`, or longer. With it, watching stays within [`SHARE`] if
+    /// looks cost what they did and the program goes on as it did. Each look pays its part of the
+    /// other costs of windows.
     pub(super) fn pace(&self, wanted: Duration) -> Duration {
         let looks = f64::from(self.looks.saturating_sub(1).max(1));
         let (look, all) = (

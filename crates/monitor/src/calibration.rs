@@ -1,10 +1,10 @@
-//! What a layer adds to a context switch, measured.
+//! The measured cost that a layer adds to a context switch.
 //!
-//! Two threads on one CPU hand a token to each other, so that each handover is one wake-up and one
-//! switch between watched threads: the dearest case. Turns with the layer at work and without
-//! alternate, of many rounds each, because putting it to work may take a hundred times as long as a
-//! round. What counts is CPU time, which other programs do not use up, and of each kind the
-//! cheapest round: whatever disturbs a round makes it dearer.
+//! Two threads on one CPU hand a token to each other. Each handover is one wake-up and one switch
+//! between watched threads, which is the most expensive case. Turns with the layer on and off
+//! alternate. Each turn has many rounds, because switching the layer on may take a hundred times as
+//! long as a round. What counts is CPU time, which other programs do not use up, and the cheapest
+//! round of each kind: whatever disturbs a round makes it more expensive.
 
 use crate::overhead::own_time;
 use pinwise_linux::{Fifo, sys};
@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 const TURNS: usize = 5;
 /// Rounds of a turn.
 const ROUNDS: usize = 20;
-/// Handovers to and fro in a round: 0.1 ms, short enough that most rounds are not disturbed.
+/// Handovers in each direction in a round: 0.1 ms, short enough that most rounds are not disturbed.
 const HANDOVERS: u32 = 40;
-/// Beside busy threads an ordinary thread waits for each of its turns.
+/// Next to busy threads an ordinary thread waits for each of its turns.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// CPU time that a layer adds to a switch with its wake-up. `work` has it watch the calling thread
-/// and those it creates, or stop.
+/// CPU time that a layer adds to a switch with its wake-up. `work` makes the layer watch the
+/// calling thread and those it creates, or stop.
 pub(super) fn per_switch(
     work: &mut (dyn FnMut(bool) -> io::Result<()> + Send),
 ) -> io::Result<Duration> {
@@ -59,7 +59,7 @@ fn rounds() -> io::Result<Duration> {
     (0..ROUNDS).try_fold(Duration::MAX, |cheapest, _| Ok(cheapest.min(handovers()?)))
 }
 
-/// Whose turn it is: that of the thread that began, or of the other one.
+/// Whose turn it is: the first thread's or the other's.
 #[derive(Default)]
 struct Token {
     other: Mutex<bool>,

@@ -1,8 +1,7 @@
-//! What the kernel counts of one thread, and the files that tell.
+//! The kernel's counters of one thread, and the files they are in.
 //!
-//! Reading a file that is kept open takes a fifth of the time of opening it anew. A process may
-//! keep only so many open (1,024 unless told otherwise): what is over that is opened for each
-//! reading.
+//! To read an open file takes a fifth of the time of opening it again. A process may have only so
+//! many open files, 1,024 by default. Files beyond that are opened for each reading.
 
 use pinwise_linux::thread::{Account, Stat, ThreadId};
 use rustix::process::{Resource, getrlimit};
@@ -18,8 +17,7 @@ pub(super) struct Counters {
     pub(super) voluntary: u64,
     /// Times its CPU was taken from it.
     pub(super) involuntary: u64,
-    /// Times it went on at another CPU; `None` where the kernel does not tell
-    /// (`CONFIG_SCHED_DEBUG`).
+    /// Migrations to another CPU; `None` if the kernel does not report them (`CONFIG_SCHED_DEBUG`).
     pub(super) migrations: Option<u64>,
 }
 
@@ -27,7 +25,7 @@ pub(super) struct Counters {
 #[derive(Debug)]
 pub(super) struct Files {
     id: ThreadId,
-    /// In the order of [`NAMES`]; `None` where it is not kept open.
+    /// In the order of [`NAMES`]; `None` if a file is not open.
     kept: [Option<File>; NAMES.len()],
     keep: bool,
     text: Vec<u8>,
@@ -43,19 +41,19 @@ const STAT: usize = 4;
 const LONGEST: usize = 8192;
 
 impl Files {
-    /// Of a thread, where `others` are watched already.
+    /// Opens the files of a thread if `others` are watched already.
     pub(super) fn new(id: ThreadId, others: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let keep = ((others + 1) * NAMES.len()) as u64 <= limit / 2;
         Self { id, kept: [const { None }; NAMES.len()], keep, text: vec![0; LONGEST] }
     }
 
-    /// What the thread does now; an error where that may not be seen, or where it has ended.
+    /// What the thread does now. Fails if that is not visible, or if the thread has ended.
     pub(super) fn syscall(&mut self) -> io::Result<&[u8]> {
         self.read(SYSCALL)
     }
 
-    /// What the scheduler has accounted to it; an error where it has ended.
+    /// What the scheduler has accounted to it. Fails if the thread has ended.
     pub(super) fn account(&mut self) -> io::Result<Account> {
         match self
             .read(SCHEDSTAT)
@@ -68,7 +66,7 @@ impl Files {
         }
     }
 
-    /// Its counters; an error where it has ended.
+    /// Its counters. Fails if the thread has ended.
     pub(super) fn counters(&mut self) -> io::Result<Counters> {
         let account = self.account()?;
         // One file that has all of them, where there is one: a text as long as that takes as long
@@ -86,7 +84,7 @@ impl Files {
         Ok(Counters { account, voluntary, involuntary, migrations: None })
     }
 
-    /// Its name, where it ran last, and the rest that is there.
+    /// Its name, the CPU it ran on last, and the rest of `stat`.
     pub(super) fn stat(&mut self) -> io::Result<Stat> {
         Stat::parse(self.read(STAT)?).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }

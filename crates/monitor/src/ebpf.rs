@@ -1,20 +1,22 @@
-//! Watching by a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
+//! The layer of a program in the kernel that keeps the accounts ([`Layer::Ebpf`]).
 //!
-//! `bpf/monitor.bpf.c` runs at every context switch, wake-up, fork and exec of the machine and
-//! updates one account per watched thread; nothing is sent, so nothing can overflow but the number
-//! of threads. Attaching waits for all CPUs, which takes a tenth of a second and more beside busy
-//! ones: it is attached by the first window and stays so. A window is what was added to the
-//! accounts in it. The account of a living thread is thrown away only while it is detached, because
-//! the kernel gives the room of one to the next at once, whoever still writes to it; nobody writes
-//! to that of a thread that has ended.
+//! `bpf/monitor.bpf.c` runs at every context switch, wake-up, fork and exec of the machine. It
+//! updates one account per watched thread. Nothing is sent, so only the number of threads can
+//! overflow. To attach it waits for all CPUs, which takes a tenth of a second and more next to busy
+//! threads. So the first window attaches it, and it stays attached. A window is what was added to
+//! the accounts in it.
 //!
-//! Processes are told to the kernel's side by their numbers; what they fork it adds itself. A
-//! thread that was there before has no past: what it does is told by the first thing that happens
-//! to it, or, where nothing has yet, by `/proc`.
+//! The account of a living thread is deleted only while the program is detached. The kernel gives
+//! its room to another thread at once, whoever still writes to it. Nobody writes to the account of
+//! a thread that has ended.
 //!
-//! Looks only add to the accounts of threads that the kernel's side cannot know of. A thread may
-//! end, and its number may be another's, between a look and what is done about it: an account is
-//! taken away or begun anew only where it is known to be of another life.
+//! pinwise passes process numbers to the kernel's side, which adds what they fork itself. A thread
+//! that existed before has no past. The first thing that happens to it shows what it does. Until
+//! then `/proc` does.
+//!
+//! Looks add only the accounts of threads that the kernel's side cannot know of. Between a look and
+//! the action on it, a thread may end and its number may become another's. So an account is deleted
+//! or begun again only if it certainly belongs to another life.
 //!
 //! [`Layer::Ebpf`]: super::Layer::Ebpf
 
@@ -45,16 +47,15 @@ use std::time::Duration;
 /// The program in the kernel and its accounts.
 pub(super) struct Ebpf {
     kernel: Kernel,
-    /// Threads that were found by looking in this window, with what the scheduler had accounted to
-    /// them.
+    /// Threads that looks found in this window, with what the scheduler had accounted to them.
     found: HashMap<ThreadId, Duration>,
     /// The accounts there were when the window began.
     earlier: HashMap<u32, Earlier>,
-    /// What a window that follows begins with: the accounts as they were read at the end, and of
-    /// which threads they are over.
+    /// The start of a window that follows: the accounts as they were read at the end, and the
+    /// threads that they are over.
     next: HashMap<u32, Earlier>,
     ended: Vec<u32>,
-    /// The machine's switches when they were read last, and those of the window.
+    /// The machine's switches at the last reading, and those of the window.
     machine: u64,
     switches: u64,
     per_switch: Duration,
@@ -76,11 +77,11 @@ struct Earlier {
 
 /// `BPF_NOEXIST` (bpf(2)).
 const ONLY_NEW: u64 = 1;
-/// More accounts of threads that are not watched any more than this are worth detaching.
+/// The number of unneeded accounts above which it is worth detaching.
 const MANY: usize = 2048;
 
 impl Ebpf {
-    /// Loads the program; attaches it for a moment to measure what it costs.
+    /// Loads the program, and attaches it for a moment to measure its cost.
     pub(super) fn open() -> Result<Self, Unavailable> {
         if let Some(obstacle) = obstacle() {
             return Err(obstacle);
@@ -120,8 +121,8 @@ impl Ebpf {
         Ok(())
     }
 
-    /// Takes up a thread that was found by looking: begins its account, unless the kernel's side
-    /// has begun it at its creation or an earlier window did. `false`: there is no room for it.
+    /// Begins the account of a thread that a look found, unless the kernel's side began it at its
+    /// creation or an earlier window did. Returns `false` if there is no room for it.
     fn find(&mut self, id: ThreadId) -> bool {
         let (tid, now) = (id.tid.0.unsigned_abs(), now());
         let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
@@ -173,7 +174,7 @@ impl Ebpf {
         Ok(())
     }
 
-    /// What a thread did to which nothing happened in the window.
+    /// The activity of a thread to which nothing happened in the window.
     fn steady(&self, id: ThreadId, spent: Duration) -> State {
         let text =
             std::fs::read(format!("/proc/{}/task/{}/syscall", id.pid, id.tid)).unwrap_or_default();

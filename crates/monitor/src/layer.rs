@@ -98,7 +98,7 @@ pub struct UnknownLayer(String);
 pub struct Unavailable {
     /// Which.
     pub layer: Layer,
-    /// LeftAlone.
+    /// Why.
     pub reason: String,
     /// What to do.
     pub remedy: String,

@@ -1,33 +1,35 @@
-//! How a running program spends its time, watched from outside.
+#![doc = include_str!("../README.md")]
 //!
-//! Whether more threads would help shows in what the present ones do: compute, wait for a CPU, wait
-//! for each other, or sleep. There are three ways to see it, the [`Layer`]s; all give an
-//! [`Activity`], and it says which one it is from.
+//! # The layers
 //!
-//! Without privilege ([`Layer::Proc`]) the kernel accounts the first two exactly
-//! (`/proc/PID/task/TID/schedstat`); the rest of a thread's time it slept. What it slept *for* is
-//! sampled: a thread that waits for another one, at a lock, a condition variable, a barrier or a
-//! join, sleeps in the `futex` system call, which `/proc/PID/task/TID/syscall` tells. Voluntary
-//! switches and migrations are counters of the kernel.
+//! All layers give an [`Activity`], which names its [`Layer`].
+//!
+//! Without privilege ([`Layer::Proc`]) the kernel accounts the times that a thread computes and
+//! waits for a CPU exactly (`/proc/PID/task/TID/schedstat`). The thread slept for the rest. What it
+//! slept *for* is sampled. A thread that waits for another one (at a lock, a condition variable, a
+//! barrier or a join) sleeps in the `futex` system call, and `/proc/PID/task/TID/syscall` shows
+//! that. Voluntary switches and migrations are counters of the kernel.
 //!
 //! ```text
 //! slept  = elapsed - ran - waited                      exact
 //! locked = slept * looks in futex / looks asleep       the looks only split what is known exactly
 //! ```
 //!
-//! A look costs a system call per thread on a file that is kept open; opening it every time would
-//! cost a program that blocks often 8 to 14 % at a look per millisecond. The counters, which need
-//! two more files, are read ten times less often.
+//! A look costs a system call per thread on a file that stays open. Opening the file every time
+//! would cost a program that blocks often 8 to 14 % at a look per millisecond. The counters need two
+//! more files and are read ten times less often.
 //!
-//! Limits: a thread that lives for less than the time between two looks is missed, and what a
-//! thread counts after the last reading of its counters is lost with it. A lock that spins before
-//! it sleeps shows as computing. Another user's program does not show its system calls; then locks
-//! are not told ([`Activity::lock`]).
+//! With privilege, the kernel's records of context switches ([`Layer::Perf`]) show every turn on a
+//! CPU. A program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of everything, including the
+//! time at locks. A [`Lookout`] gives up a layer that costs the program too much. Its `Budget`
+//! decides how often to look.
 //!
-//! With privilege the kernel's records of context switches ([`Layer::Perf`]) tell every turn on a
-//! CPU, and a program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of all of it, the time
-//! at locks included. docs/MONITOR.md compares them. A [`Lookout`] gives them up for a program that
-//! they cost too much; how often that is looked at is a matter of its `Budget`.
+//! # Limits
+//!
+//! - A thread that lives for less than the time between two looks is missed. What a thread counts
+//!   after the last reading of its counters is lost with it.
+//! - A lock that spins before it sleeps shows as computing.
+//! - The system calls of another user's program are not visible. [`Activity::lock`] is then `None`.
 
 #![forbid(unsafe_code)]
 

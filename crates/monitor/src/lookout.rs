@@ -1,8 +1,9 @@
-//! Who watches one program over several windows, and gives up a way that costs it too much.
+//! Watches one program over several windows, and gives up a layer that costs it too much.
 //!
-//! What the kernel does at each context switch for [`Layer::Perf`] and [`Layer::Ebpf`] costs what
-//! the program's switches make of it, and nothing bounds that; looks come less often where they
-//! cost much. So the first windows tell whether such a layer is for this program.
+//! The cost of [`Layer::Perf`] and [`Layer::Ebpf`] is what the kernel does at each context switch,
+//! times the switches of the program. Nothing bounds it. (The cost of looks is bounded: they come
+//! less often if they cost much.) So the first windows show whether such a layer suits this
+//! program.
 
 use crate::activity::Activity;
 use crate::layer::{Layer, Unavailable};
@@ -11,11 +12,11 @@ use pinwise_linux::Scope;
 use std::io;
 use std::time::Duration;
 
-/// A layer may take this share of the program's CPU time, by what it tells of itself. Measured from
-/// outside it is 0.3 to 1.7 times that: about 2 % at most.
+/// A layer may take this share of the program's CPU time, by its own account. Measured from
+/// outside, the cost is 0.3 to 1.7 times that: about 2 % at most.
 const MOST: f64 = 0.012;
-/// A program that keeps less than half a CPU busy is taken to keep half a one busy: what watching
-/// takes is not taken from it.
+/// A program that keeps less than half a CPU busy counts as one that keeps half a CPU busy. The
+/// time that watching takes is not taken from it.
 const IDLE: f64 = 0.5;
 
 /// The ways to watch one program.
@@ -26,15 +27,15 @@ pub struct Lookout {
 }
 
 impl Lookout {
-    /// Prepares the best layer that is allowed here, which takes a while and is kept: a program
-    /// that runs for a moment would have ended meanwhile.
+    /// Prepares the best permitted layer, which takes a while, and keeps it. A program that runs
+    /// only for a moment would have ended meanwhile.
     pub fn new() -> io::Result<Self> {
         let monitor = Monitor::best(Scope::Processes(Vec::new()))?;
         Ok(Self { refused: monitor.refused().to_vec(), given_up: false })
     }
 
     /// A monitor of the processes in `scope` and those they create, by the best layer that is
-    /// allowed here and was not given up.
+    /// permitted and was not given up.
     pub fn monitor(&self, scope: Scope) -> io::Result<Monitor> {
         if !self.given_up {
             return Monitor::best(scope);
@@ -45,22 +46,23 @@ impl Lookout {
         })
     }
 
-    /// Better layers than the one in use: those that cannot be used, the best one first, and the
+    /// Better layers than the one in use: those that cannot be used, the best one first, then the
     /// one that was given up.
     pub fn refused(&self) -> &[Unavailable] {
         &self.refused
     }
 
-    /// Takes in what a window cost. Whether the layer is given up by it: monitors that are handed
-    /// out from now on look at `/proc`. What the watching thread took counts in full; with
-    /// [`Layer::Perf`] it reads the records of all programs' switches, so those of others count by
-    /// that.
+    /// Adds the cost of a window. Returns whether this gives the layer up: monitors from now on
+    /// look at `/proc`.
+    ///
+    /// The time of the watching thread counts in full. With [`Layer::Perf`] the thread reads the
+    /// records of all programs' switches, so the switches of others count through it.
     pub fn take_in(&mut self, seen: &Activity) -> bool {
         self.judge(seen, seen.overhead.watching + own_switching(seen))
     }
 
-    /// The same of a stretch that is too short to tell what a window costs: by what was added to
-    /// the context switches in it, which is a part of that.
+    /// Does the same for a stretch that is too short to show the cost of a window. It uses only
+    /// what was added to the context switches in it, which is a part of the cost.
     pub fn foresee(&mut self, seen: &Activity) -> bool {
         self.judge(seen, own_switching(seen))
     }
@@ -88,10 +90,12 @@ impl Lookout {
     }
 }
 
-/// What was added to the switches to and from the program's threads: two for each time that one of
-/// them left its CPU, at most. A switch from one of them to another counts twice by that, so up to
-/// as many of others are charged to a program whose threads hand over to each other. The rest of
-/// those are no reason to give a layer up: a burst of them is over when the next window begins.
+/// The cost added to the switches to and from the program's threads: at most two for each time that
+/// one of them left its CPU.
+///
+/// A switch from one of them to another counts twice this way. So a program whose threads hand over
+/// to each other is charged for up to as many switches of others. The remaining switches of others
+/// are no reason to give a layer up: a burst of them is over when the next window begins.
 fn own_switching(seen: &Activity) -> Duration {
     let left: u64 = seen.threads.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
     let share = (2 * left) as f64 / seen.overhead.switches.max(1) as f64;

@@ -16,10 +16,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// A window that begins so soon after another one was read out begins where that has ended, and has
-/// its last reading for its first.
+/// A window that begins so soon after the reading of another one begins where that one ended, with
+/// its last reading as the first.
 const FOLLOWS: Duration = Duration::from_millis(1);
-/// So much longer than wanted the time between two looks is worth telling.
+/// The time between two looks is reported if it is longer than wanted by this factor.
 const NOTABLE: f64 = 1.1;
 
 /// A program that cannot be watched.
@@ -41,8 +41,8 @@ pub struct Monitor {
     roster: Roster,
     source: Box<dyn Source>,
     budget: Budget,
-    /// The end of the last window and when that was read out, which takes a while for many
-    /// threads; `None` where something came after it.
+    /// The end of the last window, and when its reading ended, which takes a while for many
+    /// threads; `None` if something came after it.
     ended: Option<(Instant, Instant)>,
     /// When new processes were looked for last.
     listed: Instant,
@@ -51,14 +51,14 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Of the processes in `scope` and those they create, by the best layer that is allowed here;
-    /// [`Monitor::refused`] tells why it is no better one.
+    /// Watches the processes in `scope` and those they create, by the best permitted layer.
+    /// [`Monitor::refused`] says why it is not a better one.
     pub fn best(scope: Scope) -> io::Result<Self> {
         let (layer, source, refused) = choose();
         Self::new(scope, layer, source, refused)
     }
 
-    /// By the layer that is asked for.
+    /// Watches by this layer.
     pub fn with(scope: Scope, layer: Layer) -> Result<Self, MonitorError> {
         Ok(Self::new(scope, layer, open(layer)?, Vec::new())?)
     }
@@ -96,22 +96,22 @@ impl Monitor {
         !self.roster.members().is_empty()
     }
 
-    /// From one look to the next, by what the looks of the windows so far cost.
+    /// The time between two looks, by the cost of the looks so far.
     pub fn pace(&self) -> Duration {
         let wanted = self.source.pace();
         if self.source.stretches() { self.budget.pace(wanted) } else { wanted }
     }
 
-    /// Takes out of the kernel what stays there between windows, and between monitors, because
-    /// putting it there takes a while. The next window puts it back.
+    /// Removes from the kernel what stays there between windows and between monitors, because to
+    /// put it there takes a while. The next window puts it back.
     pub fn rest(&mut self) -> io::Result<()> {
         self.ended = None;
         self.source.rest()
     }
 
-    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps.
-    /// Where the window before has ended just now this one begins there: nothing between them
-    /// is missed, and nothing is read twice.
+    /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps. If
+    /// the window before ended just now, this one begins there: nothing between them is missed, and
+    /// nothing is read twice.
     pub fn watch(
         &mut self,
         window: Duration,
@@ -219,8 +219,8 @@ impl Monitor {
         })
     }
 
-    /// Tells the budget what CPU time the program has used since a moment at which it had used so
-    /// much; the same of now.
+    /// Reports to the budget the CPU time that the program has used since a moment. Returns the
+    /// same for now.
     fn earn(&mut self, (then, before): (Instant, Duration)) -> (Instant, Duration) {
         let (now, ran) = (Instant::now(), self.roster.cpu_time());
         // Processes that have ended meanwhile take theirs with them.
@@ -229,15 +229,14 @@ impl Monitor {
     }
 }
 
-/// The pause after a look: half to one and a half times `pace`, spread evenly (multiples of the
-/// golden ratio, modulo 1), so that looks do not keep step with a program that has a period of its
-/// own.
+/// The pause after a look: 0.5 to 1.5 times `pace`, spread evenly (multiples of the golden ratio,
+/// modulo 1), so that looks do not keep step with a periodic program.
 fn unsteady(pace: Duration, number: u32) -> Duration {
     const GOLDEN: u32 = 0x9e37_79b9;
     pace.mul_f64(0.5 + f64::from(number.wrapping_mul(GOLDEN)) / f64::from(u32::MAX))
 }
 
-/// The best layer that is allowed here, and why it is no better one.
+/// The best permitted layer, and why it is not a better one.
 pub fn best_layer() -> (Layer, Vec<Unavailable>) {
     let (layer, source, refused) = choose();
     put_away(layer, source);
@@ -255,8 +254,8 @@ fn choose() -> (Layer, Box<dyn Source>, Vec<Unavailable>) {
     (Layer::Proc, Box::new(Sampling::new()), refused)
 }
 
-/// Layers that took time to prepare, from monitors that are gone: who watches one process after
-/// another prepares them once.
+/// Prepared layers of monitors that are gone. So several monitors after each other prepare a layer
+/// once.
 static SPARE: Mutex<Vec<(Layer, Box<dyn Source>)>> = Mutex::new(Vec::new());
 
 /// Prepares a layer.

@@ -1,10 +1,10 @@
-//! What other programs take of the contexts while one is measured: what is left to it is less, and
-//! so is what its speed tells.
+//! The load of other programs while one is measured. It leaves less to the program, and so its
+//! speed means less.
 //!
-//! The kernel tells for how long each CPU was busy, in ticks of 10 ms and whoever kept it so, the
-//! hypervisor's other guests included (`/proc/stat`, proc_stat(5)). Others are who is left when the
-//! program and pinwise itself are taken away. Interrupts are nobody's: the kernel does not tell for
-//! whom they were, and may leave those of a program that sends packets out of its time.
+//! The kernel reports how long each CPU was busy, in ticks of 10 ms, whoever kept it so, including
+//! the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the rest
+//! after the program and pinwise. Interrupts belong to nobody: the kernel does not report for whom
+//! they were, and may leave those of a program that sends packets out of its time.
 
 use pinwise_linux::{process, sys, thread::Pid};
 pub use pinwise_measure::OtherLoad;
@@ -13,7 +13,7 @@ use rustix::thread::ClockId;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// The CPUs that a program may use, and whoever else does.
+/// Measures the load on the CPUs that a program may use.
 #[derive(Clone, Debug)]
 pub struct OtherLoadMeter(CpuSet);
 
@@ -26,12 +26,12 @@ pub struct Moment {
 }
 
 impl OtherLoadMeter {
-    /// On the CPUs that the calling thread may use.
+    /// For the CPUs that the calling thread may use.
     pub fn here() -> io::Result<Self> {
         sys::affinity(0).map(Self)
     }
 
-    /// The times now; `None` where the kernel does not tell them.
+    /// The times now; `None` if the kernel does not report them.
     pub fn moment(&self) -> Option<Moment> {
         let busy = busy(&std::fs::read_to_string("/proc/stat").ok()?, &self.0)?;
         let own = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
@@ -40,13 +40,13 @@ impl OtherLoadMeter {
     }
 
     /// CPU time that others took since `before`, in seconds, while the program took `program`.
-    /// Right on average: of a moment alone it is off by some ticks, and may be below 0.
+    /// Right on average. A single value is off by some ticks and may be below 0.
     pub fn since(&self, before: Option<Moment>, program: Duration) -> Option<OtherLoad> {
         self.between(before?, self.moment()?, program)
     }
 
-    /// `None` where the kernel's times went back: a guest that was moved to another host, or a CPU
-    /// that was taken away and came back.
+    /// `None` if the kernel's times went back: a guest was moved to another host, or a CPU was
+    /// removed and came back.
     fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<OtherLoad> {
         let [busy, own] =
             [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
@@ -58,32 +58,31 @@ impl OtherLoadMeter {
     }
 }
 
-/// What others take while processes are measured that run for long, or are started one after
-/// another.
+/// The load of others while long-running processes, or processes one after another, are measured.
 #[derive(Clone, Debug)]
 pub struct OtherLoadWatch {
-    crowd: OtherLoadMeter,
+    meter: OtherLoadMeter,
     before: Moment,
     program: Duration,
 }
 
 impl OtherLoadWatch {
-    /// From now on, on `cpus`, those that the program may use; `pids` are its processes, without
-    /// their children. `None` where the kernel does not tell.
+    /// Begins now, on the CPUs that the program may use. `pids` are its processes without their
+    /// children. `None` if the kernel does not report the times.
     pub fn begin(cpus: &CpuSet, pids: &[Pid]) -> Option<Self> {
-        let crowd = OtherLoadMeter(cpus.clone());
-        Some(Self { before: crowd.moment()?, crowd, program: taken(pids) })
+        let meter = OtherLoadMeter(cpus.clone());
+        Some(Self { before: meter.moment()?, meter, program: taken(pids) })
     }
 
-    /// Until now; `pids` are the program's processes now. `None` where the kernel does not tell, as
-    /// of CPUs that were taken away meanwhile, and where one of the processes has gone, and
-    /// with it what it took.
+    /// The load until now. `pids` are the program's processes now. `None` if the kernel does not
+    /// report the times, such as those of CPUs that were removed meanwhile. Also `None` if one of
+    /// the processes has gone, and its times with it.
     pub fn so_far(&self, pids: &[Pid]) -> Option<OtherLoad> {
         let there = |pid: &Pid| std::path::Path::new(&format!("/proc/{pid}/stat")).exists();
         if !pids.iter().all(there) {
             return None;
         }
-        self.crowd.since(Some(self.before), taken(pids).checked_sub(self.program)?)
+        self.meter.since(Some(self.before), taken(pids).checked_sub(self.program)?)
     }
 }
 
@@ -110,8 +109,8 @@ fn ticks(stat: &[u8]) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// For how long these CPUs were busy since boot, interrupts aside; `None` where one of them is not
-/// told of, as while it is offline.
+/// How long these CPUs were busy since boot, without interrupts; `None` if one is missing, such as
+/// while it is offline.
 fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
     let ticks = |line: &str| -> Option<(CpuId, u64)> {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
@@ -198,14 +197,14 @@ mod tests {
 
     #[test]
     fn times_that_went_back_tell_nothing_of_others() {
-        let crowd = OtherLoadMeter(CpuSet::parse_list("0-1").unwrap());
+        let meter = OtherLoadMeter(CpuSet::parse_list("0-1").unwrap());
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let moment = |at: u32, busy: u32, own: u32| Moment {
             at: start + second * at,
             busy: second * busy,
             own: second * own,
         };
-        let share = |after: Moment| crowd.between(moment(1, 100, 10), after, second);
+        let share = |after: Moment| meter.between(moment(1, 100, 10), after, second);
         assert_eq!(share(moment(4, 106, 11)), Some(OtherLoad { taken: 4.0, of: 6.0 }));
         // What a CPU did since boot is gone; and the others of it are not told of later.
         assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));
@@ -213,11 +212,11 @@ mod tests {
 
     #[test]
     fn what_the_program_and_we_take_is_not_the_others() {
-        let crowd = OtherLoadMeter::here().unwrap();
-        let Some(before) = crowd.moment() else { return };
+        let meter = OtherLoadMeter::here().unwrap();
+        let Some(before) = meter.moment() else { return };
         let program = Duration::from_secs(1000);
-        let share = crowd.since(Some(before), program).unwrap();
+        let share = meter.since(Some(before), program).unwrap();
         assert!(share.taken < 0.0 && share.of >= 0.0, "{share:?}");
-        assert_eq!(crowd.since(None, program), None);
+        assert_eq!(meter.since(None, program), None);
     }
 }

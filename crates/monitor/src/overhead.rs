@@ -1,8 +1,8 @@
-//! What watching cost, from a measurement on the spot.
+//! The cost of watching, measured on the spot.
 //!
-//! The thread that watches has its CPU time from the kernel. What a layer adds to every context
-//! switch is spent in the program's own time; it is the number of switches on the machine in the
-//! window times what one was measured to cost here.
+//! The kernel reports the CPU time of the watching thread. What a layer adds to every context
+//! switch is spent in the program's own time. It is the number of switches on the machine in the
+//! window times the measured cost of one.
 
 use rustix::thread::ClockId;
 use std::ops::AddAssign;

@@ -1,14 +1,14 @@
-//! Watching by the kernel's records of context switches ([`Layer::Perf`]).
+//! The layer of the kernel's records of context switches ([`Layer::Perf`]).
 //!
-//! An event on each CPU records every switch of the machine into a buffer that is emptied at each
-//! look. Turns, switches and migrations come from the records, also those of threads that live for
+//! An event on each CPU records every switch of the machine into a buffer that each look empties.
+//! Turns, switches and migrations come from the records, including those of threads that live for
 //! less than the time between two looks. A record does not say what a thread that gave up its CPU
-//! waits for, nor when it was woken: time waiting for a CPU stays the scheduler's account, and time
-//! at locks that of looks, as without privilege.
+//! waits for, nor when it was woken. So the time waiting for a CPU comes from the scheduler's
+//! account, and the time at locks from looks, as without privilege.
 //!
-//! Buffers are bounded. What did not fit is counted, and a turn that was open then does not count:
-//! the figures are too low by it ([`Activity::lost`]). So are those of a CPU that comes while it is
-//! watched and cannot be, which is counted once.
+//! Buffers are bounded. Records that did not fit are counted, and a turn that was open then does
+//! not count, so the figures are too low ([`Activity::lost`]). The same holds, counted once, for a
+//! CPU that appears during the watch and cannot be watched.
 //!
 //! [`Activity::lost`]: super::Activity::lost
 
@@ -38,25 +38,25 @@ use turns::{Book, Turns};
 #[derive(Debug)]
 pub(super) struct Perf {
     rings: Vec<(CpuId, Ring)>,
-    /// CPUs of this window that cannot be watched: they go away at that moment, or there is no
-    /// more room for buffers.
+    /// CPUs that cannot be watched in this window: they disappear at that moment, or there is no
+    /// room for more buffers.
     unwatched: BTreeSet<CpuId>,
     /// What the records do not tell.
     looks: Sampling,
     book: Book,
-    /// Taken out and not yet in the book: a CPU whose buffer was read earlier may have an earlier
-    /// record still to come.
+    /// Records that were taken out and are not yet in the book. A CPU whose buffer was read earlier
+    /// may have an earlier record still to come.
     later: Vec<(CpuId, Record)>,
     bytes: Vec<u8>,
     /// Of the window, all CPUs' together.
     switches: u64,
-    /// When it was last seen which CPUs are online, since the window began.
+    /// When the list of online CPUs was read last, since the window began.
     checked: Duration,
     per_switch: Duration,
 }
 
 impl Perf {
-    /// Prepares every CPU that is online; records for a moment to measure what it costs.
+    /// Prepares every online CPU, and records for a moment to measure the cost.
     pub(super) fn open() -> Result<Self, Unavailable> {
         let (rings, unwatched) = (Vec::new(), BTreeSet::new());
         let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
@@ -151,7 +151,7 @@ impl Perf {
         }
     }
 
-    /// What looks and records together say about a thread.
+    /// The activity of a thread, from looks and records together.
     fn merge(&self, mut thread: ThreadActivity, end: u64) -> ThreadActivity {
         let Some(turns) =
             u32::try_from(thread.id.tid.0).ok().and_then(|tid| self.book.threads.get(&tid))
@@ -269,7 +269,7 @@ fn online() -> io::Result<CpuSet> {
     text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// LeftAlone it cannot be, by the kernel's answer.
+/// Why it cannot be, by the kernel's answer.
 fn refused(error: &io::Error) -> Unavailable {
     let refuse = |reason, remedy| Unavailable::new(Layer::Perf, reason, remedy);
     match error.raw_os_error() {

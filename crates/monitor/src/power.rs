@@ -1,13 +1,12 @@
-//! The power of the processor, from the kernel's counters of energy (powercap; on Intel and AMD
-//! these are RAPL's).
+//! The power of the processor, from the kernel's energy counters (powercap; RAPL on Intel and AMD).
 //!
-//! Terms: a *zone* counts the energy of a part of the machine in microjoules, from any start, up to
-//! its range, then from 0 again. Packages are zones of their own (`intel-rapl:0`); memory is a part
-//! of a package's zone in the tree and not in its count, so it is added. A zone of the whole
-//! board (`psys`) contains them and is left out.
+//! *Terms.* A *zone* counts the energy of a part of the machine in microjoules. It starts anywhere,
+//! goes up to its range and begins again at 0. Packages have their own zones (`intel-rapl:0`).
+//! Memory is below a package in the tree but not in its count, so it is added. A zone of the whole
+//! board (`psys`) contains the others and is left out.
 //!
-//! Limits: what else runs on the machine counts too; a counter that goes round twice between two
-//! readings is not noticed (at 200 W that takes more than 20 minutes).
+//! *Limits.* Whatever else runs on the machine counts too. A counter that wraps twice between two
+//! readings goes unnoticed; at 200 W that takes more than 20 minutes.
 
 use std::fs;
 use std::io;
@@ -16,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// Where the kernel keeps them.
 pub const POWERCAP: &str = "/sys/class/powercap";
 
-/// LeftAlone power cannot be read. One line.
+/// Why power cannot be read. One line.
 #[derive(Debug, thiserror::Error)]
 pub enum PowerError {
     /// No counters.
@@ -29,7 +28,7 @@ pub enum PowerError {
     Unreadable {
         /// The counter.
         file: PathBuf,
-        /// LeftAlone not.
+        /// Why not.
         cause: io::Error,
     },
 }

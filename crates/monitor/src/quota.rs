@@ -11,20 +11,19 @@ use std::path::{Path, PathBuf};
 /// A quota on CPU time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quota {
-    /// Contexts it is worth, above 0.
+    /// The contexts it is worth, above 0.
     pub contexts: f64,
     /// The control group that has it, as its directory.
     pub group: PathBuf,
 }
 
 impl Quota {
-    /// The smallest that holds for this process; `None` where there is none.
+    /// The smallest quota that holds for this process; `None` if there is none.
     pub fn own() -> Option<Self> {
         Self::under(Path::new("/"), "self")
     }
 
-    /// The smallest that holds for another process; `None` where there is none that can be seen
-    /// from here.
+    /// The smallest quota that holds for another process; `None` if none is visible from here.
     pub fn of(pid: Pid) -> Option<Self> {
         Self::under(Path::new("/"), &pid.to_string())
     }

@@ -1,4 +1,4 @@
-//! Watching by looking at `/proc` ([`Layer::Proc`]).
+//! The layer that looks at `/proc` ([`Layer::Proc`]).
 //!
 //! [`Layer::Proc`]: super::Layer::Proc
 

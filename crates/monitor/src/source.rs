@@ -1,4 +1,4 @@
-//! What the layers have in common.
+//! The interface of the layers.
 
 use crate::activity::ThreadActivity;
 use crate::overhead::Overhead;
@@ -12,7 +12,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for new processes, and at files that are slower to read.
 pub(crate) const COUNT: Duration = Duration::from_millis(100);
 
-/// Where the figures of a layer come from, window by window.
+/// The source of a layer's figures, window by window.
 pub(super) trait Source: fmt::Debug + Send {
     /// Between two looks.
     fn pace(&self) -> Duration;
@@ -25,16 +25,16 @@ pub(super) trait Source: fmt::Debug + Send {
     /// A window begins.
     fn begin(&mut self, roster: &Roster) -> io::Result<()>;
 
-    /// A window begins where the one before has ended: what was read then need not be read again.
-    /// It is not looked at again at that moment. Whether the layer can do that; else the window
-    /// begins anew.
+    /// Begins a window where the one before ended, so that what was read then is not read again.
+    /// There is no look at that moment. Returns whether the layer can do that; if not, the window
+    /// begins again.
     fn follow(&mut self, _: &Roster) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// The first thing in a look: what each thread does at this moment. Who watches has taken a CPU
-    /// from one of them, and others will soon wait for that one. Whether a thread was found to
-    /// have ended.
+    /// The first step of a look: what each thread does at this moment. Watching has taken a CPU
+    /// from one of them, and others will soon wait for that one. Returns whether a thread was found
+    /// to have ended.
     fn glimpse(&mut self) -> bool {
         false
     }
@@ -46,7 +46,7 @@ pub(super) trait Source: fmt::Debug + Send {
     /// The window is over.
     fn end(&mut self, roster: &Roster) -> io::Result<Vec<ThreadActivity>>;
 
-    /// No window will follow soon: nothing of it stays at work in the kernel.
+    /// No window will follow soon: nothing stays active in the kernel.
     fn rest(&mut self) -> io::Result<()> {
         Ok(())
     }

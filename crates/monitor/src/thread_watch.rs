@@ -1,4 +1,4 @@
-//! The account of one thread while it is watched.
+//! What pinwise observes of one thread in a window.
 
 use crate::activity::ThreadActivity;
 use crate::counters::Counters;
@@ -6,7 +6,7 @@ use pinwise_linux::thread::{Stat, ThreadId};
 use std::time::Duration;
 
 /// System calls by which a thread waits for another one. `futex_waitv` and `futex_wait` have the
-/// same number on every architecture; libc knows them on some only.
+/// same number on every architecture, but libc knows them only on some.
 const WAITS_FOR_THREADS: [i64; 3] = [libc::SYS_futex, 449, 455];
 
 /// What a thread does at a look.
@@ -21,8 +21,8 @@ pub(super) enum Doing {
 }
 
 impl Doing {
-    /// From what `/proc/PID/task/TID/syscall` holds (proc_pid_syscall(5)): `running`, or the number
-    /// of the system call it sleeps in, or -1 where it sleeps in none.
+    /// Reads `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)): `running`, or the number of the
+    /// system call that it sleeps in, or -1 if it sleeps in none.
     pub(super) fn parse(text: &[u8]) -> Self {
         if text.starts_with(b"running") {
             return Self::Runnable;
@@ -38,21 +38,21 @@ impl Doing {
     }
 }
 
-/// What is known of one thread.
+/// What is known of one thread so far.
 #[derive(Clone, Debug)]
 pub(super) struct ThreadWatch {
     begin: Duration,
     first: Counters,
     end: Duration,
     last: Counters,
-    /// Looks that found it in a futex, and asleep for another reason.
+    /// Looks that found it in a futex, and those that found it asleep for another reason.
     locked: u32,
     asleep: u32,
     looks: u32,
 }
 
 impl ThreadWatch {
-    /// Of a thread that is watched from `at` on.
+    /// Begins to watch a thread at `at`.
     pub(super) fn new(at: Duration, counters: Counters) -> Self {
         Self { begin: at, first: counters, end: at, last: counters, locked: 0, asleep: 0, looks: 0 }
     }

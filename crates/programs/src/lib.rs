@@ -1,9 +1,4 @@
-//! A real program as a testbed.
-//!
-//! [`LiveTestbed`] re-pins a program while it runs and reads its performance from a
-//! [`Meter`](pinwise_metric::Meter); [`RerunTestbed`] starts a program anew for every measurement;
-//! [`LinuxProber`] runs it with one number of threads after another.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod live;

@@ -1,10 +1,11 @@
 //! A running program, re-pinned while it runs.
 //!
-//! A measurement is one period: the threads are moved, the first fifth is thrown away, the rest is
-//! measured. 10 ms already rank the best assignments, the slow ones need 30 ms or more, so a period
-//! is 50 ms unless said otherwise. Threads come and go: a placed thread that ended is replaced by
-//! the next one of its name (a server restarts its worker), others that appear run where their
-//! process may.
+//! A measurement is one period: the threads are moved, the first fifth is discarded, and the rest
+//! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
+//! period is 50 ms by default.
+//!
+//! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
+//! a server restarts a worker. Other new threads run where their process may.
 
 mod slot;
 
@@ -35,8 +36,8 @@ pub struct LiveOptions {
     pub period: Duration,
     /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
     pub floor: Option<f64>,
-    /// How long threads are watched to see which of them run; twice, and the answers have to
-    /// agree.
+    /// How long threads are watched to find those that run. This happens twice, and the answers
+    /// have to agree.
     pub survey: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
@@ -54,11 +55,11 @@ impl Default for LiveOptions {
     }
 }
 
-/// More looks than this at a program that creates threads without pause are in vain.
+/// The most looks at a program that creates threads without pause.
 const LOOKS: usize = 20;
 
-/// A running program as a testbed. Dropping it puts everything back; see [`pinwise_linux::Guardian`] for
-/// every other way out.
+/// A running program as a testbed. To drop it restores everything; see [`pinwise_linux::Guardian`]
+/// for every other way out.
 pub struct LiveTestbed {
     target: Target,
     meter: Box<dyn Meter>,
@@ -89,7 +90,7 @@ pub struct LiveTestbed {
 
 impl LiveTestbed {
     /// Waits until the program runs steadily and the meter answers, and finds the threads to place.
-    /// Raising `cancelled` ends any wait within 20 ms.
+    /// To raise `cancelled` ends any wait within 20 ms.
     pub fn new(
         mut target: Target,
         machine: &Machine,
@@ -146,8 +147,7 @@ impl LiveTestbed {
         })
     }
 
-    /// What the user should know of how it is measured, one line each: threads left alone, what was
-    /// not allowed.
+    /// Notes for the user, one line each: threads left alone, what was not permitted.
     pub fn notes(&self) -> Vec<String> {
         let told = thread_filter::describe(
             self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())),
@@ -177,19 +177,19 @@ impl LiveTestbed {
         notes
     }
 
-    /// Whether the number turned out to be a total, though it is taken for a value by its name:
-    /// then all that was measured with it says nothing.
+    /// Whether the number turned out to be a total, though its name suggests a value. Then all
+    /// measurements with it are meaningless.
     pub fn measures_a_total(&self) -> bool {
         self.meter.counter_detection().is_some_and(|detection| detection.of_a_total().is_some())
     }
 
-    /// Time per measurement at [`Effort`] 1, as far as it is up to the testbed.
+    /// Time per measurement at [`Effort`] 1, as far as the testbed decides it.
     pub fn period(&self) -> Duration {
         self.options.period
     }
 
-    /// How long a measurement takes, about, what settles included: a period, or as long as the
-    /// meter's first answer took where its numbers come more slowly.
+    /// About how long a measurement takes, including settling: a period, or as long as the meter's
+    /// first answer took if its numbers come more slowly.
     pub fn each(&self) -> Duration {
         self.options.period.max(self.answered)
     }
@@ -199,7 +199,8 @@ impl LiveTestbed {
         self.target.pids()
     }
 
-    /// On which CPUs each thread to place may run as far as anyone but us decides, by name.
+    /// The CPUs on which each thread to place may run as far as anyone but pinwise decides, by
+    /// name.
     pub fn affinities(&self) -> BTreeMap<String, CpuSet> {
         self.workload
             .threads
@@ -237,10 +238,10 @@ impl LiveTestbed {
         Ok(())
     }
 
-    /// Deals the threads over the contexts at random, as many on each as on any other. Threads that
-    /// are released stay where they are until the scheduler has a reason to move them: without
-    /// this the baseline would inherit the placement measured before it, the winner's in the
-    /// end. Dealing is what a scheduler does with new threads.
+    /// Deals the threads over the contexts at random, equally many on each. A released thread stays
+    /// where it is until the scheduler has a reason to move it. Without dealing, the baseline would
+    /// inherit the placement measured before it, in the end the winner's. Dealing is what a
+    /// scheduler does with new threads.
     fn scatter(&mut self) -> Result<(), MeasureError> {
         let mut contexts: Vec<u32> = (0..self.leaves.len() as u32).collect();
         self.random.shuffle(&mut contexts);
@@ -399,9 +400,9 @@ impl Testbed for LiveTestbed {
     }
 }
 
-/// Waits for a steady set of busy threads and a first answer of the meter, then looks whether the
-/// set is still the same: a program that is starting up is busy too. The threads, and how long that
-/// answer took.
+/// Waits for a steady set of busy threads and a first answer of the meter. Then checks that the set
+/// is still the same, because a program that is starting is busy too. Returns the threads, and how
+/// long that answer took.
 fn first_answer(
     target: &mut Target,
     meter: &mut dyn Meter,

@@ -1,28 +1,28 @@
 //! A program that is started for a moment with one number of threads, watched, and ended: a
 //! [`Prober`] on Linux.
 //!
-//! *One probe*: the program is started with its parameter ([`Recipe`]). Its initialization is
-//! waited for, however long it takes: until as many threads as the parameter promises exist and
-//! some of them work, or until a line of its output says so. It gets a moment to warm up, then its
-//! threads are watched for the window by a [`Monitor`](pinwise_monitor::Monitor), and then it is ended with
-//! everything it has started.
+//! *One probe.* pinwise starts the program with its parameter ([`Recipe`]) and waits for the end of
+//! its initialization, however long it takes. Initialization ends when as many threads exist as the
+//! parameter promises and some of them work, or when a line of output says so. The program gets a
+//! moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its threads for the
+//! window. At the end the program is ended with everything it started.
 //!
-//! *Progress*, best first: a metric of the user's, read over the same window; where the program
-//! ends by itself soon, the time of a whole run, from start to end; instructions, where the
-//! processor's counters may be read; else the time its threads had a CPU, which says how many
-//! contexts it keeps busy and not what for.
+//! *Progress*, best first:
+//! - a metric of the user's, read over the same window;
+//! - the time of a whole run, if the program ends by itself soon;
+//! - instructions, if the processor's counters may be read;
+//! - the CPU time of its threads. It shows how many contexts the program keeps busy, but not with
+//!   what.
 //!
-//! *What goes wrong* is told in one line ([`ProbeError`]): a program that never creates its
-//! workers, whose threads do not follow the parameter, that dies, waits for a terminal, or fills
-//! the disk.
+//! *Failures* are one line each ([`ProbeError`]): a program that never creates its workers, whose
+//! threads do not follow the parameter, that dies, waits for a terminal, or fills the disk.
 //!
-//! Limits: with one thread there are no workers to wait for; a program that reads its input in
-//! silence is then taken for one that works, unless its output tells when it has begun.
+//! *Limit.* With one thread there are no workers to wait for. A program that reads its input in
+//! silence then counts as working, unless its output shows when it has begun.
 
 mod crew;
 mod details;
 mod error;
-mod follow;
 mod halves;
 mod init;
 mod options;
@@ -65,7 +65,7 @@ pub struct LinuxProber {
     seen: Vec<ProbeDetails>,
     notes: Vec<String>,
     /// `None` where its own CPUs are not told.
-    crowd: Option<OtherLoadMeter>,
+    other_load: Option<OtherLoadMeter>,
     unit: Option<Unit>,
     error: Option<ProbeError>,
 }
@@ -79,7 +79,7 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
 }
 
 impl LinuxProber {
-    /// Raising `cancelled` ends any probe within 20 ms.
+    /// Creates a prober. To raise `cancelled` ends any probe within 20 ms.
     pub fn new(
         subject: ProbedProgram,
         options: ProbeOptions,
@@ -91,7 +91,7 @@ impl LinuxProber {
             |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
         let lookout = Lookout::new().map_err(unlisted)?;
         let (live, begun, settled) = (None, None, Vec::new());
-        let (crowd, unit, error) = (OtherLoadMeter::here().ok(), None, None);
+        let (other_load, unit, error) = (OtherLoadMeter::here().ok(), None, None);
         Ok(Self {
             lookout,
             subject,
@@ -103,13 +103,13 @@ impl LinuxProber {
             guardian,
             seen,
             notes,
-            crowd,
+            other_load,
             unit,
             error,
         })
     }
 
-    /// Goes on watching as other probes of the same program have come to.
+    /// Uses the lookout of other probes of the same program.
     #[must_use]
     pub fn watched_by(mut self, lookout: Lookout) -> Self {
         self.lookout = lookout;
@@ -126,8 +126,7 @@ impl LinuxProber {
         &self.seen
     }
 
-    /// Better ways to watch threads than the one in use, and why they cannot be used or were given
-    /// up.
+    /// Better layers than the one in use, and why they cannot be used or were given up.
     pub fn refused(&self) -> &[Unavailable] {
         self.lookout.refused()
     }
@@ -142,7 +141,7 @@ impl LinuxProber {
         &self.notes
     }
 
-    /// LeftAlone the last probe failed, beyond what its [`MeasureError`] says.
+    /// Why the last probe failed, beyond what its [`MeasureError`] says.
     pub fn error(&self) -> Option<&ProbeError> {
         self.error.as_ref()
     }
@@ -220,7 +219,7 @@ impl LinuxProber {
         session::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs);
         let limits = self.limits();
-        let before = self.crowd.as_ref().and_then(OtherLoadMeter::moment);
+        let before = self.other_load.as_ref().and_then(OtherLoadMeter::moment);
         let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
         let seen = if whole {
             session.run_through(self.options.limit, watched.then_some(&mut self.lookout))
@@ -239,7 +238,7 @@ impl LinuxProber {
         let mut seen = seen?;
         let usage = ended?;
         removed?;
-        seen.others = self.crowd.as_ref().and_then(|crowd| crowd.since(before, usage.cpu));
+        seen.others = self.other_load.as_ref().and_then(|meter| meter.since(before, usage.cpu));
         if whole {
             seen.of_whole_run(usage);
         }
@@ -308,8 +307,8 @@ impl LinuxProber {
         }
     }
 
-    /// Gives a program that goes on running its parameter for good, where a command does that;
-    /// limits are put back at the end. Also after `cancelled` was raised.
+    /// Gives a program that goes on running its parameter for good, if a command sets it. Limits
+    /// are put back at the end. Works also after `cancelled` was raised.
     pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
         if let Some(session) = &mut self.live {
             session.limits.cancelled = Arc::default();
@@ -333,7 +332,7 @@ impl LinuxProber {
         self.check_threads()
     }
 
-    /// Whether the number of threads follows the parameter at all, as far as was seen.
+    /// Checks whether the number of threads follows the parameter at all, by the probes so far.
     fn check_threads(&self) -> Result<(), ProbeError> {
         // A pool that is told to use fewer threads may keep the others asleep.
         let ProbedProgram::Anew(recipe) = &self.subject else { return Ok(()) };
@@ -352,7 +351,7 @@ impl LinuxProber {
             .map(|thread| (thread.ran + thread.waited).as_secs_f64())
             .sum::<f64>();
         let wanted = wanted / least.activity.elapsed.as_secs_f64().max(1e-9);
-        if !follow::ignores(first.threads, least.parameter, promised(least.parameter), wanted) {
+        if !ignores_parameter(first.threads, least.parameter, promised(least.parameter), wanted) {
             return Ok(());
         }
         let (name, threads) = (recipe.name(), first.threads);
@@ -417,5 +416,47 @@ impl Prober for LinuxProber {
 
     fn parts(&self) -> Vec<Part> {
         self.seen.last().map(|seen| crew::parts(&seen.activity)).unwrap_or_default()
+    }
+}
+
+/// A program with work for so many contexts more than n does not take its number of threads from n.
+/// A first thread that reads for the others has less work.
+const BUSIER: f64 = 0.8;
+
+/// Whether a program ignores n. It makes `threads` with every n that was probed, `least` and
+/// greater.
+///
+/// The other explanation is that its input has no work for more than `least`. Then it makes at
+/// least two threads and no more than `least` promises: `promised` if known, else n or one more,
+/// the first, which waits. And it has work for no more contexts (`wanted`: those its threads ran on
+/// or waited for).
+fn ignores_parameter(threads: u32, least: u32, promised: Option<u32>, wanted: f64) -> bool {
+    let most = promised.unwrap_or(least + 1);
+    !(2..=most).contains(&threads) || promised.is_none() && wanted > f64::from(least) + BUSIER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_work_for_more_threads_is_told_from_one_that_takes_no_notice_of_n() {
+        assert!(
+            !ignores_parameter(2, 1, None, 1.1),
+            "one worker, and a first thread that waits for it"
+        );
+        assert!(ignores_parameter(2, 1, None, 1.95), "both work though one was asked for");
+        assert!(
+            ignores_parameter(3, 1, None, 1.0) && ignores_parameter(1, 2, None, 1.0),
+            "too many, or no worker at all"
+        );
+        assert!(!ignores_parameter(4, 8, None, 3.0), "input for four");
+        assert!(ignores_parameter(24, 6, None, 20.0));
+        // What n makes is known: more than that is not.
+        assert!(
+            !ignores_parameter(2, 1, Some(2), 1.95)
+                && ignores_parameter(3, 1, Some(2), 1.0)
+                && ignores_parameter(2, 1, Some(1), 1.0)
+        );
     }
 }

@@ -1,19 +1,14 @@
 //! A program that runs to its end, started anew for each measurement.
 //!
 //! Performance is the wall time from exec to exit, or a number that the program prints. One run
-//! first shows which threads it has and which of them run; after that each run places the threads
-//! of the same names as they appear. Runs differ: a thread that does not appear, or a new one that
-//! is busy, is counted and told.
+//! first shows which threads the program has and which of them run. After that, each run places the
+//! threads of the same names as they appear. Runs differ: if a thread does not appear, or a new one
+//! is busy, it is counted and reported.
 
-mod metric;
-
-pub use metric::{RunMetric, Stream};
-
-use metric::{no_match, quiet};
 use pinwise_figures::duration;
 use pinwise_linux::{
-    CpuDemand, EndedThreads, Fifo, Guardian, GuardianEntry, Launch, PlanPinner, Running, Scope,
-    Tail, TargetError, affinity, common_contexts, each_line,
+    CpuDemand, EndedThreads, Fifo, Guardian, GuardianEntry, Launch, Output, PlanPinner, Running,
+    Scope, Tail, TargetError, affinity, common_contexts, each_line,
     survey::{look_at, worth_placing},
     thread::{ThreadId, Tid},
     thread_filter::{self, LeftAlone, ThreadFilter},
@@ -21,6 +16,7 @@ use pinwise_linux::{
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
+use pinwise_metric::Pattern;
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -29,12 +25,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Which output of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// What the performance of a whole run is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunMetric {
+    /// Wall time from exec to exit, in seconds; less is better.
+    Runtime,
+    /// The number in the last line that matches.
+    Output {
+        /// Where it is printed.
+        stream: Stream,
+        /// What to look for.
+        pattern: Pattern,
+        /// What the number is.
+        unit: Unit,
+    },
+}
+
 /// How to measure whole runs.
 #[derive(Clone, Debug)]
 pub struct RerunOptions {
     /// Which threads to place, of those that run.
     pub filter: ThreadFilter,
-    /// A run that takes longer is ended and fails.
+    /// A run that takes longer than this is ended and fails.
     pub limit: Duration,
     /// Files that are removed after each run.
     pub remove: Vec<PathBuf>,
@@ -50,7 +71,7 @@ impl Default for RerunOptions {
     }
 }
 
-/// How long to sleep at most, so that a wish to stop is seen.
+/// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
 /// A program started anew for each measurement, as a testbed.
@@ -81,8 +102,8 @@ struct Run {
     threads: Vec<(Thread, String, f64)>,
 }
 
-/// A run as brief as this may pass between two looks at its threads: so many are made before they
-/// count as idle.
+/// A run as brief as this may pass between two looks at its threads. So many runs are made before
+/// its threads count as idle.
 const BRIEF: Duration = Duration::from_millis(200);
 const LEARNING: usize = 5;
 
@@ -96,7 +117,7 @@ fn nothing_ran(name: String, took: Duration) -> TargetError {
 }
 
 impl RerunTestbed {
-    /// Makes a run, or a few short ones, to learn the program's threads. Raising `cancelled` ends
+    /// Makes a run, or a few short ones, to learn the program's threads. To raise `cancelled` ends
     /// any run within 20 ms.
     ///
     /// # Errors
@@ -157,7 +178,7 @@ impl RerunTestbed {
         Ok(testbed)
     }
 
-    /// What the user should know of how it is measured, one line each: threads left alone.
+    /// Notes for the user, one line each: threads left alone.
     pub fn notes(&self) -> Vec<String> {
         thread_filter::describe(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
     }
@@ -401,6 +422,29 @@ fn remove(path: &Path) -> Result<(), MeasureError> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Sends output that nobody reads to `/dev/null`, except the standard error, whose last line
+/// explains a failure.
+fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
+    let read =
+        |stream| matches!(metric, RunMetric::Output { stream: wanted, .. } if *wanted == stream);
+    if launch.stdout == Output::Read && !read(Stream::Stdout) {
+        launch.stdout = Output::Null;
+    }
+    launch
+}
+
+/// That no line of the output has the number.
+fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {
+    let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
+    let last =
+        last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
+    let message = format!(
+        "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the run (--metric runtime)",
+        pattern.as_str()
+    );
+    MeasureError::new(Retry::Never, message)
 }
 
 #[cfg(test)]

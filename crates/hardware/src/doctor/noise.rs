@@ -1,10 +1,10 @@
-//! How much a measurement that should always give the same does differ.
+//! How much repeated measurements differ that should be equal.
 //!
-//! A fixed piece of arithmetic (no memory, no system call) is timed again and again on each of up
-//! to eight contexts, one after the other. What it takes longer than its median is time the context
-//! was not ours: interrupts, other programs, the hypervisor; or a clock frequency that changes.
-//! Quartiles and the maximum are given in percent of the context's own median, so that contexts of
-//! different speed do not look like noise.
+//! A fixed piece of arithmetic (no memory, no system call) is timed repeatedly on each of up to
+//! eight contexts, one after the other. Time beyond the median is time that the context was not
+//! available: interrupts, other programs, the hypervisor, or a changed clock frequency. Quartiles
+//! and the maximum are in percent of the context's own median, so that contexts of different speed
+//! do not look like noise.
 
 use super::{Check, read};
 use pinwise_linux::sys;

@@ -1,4 +1,4 @@
-//! What the kernel lets this process do.
+//! What the kernel permits this process to do.
 
 use super::{Check, read};
 use pinwise_linux::{
@@ -16,7 +16,7 @@ fn setcap(capabilities: &str) -> String {
     format!("sudo setcap {capabilities}+ep \"$(command -v pinwise)\"")
 }
 
-/// What a short thread is told when it tries something, or why it could not be started.
+/// The result of an attempt on a short-lived thread, or why the thread could not be started.
 fn on_a_thread<T: Send + 'static>(
     attempt: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -1,4 +1,4 @@
-//! How the system is set up: what makes measurements differ that should not.
+//! How the system is configured, as far as it makes measurements differ that should be equal.
 
 use super::{Check, read};
 use std::collections::BTreeMap;

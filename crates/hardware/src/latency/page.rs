@@ -1,11 +1,11 @@
-//! Pages of memory that nobody has touched, and the cache lines in them.
+//! Fresh pages of memory, and the cache lines in them.
 
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A page straight from the kernel: its first toucher decides on which NUMA node it lies. Given
-/// back when dropped.
+/// A page straight from the kernel. The first thread to touch it decides on which NUMA node it
+/// lies. Given back on drop.
 #[derive(Debug)]
 pub(crate) struct Page {
     base: NonNull<u8>,

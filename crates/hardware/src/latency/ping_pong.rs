@@ -1,11 +1,11 @@
-//! Two threads and a line.
+//! Two threads that pass one cache line back and forth.
 //!
-//! The line counts: the leader makes 2k into 2k + 1, the follower makes that 2k + 2. When the
-//! leader has enough of a line it writes [`END`] there. It touches each line before the follower
-//! may; a counter elsewhere says how many lines are open.
+//! The line holds a count: the leader makes 2k into 2k + 1, and the follower makes that 2k + 2. To
+//! end a line, the leader writes [`END`] there. The leader touches each line before the follower
+//! may. A counter elsewhere says how many lines are open.
 //!
-//! Neither thread can be left spinning: the leader looks at the deadline and the flags while it
-//! waits, and ends the line; whoever cannot start stops the other.
+//! Neither thread can be left spinning. While it waits, the leader looks at the deadline and the
+//! flags, and ends the line. A thread that cannot start stops the other.
 
 use super::page::Page;
 use super::{BATCH, BATCHES, LINES, LONGEST_WARM_UP, WARM_UP};

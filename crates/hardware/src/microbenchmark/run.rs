@@ -110,7 +110,7 @@ pub(super) struct Run<'a> {
     done: AtomicUsize,
     /// One of the threads cannot go on.
     failed: AtomicBool,
-    /// LeftAlone the first of them could not.
+    /// Why the first of them could not.
     error: Mutex<Option<MeasureError>>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Run<'a> {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// LeftAlone it ended, if not properly.
+    /// Why it ended, if not properly.
     pub(super) fn error(self) -> Option<MeasureError> {
         self.error.into_inner().ok().flatten()
     }

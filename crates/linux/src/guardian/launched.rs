@@ -1,4 +1,4 @@
-//! Programs that pinwise launched and that have to end with it.
+//! The programs that pinwise launched. They end when pinwise ends.
 
 use super::{GuardianEntry, MARK};
 use crate::launch::GRACE;
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The launched programs that may still run.
 pub(super) struct Launched {
-    /// Leaders of process groups. pinwise waits for a leader only after it said so, so the number
-    /// is not reused before.
+    /// Leaders of process groups. pinwise reports that a leader has ended before it waits for it,
+    /// so the number is not reused before.
     groups: Vec<RawPid>,
     /// Marks of programs whose launch was not completed.
     marks: Vec<String>,
@@ -50,7 +50,7 @@ impl Launched {
         }
     }
 
-    /// Waits for the programs to end, and ends them when they do not.
+    /// Waits for the programs to end, and ends those that do not.
     pub(super) fn end(&self) {
         let begin = Instant::now();
         // A marked program may be between its fork and its exec, where it does not show the mark

@@ -75,7 +75,7 @@ impl Attributes {
     }
 }
 
-/// Whether the calling thread may count `event` of its own in user space. The counter is closed at
+/// Whether the calling thread may count `event` for itself in user space. The counter is closed at
 /// once.
 pub fn try_event(event: Event) -> io::Result<()> {
     count(event, 0, 0).map(drop)
@@ -99,10 +99,10 @@ fn count(event: Event, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     Attributes { kind, size, config, flags, ..Attributes::default() }.open(0, -1)
 }
 
-/// The numbers of the kinds of cores that count for themselves, where `devices` lists several:
-/// Intel's hybrid processors, Arm's big and little cores. An event that names none would be counted
-/// on one kind alone. Where there is one kind it needs no name, and kernels that know none
-/// (Arm's before Linux 6.6) refuse one: 0 then.
+/// The numbers of the kinds of cores that count for themselves, if `devices` lists several: Intel's
+/// hybrid processors, Arm's big and little cores. An event without such a number would be counted
+/// on one kind alone. With one kind of core the answer is 0, because kernels that know no kinds
+/// (Arm's before Linux 6.6) refuse a number.
 fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
     let mut kinds = Vec::new();
     for device in std::fs::read_dir(devices)?.flatten() {
@@ -129,13 +129,16 @@ fn on_each<T>(kinds: &[u32], open: impl Fn(u32) -> io::Result<T>) -> io::Result<
     })
 }
 
-/// A count that goes on until it is dropped.
+/// A running count. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Counter(Vec<OwnedFd>);
 
 impl Counter {
-    /// Of `event` in the programs that the calling thread starts from now on, from their first
-    /// instruction on, and in all that these create. The calling thread itself is not counted.
+    /// Counts `event` in the programs that the calling thread starts from now on, from their first
+    /// instruction on, and in everything that these create. The calling thread itself is not
+    /// counted.
+    ///
+    /// # Errors
     /// [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.
     pub fn of_what_is_started(event: Event) -> io::Result<Self> {
         let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
@@ -145,7 +148,7 @@ impl Counter {
         on_each(&kinds, |kind| count(event, kind, flags)).map(Self)
     }
 
-    /// What has been counted, those that have ended included.
+    /// The count so far, including threads that have ended.
     pub fn read(&self) -> io::Result<u64> {
         self.0.iter().try_fold(0, |sum, event| {
             let mut count = [0; 8];
@@ -157,9 +160,9 @@ impl Counter {
     }
 }
 
-/// An event that counts nothing and records each context switch on a CPU, and the threads that are
-/// created, get a name or end; with the thread it happened to and the time on the monotonic clock
-/// at the end of each record. It does not begin by itself.
+/// An event that counts nothing. It records each context switch on a CPU, and the threads that are
+/// created, get a name or end. The end of each record has the thread it happened to and the time on
+/// the monotonic clock. The event does not begin by itself.
 pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
     const PERF_TYPE_SOFTWARE: u32 = 1;
     const PERF_COUNT_SW_DUMMY: u64 = 9;
@@ -186,7 +189,7 @@ pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
     attributes.open(-1, cpu)
 }
 
-/// Has an event begin or stop.
+/// Starts or stops an event.
 pub(super) fn enable(event: &OwnedFd, on: bool) -> io::Result<()> {
     /// `_IO('$', 0)` and `_IO('$', 1)`.
     const ENABLE: libc::c_ulong = 0x2400;

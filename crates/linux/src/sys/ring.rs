@@ -1,9 +1,8 @@
-//! The buffer in which the kernel puts the records of an event for us to read (perf_event_open(2),
-//! "MMAP layout").
+//! The buffer in which the kernel puts the records of an event (perf_event_open(2), "MMAP layout").
 //!
-//! A page of the kernel's bookkeeping, then the data, a power of two of pages used in a circle. The
-//! kernel writes up to the head and never beyond the tail, which is where we have read to; what
-//! does not fit it drops and counts.
+//! The buffer is a page of the kernel's bookkeeping and then the data: a power of two of pages,
+//! used in a circle. The kernel writes up to the head, and never beyond the tail, up to which
+//! pinwise has read. It drops and counts what does not fit.
 
 use super::event;
 use std::io;
@@ -32,7 +31,7 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// For what happens on a CPU, once it begins to [`record`](Self::record).
+    /// A buffer for what happens on a CPU, once it begins to [`record`](Self::record).
     pub fn switches(cpu: i32) -> io::Result<Self> {
         let event = event::switches(cpu)?;
         let page = rustix::param::page_size();
@@ -55,7 +54,7 @@ impl Ring {
         Ok(Self { base, page, event })
     }
 
-    /// Has the kernel write, or stop.
+    /// Starts or stops the kernel's writing.
     pub fn record(&self, on: bool) -> io::Result<()> {
         event::enable(&self.event, on)
     }

@@ -1,4 +1,4 @@
-//! LeftAlone a target cannot be used.
+//! Why a target cannot be used.
 
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// LeftAlone a target cannot be used. One line: what failed, on what, why, what to do.
+/// Why a target cannot be used. One line: what failed, on what, why, what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// The program could not be started.
@@ -18,7 +18,7 @@ pub enum TargetError {
     Launch {
         /// What was to be started.
         program: String,
-        /// LeftAlone not.
+        /// Why not.
         cause: io::Error,
     },
     /// A process to attach to does not exist.
@@ -29,7 +29,7 @@ pub enum TargetError {
     Cgroup {
         /// As given.
         path: PathBuf,
-        /// LeftAlone not.
+        /// Why not.
         cause: io::Error,
     },
     /// Nothing to attach to.
@@ -54,7 +54,7 @@ pub enum TargetError {
         /// How long was waited.
         waited: Duration,
     },
-    /// A program that is started anew ends before any thread of it has run for long enough to be
+    /// A program that is started anew ends before any of its threads has run long enough to be
     /// placed.
     #[error(
         "{name} ends {} after its start and hardly computes, so there is nothing to place: give it more work (a larger input, more repetitions)",
@@ -66,7 +66,7 @@ pub enum TargetError {
         /// How long a run took.
         after: Duration,
     },
-    /// The user's choice leaves none of those that run.
+    /// The user's thread filter leaves none of the threads that run.
     #[error(
         "--include and --exclude leave no thread of {name} to place; those that run are {running}"
     )]
@@ -76,7 +76,7 @@ pub enum TargetError {
         /// Their names.
         running: String,
     },
-    /// Which threads run changes all the time.
+    /// The set of running threads keeps changing.
     #[error(
         "the busy threads of {name} did not stay the same for {} within {}: measure whole runs \
          (--metric runtime) or wait until it has started up",
@@ -112,7 +112,7 @@ pub enum TargetError {
     Proc {
         /// Which program.
         name: String,
-        /// LeftAlone not.
+        /// Why not.
         cause: io::Error,
     },
     /// A first measurement failed, or the user asked to stop.

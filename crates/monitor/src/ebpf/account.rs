@@ -1,11 +1,11 @@
-//! The account of a thread as the kernel's side keeps it (`struct account` in `bpf/monitor.bpf.c`).
+//! The account of a thread on the kernel's side (`struct account` in `bpf/monitor.bpf.c`).
 
 use crate::activity::ThreadActivity;
 use pinwise_linux::thread::{Pid, StartTime, ThreadId, Tid};
 use pinwise_topology::CpuId;
 use std::time::Duration;
 
-/// Its size; all members have 64 bits but the name, which has 16 bytes.
+/// The size of an account. All members have 64 bits except the name, which has 16 bytes.
 pub(super) const WORDS: usize = 15;
 /// As it lies in memory.
 pub(super) type Words = [u64; WORDS];
@@ -44,7 +44,8 @@ impl State {
     const ALL: [Self; 6] =
         [Self::Unknown, Self::Running, Self::Waiting, Self::Locked, Self::Asleep, Self::Ended];
 
-    /// Where time in this state is summed up; what is not known or over counts as sleep.
+    /// The sum to which time in this state belongs. Unknown states and those that are over count as
+    /// sleep.
     fn sum(self) -> usize {
         match self {
             Self::Running => SPENT,
@@ -55,13 +56,13 @@ impl State {
     }
 }
 
-/// An account that adds up: the time in each state is that from its beginning to its mark. Times
-/// are nanoseconds on the monotonic clock.
+/// A consistent account: the time in each state is that from its beginning to its mark. Times are
+/// nanoseconds on the monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Account(Words);
 
 impl Account {
-    /// Of a thread of which nothing is known yet but what it has run so far.
+    /// The account of a thread of which only its CPU time so far is known.
     pub(super) fn begin(id: ThreadId, now: u64, ran: Duration) -> Self {
         let mut words = [0; WORDS];
         words[BEGIN] = now;
@@ -73,7 +74,7 @@ impl Account {
         Self(words)
     }
 
-    /// `None`: it was read while it was written, and does not add up.
+    /// `None` if it was read while it was written and does not add up.
     pub(super) fn parse(words: Words) -> Option<Self> {
         let sum =
             words[SPENT..VOLUNTARY].iter().try_fold(0u64, |sum, &part| sum.checked_add(part))?;

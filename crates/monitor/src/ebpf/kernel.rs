@@ -1,5 +1,5 @@
-//! The program in the kernel and what it shares with us: accounts of threads, and the processes
-//! that are watched.
+//! The program in the kernel and what it shares with pinwise: accounts of threads, and the watched
+//! processes.
 
 use super::account::{Account, Words};
 use super::obstacle::told;
@@ -93,8 +93,8 @@ impl Kernel {
         !self.attached.is_empty()
     }
 
-    /// Has the kernel's side watch what these processes fork, and no others: what they have forked
-    /// is among them by now.
+    /// Makes the kernel's side watch what these processes fork, and no others. What they forked
+    /// before is already among them.
     pub(super) fn name(&mut self, pids: &HashSet<u32>) -> io::Result<()> {
         let named: HashSet<u32> =
             self.processes.keys().collect::<Result<_, _>>().map_err(io::Error::other)?;
@@ -104,8 +104,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// An account that adds up: what is written at the moment is read again. `None`: there is none,
-    /// or it is never whole.
+    /// A consistent account; one that is being written is read again. `None` if there is none, or
+    /// it is never complete.
     pub(super) fn account(&self, tid: u32) -> Option<Account> {
         let begin = Instant::now();
         loop {

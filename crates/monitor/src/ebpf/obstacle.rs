@@ -1,11 +1,11 @@
-//! LeftAlone the program cannot be put into the kernel, before and after it was tried.
+//! Why the program cannot run in the kernel, before and after an attempt.
 
 use crate::layer::{Layer, Unavailable};
 use pinwise_linux::capabilities;
 use std::error::Error;
 use std::io;
 
-/// What is known to stand in the way before anything is tried, which takes a tenth of a second.
+/// Known obstacles, checked before the attempt, which takes a tenth of a second.
 pub(super) fn obstacle() -> Option<Unavailable> {
     /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
     const FIRST: &str = "pid:[4026531836]";
@@ -44,7 +44,7 @@ fn not_permitted() -> Unavailable {
     )
 }
 
-/// LeftAlone it cannot be, by the kernel's answer.
+/// Why it cannot be, by the kernel's answer.
 pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     let first: &(dyn Error + 'static) = error;
     let mut causes = std::iter::successors(Some(first), |&error| error.source());
@@ -59,7 +59,7 @@ pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     )
 }
 
-/// What happened with all its causes, the first line of each.
+/// The error with all its causes, the first line of each.
 pub(super) fn told(error: &(impl Error + 'static)) -> String {
     let first: &(dyn Error + 'static) = error;
     let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();

@@ -83,8 +83,8 @@ impl Turns {
         (self.cpu, self.now) = (Some(cpu), Some((Doing::Running, time)));
     }
 
-    /// Records of `cpu` before `time` were lost: nobody knows how long a turn on it went on, nor
-    /// whether a thread that waited got it.
+    /// Records of `cpu` before `time` were lost. Nobody knows how long a turn on it lasted, nor
+    /// whether a waiting thread got it.
     fn cut(&mut self, time: u64, cpu: CpuId) {
         let open = match self.now {
             Some((Doing::Running, _)) => self.cpu == Some(cpu),
@@ -120,7 +120,7 @@ impl Book {
         self.threads.entry(tid).or_insert_with(|| Turns { pid, ..Turns::default() });
     }
 
-    /// Takes in a record from `cpu`; records come in the order of their times.
+    /// Adds a record from `cpu`. Records come in the order of their times.
     pub(super) fn see(&mut self, cpu: CpuId, record: Record) {
         let Record { time, pid, tid, what } = record;
         match what {

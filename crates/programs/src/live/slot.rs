@@ -1,4 +1,4 @@
-//! The places of a program's threads, which come and go.
+//! The slots of a program's threads, which come and go.
 
 use super::LiveTestbed;
 use pinwise_linux::{
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// How long a placed thread that ended may take to be created again.
 const RESPAWN: Duration = Duration::from_secs(1);
 
-/// A place in the workload, and the thread that has it.
+/// A slot in the workload, and the thread that has it.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) comm: String,
@@ -21,7 +21,7 @@ pub(super) struct Slot {
 }
 
 impl LiveTestbed {
-    /// Takes note of threads that came and went; answers whether any did.
+    /// Updates the slots after threads came and went. Returns whether any did.
     pub(super) fn follow(&mut self, changes: &Changes) -> bool {
         for slot in &mut self.slots {
             if slot.id.is_some_and(|id| changes.gone.contains(&id)) {
@@ -35,7 +35,7 @@ impl LiveTestbed {
         !changes.new.is_empty() || !changes.gone.is_empty()
     }
 
-    /// Gives the place of a thread that ended to the next one of its name, once that exists.
+    /// Gives the slot of a thread that ended to the next one of its name, once that exists.
     pub(super) fn fill_vacancies(&mut self) -> Result<(), MeasureError> {
         let deadline = Instant::now() + RESPAWN;
         loop {

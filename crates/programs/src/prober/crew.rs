@@ -6,9 +6,9 @@ use pinwise_monitor::{Activity, ThreadActivity};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The roles of a window. The first thread of a process is a role of its own, `main`, where workers
-/// have the same name: what it does alone is what limits many programs. Workers are other threads
-/// of the process; of the program's first process its children, too.
+/// The roles of a window. The first thread of a process is a role of its own, `main`, if workers
+/// have the same name, because what it does alone limits many programs. Workers are other threads
+/// of the process, and the children of the program's first process.
 pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
     let found: Vec<Found<'_>> =
         activity.threads.iter().map(|thread| Found { comm: &thread.comm, process: 0 }).collect();

@@ -1,11 +1,11 @@
-//! What a probe showed.
+//! The result of a probe beyond its profile.
 
 use super::halves::Drift;
 use super::window::Window;
 use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
-/// What a probe showed beyond its profile.
+/// The result of a probe beyond its profile.
 #[derive(Clone, Debug)]
 pub struct ProbeDetails {
     /// The parameter.
@@ -18,10 +18,11 @@ pub struct ProbeDetails {
     pub initialization: Duration,
     /// How its second half differs from its first.
     pub drift: Option<Drift>,
-    /// Its progress was measured while it was watched; else in further runs, which were not.
+    /// Whether its progress was measured while it was watched. Otherwise further runs measured it,
+    /// unwatched.
     pub disturbed: bool,
-    /// What other programs took of the contexts from its start to its end; `None` where that is
-    /// not told, or it has not ended.
+    /// What other programs took of the contexts from its start to its end; `None` if unknown, or if
+    /// it has not ended.
     pub others: Option<OtherLoad>,
     /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
     /// not asked for.
@@ -44,7 +45,7 @@ impl ProbeDetails {
     }
 }
 
-/// What the kernel does not tell of a program, one line each.
+/// What the kernel does not report about a program, one line each.
 pub(super) fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
     let watched = !activity.threads.is_empty();
     let unseen = [

@@ -1,4 +1,4 @@
-//! LeftAlone a probe failed.
+//! Why a probe failed.
 
 use pinwise_figures::duration;
 use pinwise_linux::TargetError;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// LeftAlone there is no probe. One line: what failed, on what, why, what to do.
+/// Why there is no probe. One line: what failed, on what, why, what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// It cannot be started, has ended, or cannot be looked at.
@@ -172,7 +172,7 @@ pub enum ProbeError {
     Remove {
         /// Which file.
         path: PathBuf,
-        /// LeftAlone not.
+        /// Why not.
         cause: io::Error,
     },
 }

@@ -1,8 +1,8 @@
-//! Two windows that follow each other, as one; and whether the program did the same in both.
+//! Two successive windows as one, and whether the program did the same in both.
 //!
-//! A probe stands for the whole run only where the program does the same all the time. Where the
-//! second half of a probe differs from the first, a phase began or ended in it, and its profile is
-//! that of neither.
+//! A probe represents the whole run only if the program does the same all the time. If the second
+//! half of a probe differs from the first, a phase began or ended in it, and its profile describes
+//! neither phase.
 
 use pinwise_linux::thread::ThreadId;
 use pinwise_monitor::{Activity, ThreadActivity};
@@ -18,7 +18,7 @@ pub struct Drift {
     pub lock: Option<[f64; 2]>,
 }
 
-/// A difference below so many percentage points is no other phase. The kernel's accounts of a
+/// A difference below so many percentage points is not another phase. The kernel's accounts of a
 /// running thread are up to 8 ms old, which is 16 points of half a probe of 100 ms.
 const NOTABLE: f64 = 25.0;
 /// And a share that was sampled has to differ by so many of its standard errors.

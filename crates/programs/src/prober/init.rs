@@ -1,9 +1,9 @@
 //! When a program has begun its work.
 //!
 //! The published probes begin "beyond the initial input reading phase", which a person had looked
-//! up. From outside a program has begun when its worker threads exist and one of them works. How
-//! many there will be follows from the parameter; where fewer come, because the input has no work
-//! for more, a second without a new one decides.
+//! up. From outside, a program has begun when its worker threads exist and one of them works. The
+//! parameter says how many there will be. If fewer come, because the input has no work for more,
+//! pinwise waits one second for a new one.
 
 use super::session::Session;
 use super::{ProbeError, ProbeOptions};
@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(4);
-/// New processes are looked for at every so many-th look only: that reads all of `/proc`.
+/// The number of looks for each search for new processes, because that reads all of `/proc`.
 const FAMILY: u32 = 5;
-/// Fewer threads than expected are all there will be when none was added for so long.
+/// How long no thread has to be added until fewer threads than expected count as all.
 const SETTLED: Duration = Duration::from_secs(1);
-/// A worker that has run for this long works: creating a thread and putting it to sleep takes some
-/// 50 us.
+/// A worker that has run for this long works. To create a thread and put it to sleep takes about 50
+/// us.
 const WORKS: Duration = Duration::from_millis(1);
 
 impl Session {
@@ -105,7 +105,7 @@ impl Session {
     }
 }
 
-/// What all threads but the first of each process have run, or what that one has where it is alone.
+/// The CPU time of all threads but the first of each process, or of that one if it is alone.
 fn workers_ran(roster: &Roster) -> Duration {
     let ran = |id: &pinwise_linux::thread::ThreadId| {
         Account::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran)

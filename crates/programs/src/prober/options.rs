@@ -15,8 +15,8 @@ pub enum ProbedProgram {
     Anew(Recipe),
     /// A program that is started once, and what changes its parameter while it runs.
     Launched(Recipe, Setter),
-    /// A process that runs already; it is left running, with the last parameter that a command has
-    /// set, or the limits it had.
+    /// A process that already runs. It is left running, with the last parameter that a command set,
+    /// or the limits it had.
     Running(Pid, Setter),
 }
 

@@ -16,7 +16,7 @@ pub struct Recipe {
     stdout: Output,
 }
 
-/// LeftAlone a command is no recipe.
+/// Why a command is no recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecipeError {
     /// Nothing to start.

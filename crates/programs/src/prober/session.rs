@@ -52,7 +52,7 @@ pub(super) struct Session {
     exit: Exit,
     pub(super) limits: Limits,
     pub(super) instructions: Option<Counter>,
-    /// LeftAlone there is none, where that is to be told.
+    /// Why there is none, where that is to be told.
     pub(super) uncounted: Option<String>,
     family: RefCell<Family>,
     /// The most threads that existed at a time.

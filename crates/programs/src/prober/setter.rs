@@ -35,7 +35,7 @@ pub enum Setter {
     Quota(PathBuf),
 }
 
-/// LeftAlone a text is no setter.
+/// Why a text is no setter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the process may run on), cpuset:DIR or quota:DIR \

@@ -1,4 +1,4 @@
-//! How a run is watched: a window of it, with what progress it made, or all of it.
+//! How a run is watched: a window of it with its progress, or all of it.
 
 use super::halves::join;
 use super::session::{Session, threads_of};

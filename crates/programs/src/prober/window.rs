@@ -1,4 +1,4 @@
-//! What was seen of a program in one probe.
+//! What pinwise observed of a program in one probe.
 
 use super::halves::{Drift, join};
 use pinwise_linux::sys::Usage;
@@ -6,7 +6,7 @@ use pinwise_measure::{Measure, Profile, Progress, Unit};
 use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
-/// A watched run of which watching took less than this share is a run like any other.
+/// A watched run counts like any other if watching took less than this share.
 const LITTLE: f64 = 0.01;
 
 /// A stretch of a run that was watched.
@@ -54,8 +54,8 @@ impl Window {
         }
     }
 
-    /// Takes the kernel's counts of a whole run, which the profile has instead of those that were
-    /// sampled: what ended between two looks is in them.
+    /// Uses the kernel's counts of a whole run in the profile, instead of the sampled ones. They
+    /// include what ended between two looks.
     pub(super) fn of_whole_run(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
@@ -67,9 +67,9 @@ impl Window {
             .map(|progress| 1.0 / progress.rate)
     }
 
-    /// The mean of this run and of further ones that were not watched, with its standard error; the
-    /// profile stays that of this one, whose time does not count where watching took much of it
-    /// and there are others.
+    /// Sets the mean of this run and of further ones that were not watched, with its standard
+    /// error. The profile stays that of this run. Its time does not count if watching took much of
+    /// it and there are other runs.
     pub(super) fn of_several_runs(&mut self, others: &[f64]) {
         self.seconds = self.run_seconds();
         let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
