@@ -4,7 +4,6 @@
 //! Whole runs give the speed-up, a probe of 100 ms gives what the search for a number of threads
 //! sees.
 
-use pinwise_measure::Prober;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, run};
 use std::time::Duration;
 
@@ -22,6 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let n = program.parameter(threads);
         let probe = ModelProber::new(platform.clone(), program.clone(), 1)
             .probe(n, Duration::from_millis(100))?
+            .probe
             .profile;
         let whole = run(&platform, &program, n, 1)?;
         let total = whole.total();

@@ -129,21 +129,21 @@ fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched
     let error = deviation / ((runs * ANEW) as f64).sqrt();
     let mut all = Vec::new();
     for seed in 1..=SEARCHES {
-        let found = survey_model(platform, program, seed)?;
+        let (found, advice) = survey_model(platform, program, seed)?;
         let speed = anew.speed(found.parameter)?;
         let share = found.cost().as_secs_f64() * speed / whole(program)?;
         let loss = (1.0 - speed / best).max(0.0);
-        let (low, high) = found.advice.between;
+        let (low, high) = advice.between;
         let held = (low..=high).contains(&program.threads(fewest));
         let holds =
             |interval: Interval<f64>, truth: f64| interval.low <= truth && truth <= interval.high;
-        let reference = found.advice.reference.map_or(1, |threads| program.parameter(threads));
-        let gain_held = holds(found.advice.gain, speed / anew.speed(reference)?);
+        let reference = advice.reference.map_or(1, |threads| program.parameter(threads));
+        let gain_held = holds(advice.gain, speed / anew.speed(reference)?);
         let speedup_held =
-            holds(found.advice.clone().over_sequential(program.speedup_of_progress()).gain, speed);
+            holds(advice.clone().over_sequential(program.speedup_of_progress()).gain, speed);
         let probes = found.attempts.len();
         if each {
-            let ended = found.advice.ended;
+            let ended = advice.ended;
             eprintln!(
                 "{}: best {best_n} ({best:.2}), fewest {fewest}, {runs} runs; {}, {:.1} %, {probes} probes, {ended:?}",
                 program.name,

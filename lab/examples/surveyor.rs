@@ -81,12 +81,12 @@ fn compare(
     let of_published = sweep.speed(reinforcer.parameter)?;
     let (mut losses, mut shares, mut chosen, mut held) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for seed in 1..=SEARCHES {
-        let found = survey_model(platform, &program, seed)?;
+        let (found, advice) = survey_model(platform, &program, seed)?;
         let speed = sweep.speed(found.parameter)?;
         losses.push((1.0 - speed / best).max(0.0));
         shares.push(found.cost().as_secs_f64() * speed / sequential);
         chosen.push(row.reported(&program, found.parameter).to_string());
-        let told = found.advice.over_sequential(program.speedup_of_progress()).gain;
+        let told = advice.over_sequential(program.speedup_of_progress()).gain;
         held += usize::from(told.low <= speed && speed <= told.high);
     }
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;

@@ -3,7 +3,7 @@
 //! thread_reinforcer`.
 
 use pinwise_lab::thread_reinforcer::{self, Published, RUNS, SEARCHES, SEED, WINDOW};
-use pinwise_measure::{Part, Prober};
+use pinwise_measure::Part;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_threads::Thresholds;
 use std::error::Error;
@@ -96,7 +96,7 @@ fn compare(
     );
     let found = thread_reinforcer::choice(platform, &program, thresholds, SEARCHES)?;
     let chosen = row.reported(&program, found.parameter);
-    let reason = toml::Value::try_from(found.reason)?.to_string().replace('"', "");
+    let reason = found.stopped.word();
     let (speedup, ..) = thread_reinforcer::speedups(platform, &program, found.parameter)?;
     let searched = format!(
         "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | {:.1} s |\n",
@@ -162,10 +162,10 @@ fn critical(
         let [name, _, paper, ..] = fields[..] else { return Err("a line is too short".into()) };
         let n = chosen(name).ok_or_else(|| format!("{name}: no search for it"))?;
         let mut prober = ModelProber::new(platform.clone(), Program::built_in(name)?, SEED);
-        prober.probe(n, WINDOW)?;
+        let probed = prober.probe(n, WINDOW)?;
         let told = |critical: bool| {
-            let parts = prober.parts().into_iter().filter(|part| part.critical == critical);
-            let told = |part: Part| {
+            let parts = probed.parts.iter().filter(|part| part.critical == critical);
+            let told = |part: &Part| {
                 format!("{} ({:.0} %)", part.role, ((part.ran + part.waited) * 100.0).min(100.0))
             };
             parts.map(told).collect::<Vec<String>>().join(", ")
@@ -195,7 +195,7 @@ fn probes(platform: &Platform, thresholds: Thresholds) -> Result<(), Box<dyn Err
                 seen.cpu_util
             );
         }
-        println!("\nchosen: {} ({:?})", found.choice.threads, found.choice.reason);
+        println!("\nchosen: {} ({})", found.chosen, found.stopped.word());
     }
     Ok(())
 }

@@ -1,7 +1,10 @@
 //! Whole runs with every number of threads, and the search that looks at speed, on the model.
 
+use pinwise_campaign::{Memory, drive};
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
-use pinwise_threads::{Question, SpeedFound, SpeedSearch, ThreadRange, drive_speed_search};
+use pinwise_threads::{
+    Advice, Found, Method, Objective, Question, Runs, Search, Searcher, ThreadRange, Unfound,
+};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::ops::Range;
@@ -110,7 +113,7 @@ pub fn survey_model(
     platform: &Platform,
     program: &Program,
     seed: u64,
-) -> Result<SpeedFound, Box<dyn Error>> {
+) -> Result<(Found, Advice), Box<dyn Error>> {
     let span = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question =
@@ -119,10 +122,29 @@ pub fn survey_model(
     if let Structure::ForkJoin(shape) = &program.structure {
         question.pieces = shape.units;
     }
+    let found = search(platform, program, Method::Survey(question), seed)?;
+    let advice = found.advice.clone().ok_or("a survey gives advice")?;
+    Ok((found, advice))
+}
+
+/// One search on the model, with probes of 100 ms as published.
+pub(crate) fn search(
+    platform: &Platform,
+    program: &Program,
+    method: Method,
+    seed: u64,
+) -> Result<Found, Box<dyn Error>> {
+    let window = Duration::from_millis(100);
+    let (objective, runs, goes_on) = (Objective::Time, Runs::Never, false);
+    let search = Search { method, window, objective, runs, goes_on };
+    let convert = |threads| program.parameter(threads);
+    let mut searcher = Searcher::new(&search, &convert, &[]);
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
-    Ok(drive_speed_search(SpeedSearch::new(question)?, &mut prober, |threads| {
-        program.parameter(threads)
-    })?)
+    let (clock, stop) = (|| Duration::ZERO, || false);
+    let (_, records) =
+        drive(&mut Memory::default(), &mut searcher, &mut prober, &clock, &stop, &mut |_| {})?;
+    let unfound = |unfound: Unfound| unfound.why.unwrap_or_else(|| "the search ended".into());
+    Ok(search.answer(&convert, &records).map_err(unfound)?)
 }
 
 /// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the

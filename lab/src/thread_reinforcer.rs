@@ -1,9 +1,9 @@
 //! The Thread Reinforcer paper's programs on the model, beside what the paper reports of them.
 
-use pinwise_measure::Prober;
+use crate::sweep;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};
 use pinwise_threads::{
-    Curve, Found, Reason, Reinforcer, ThreadRange, Thresholds, calibrate, drive_published,
+    Curve, Found, Method, Published as Question, Stopped, ThreadRange, Thresholds, calibrate,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -159,7 +159,7 @@ pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
         let mut sum = pinwise_measure::Profile::default();
         for seed in 0..RUNS {
             let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000 + seed);
-            let seen = prober.probe(program.parameter(threads), WINDOW)?.profile;
+            let seen = prober.probe(program.parameter(threads), WINDOW)?.probe.profile;
             sum.lock += seen.lock / RUNS as f64;
             sum.vcx_rate += seen.vcx_rate / RUNS as f64;
             sum.migr_rate += seen.migr_rate / RUNS as f64;
@@ -196,9 +196,9 @@ pub fn search(
     thresholds: Thresholds,
     seed: u64,
 ) -> Result<Found, Box<dyn Error>> {
-    let search = Reinforcer::new(ThreadRange::PUBLISHED, platform.contexts() as u32, thresholds)?;
-    let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
-    Ok(drive_published(search, &mut prober, |threads| program.parameter(threads), WINDOW)?)
+    let contexts = platform.contexts() as u32;
+    let question = Question { span: ThreadRange::PUBLISHED, contexts, thresholds };
+    sweep::search(platform, program, Method::Reinforcer(question), seed)
 }
 
 /// The most frequent choice of several searches.
@@ -207,7 +207,7 @@ pub struct Frequent {
     /// The parameter that gives the chosen number of threads.
     pub parameter: u32,
     /// Why those that made it stopped, the most frequent.
-    pub reason: Reason,
+    pub stopped: Stopped,
     /// How many made it.
     pub times: u64,
     /// What one of them cost in the model's time.
@@ -226,13 +226,12 @@ pub fn choice(
 ) -> Result<Frequent, Box<dyn Error>> {
     let all = (SEED..SEED + searches).map(|seed| search(platform, program, thresholds, seed));
     let all = all.collect::<Result<Vec<Found>, _>>()?;
-    let times = |found: &Found| {
-        all.iter().filter(|other| other.choice.threads == found.choice.threads).count()
-    };
-    let same = |found: &Found| all.iter().filter(|other| other.choice == found.choice).count();
+    let times = |found: &Found| all.iter().filter(|other| other.chosen == found.chosen).count();
+    let choice = |found: &Found| (found.chosen, found.stopped.word());
+    let same = |found: &Found| all.iter().filter(|other| choice(other) == choice(found)).count();
     let most = all.iter().max_by_key(|found| (times(found), same(found))).ok_or("no searches")?;
     let (times, cost) = (times(most) as u64, most.cost());
-    Ok(Frequent { parameter: most.parameter, reason: most.choice.reason, times, cost })
+    Ok(Frequent { parameter: most.parameter, stopped: most.stopped, times, cost })
 }
 
 /// USR, LOCK in percent of the threads of one pipeline stage over a second, once the pipeline is

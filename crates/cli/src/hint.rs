@@ -9,13 +9,6 @@ use std::ffi::OsString;
 /// Commands that take a program and its arguments behind `--`.
 const WITH_PROGRAM: [&str; 5] = ["place", "threads", "tune", "compare", "run"];
 
-/// Options that one command has and another is asked for, with what that one does instead.
-const ELSEWHERE: [(&str, &str, &str); 1] = [(
-    "threads",
-    "--store",
-    "since it keeps nothing: write what it prints to a file, with --json for other programs",
-)];
-
 /// One line that says what to type, where that is known.
 pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -38,9 +31,7 @@ pub(crate) fn hint(error: &clap::Error, words: &[OsString]) -> Option<Usage> {
         error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
     let Some(ContextValue::String(refused)) = refused else { return None };
     if refused.starts_with('-') {
-        let (_, option, instead) =
-            ELSEWHERE.iter().find(|(name, option, _)| name == command && option == refused)?;
-        return Some(Usage(format!("{command} has no {option}, {instead}")));
+        return None;
     }
     let name = WITH_PROGRAM.iter().find(|name| name.starts_with(command.as_str()))?;
     let at = words.iter().position(|word| word == refused).filter(|at| *at > 1)?;
@@ -184,9 +175,5 @@ mod tests {
         ] {
             assert_eq!(of(line), None, "{line}");
         }
-        assert!(
-            of("pinwise threads --store x.db -- pigz")
-                .is_some_and(|told| told.contains("keeps nothing"))
-        );
     }
 }

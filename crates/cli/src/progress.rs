@@ -3,7 +3,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Record;
-use pinwise_measure::{Setting, Unit};
+use pinwise_measure::{Setting, ThreadCount, Unit};
 use pinwise_placement::Budget;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::one_line;
@@ -62,6 +62,11 @@ impl Progress {
             Budget::Measurements(_) => made,
             Budget::Time(_) => u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
         });
+        if let Setting::Threads(ThreadCount { n: Some(n), .. }) = setting {
+            let probes = figures::counted(made, "probe");
+            self.bar.set_message(format!("{probes}, the last with n = {n}"));
+            return;
+        }
         let show = |value: f64| match value.is_finite() {
             true => Scale::new(&self.unit, value).show(value),
             false => "-".into(),

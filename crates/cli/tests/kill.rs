@@ -4,6 +4,8 @@
 //! Every other kill comes at any moment from the start on (also before the guardian exists, and
 //! while the threads are surveyed), the rest while assignments are measured. Two targets at a time,
 //! because most of a kill's time is waiting.
+//!
+//! And of a search for a number of threads, killed and resumed until it ends.
 
 mod support;
 
@@ -115,4 +117,66 @@ fn no_thread_stays_pinned_and_no_measurement_is_lost() {
         pinned >= TARGETS * KILLS / 10,
         "{pinned} kills met pinned threads: too few to prove anything"
     );
+}
+
+/// Kills of a search at most; it ends the sooner the slower the machine kills.
+const SEARCH_KILLS: usize = 60;
+
+#[test]
+fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let at = ["--store", store.to_str().unwrap(), "--json"];
+    let spin = "for i in $(seq $0); do while :; do :; done & done; wait";
+    let search = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
+    let begin: Vec<&str> =
+        search.into_iter().chain(at).chain(["--", "sh", "-c", spin, "{n}"]).collect();
+    let resume: Vec<&str> = ["campaign", "resume", "1"].into_iter().chain(at).collect();
+    let mut random = pinwise_topology::Random::new(7);
+    let records =
+        || pinwise_campaign::Store::open(&store).unwrap().records(pinwise_campaign::CampaignId(1));
+    let (mut known, mut kills) = (Vec::new(), 0);
+    let answer = loop {
+        let words = if recorded(&store) == 0 { &begin } else { &resume };
+        // One that was killed before its first probe begins anew.
+        if words == &begin && store.exists() {
+            for file in std::fs::read_dir(folder.path()).unwrap() {
+                std::fs::remove_file(file.unwrap().path()).unwrap();
+            }
+        }
+        let mut run = Program::start(
+            Command::new(PINWISE).args(words).stdout(Stdio::piped()).stderr(Stdio::null()),
+        );
+        if kills < SEARCH_KILLS {
+            kills += 1;
+            let before = recorded(&store);
+            // Some are killed while they start, some after a probe.
+            if kills % 2 == 0 {
+                thread::sleep(Duration::from_micros(random.below(1_200_000)));
+            } else {
+                wait_until(Duration::from_secs(60), "a probe or the end", || {
+                    recorded(&store) > before || !matches!(run.0.try_wait(), Ok(None))
+                });
+                thread::sleep(Duration::from_micros(random.below(200_000)));
+            }
+            let _ = run.0.kill();
+        }
+        let mut said = String::new();
+        std::io::Read::read_to_string(run.0.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let ended = run.0.wait().unwrap();
+        if recorded(&store) > 0 {
+            let now = records().unwrap();
+            assert_eq!(now[..known.len()], known, "recorded probes were lost or changed");
+            assert!(now.iter().zip(0..).all(|(record, number)| record.number == number));
+            known = now;
+        }
+        if ended.success() {
+            break serde_json::from_str::<serde_json::Value>(&said).unwrap();
+        }
+        assert!(ended.code().is_none(), "{ended}: it was not killed, and failed");
+    };
+    println!("it took {kills} kills");
+    assert_eq!((known.len(), &answer["stopped_because"]), (12, &"ALL_TRIED".into()), "{answer:#}");
+    assert!((1..=4).contains(&answer["parameter"].as_u64().unwrap()), "{answer:#}");
+    assert_eq!(answer["probes"].as_array().unwrap().len(), 12);
 }

@@ -62,6 +62,8 @@ pub enum Remedy {
     Resume,
     /// Ask again, and say that the metric is a total that grows.
     AsCounter,
+    /// Ask again in another way, as the reason says: resuming comes to the same end.
+    AskAgain,
 }
 
 impl Display for Kept {

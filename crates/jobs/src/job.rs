@@ -9,6 +9,7 @@ use crate::latency::{self, LatencyAnswer, LatencyRequest};
 use crate::place::{self, PlaceAnswer, PlaceRequest};
 use crate::request::SelectRequest;
 use crate::select::{self, SelectAnswer};
+use crate::threads::{self, ThreadsAnswer, ThreadsRequest};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store};
 use std::path::PathBuf;
 
@@ -25,6 +26,8 @@ pub enum Job {
     Characterize(Box<CharacterizeRequest>),
     /// How far the contexts of this machine are apart.
     Latency(LatencyRequest),
+    /// How many threads a program should run.
+    Threads(Box<ThreadsRequest>),
 }
 
 /// What came of a question.
@@ -40,6 +43,8 @@ pub enum Answer {
     Characterize(Box<CharacterizeAnswer>),
     /// Of [`Job::Latency`].
     Latency(Box<LatencyAnswer>),
+    /// Of [`Job::Threads`].
+    Threads(Box<ThreadsAnswer>),
 }
 
 /// Who asks.
@@ -93,6 +98,9 @@ pub fn run(
         Job::Latency(request) => {
             latency::run(request, caller, store, events).map(Box::new).map(Answer::Latency)
         }
+        Job::Threads(request) => {
+            threads::run(*request, caller, store, events).map(Box::new).map(Answer::Threads)
+        }
     }
 }
 
@@ -122,6 +130,9 @@ pub fn resume(
         Kind::Latency => {
             latency::resume(&info, caller, store, events).map(Box::new).map(Answer::Latency)
         }
+        Kind::Threads => {
+            threads::resume(&info, caller, store, events).map(Box::new).map(Answer::Threads)
+        }
         kind => Err(unanswered(&info, kind)),
     }
 }
@@ -140,6 +151,7 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
             characterize::answer(store, &info).map(Box::new).map(Answer::Characterize)
         }
         Kind::Latency => latency::answer(store, &info).map(Box::new).map(Answer::Latency),
+        Kind::Threads => threads::answer(store, &info).map(Box::new).map(Answer::Threads),
         kind => Err(unanswered(&info, kind)),
     }
 }

@@ -30,6 +30,7 @@ mod place;
 mod plan_file;
 mod request;
 mod select;
+mod threads;
 mod watched;
 
 pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
@@ -52,6 +53,11 @@ pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };
 pub use select::SelectAnswer;
+pub use threads::{
+    HeldProgram, HereProgram, ModelledProgram, Searched, ShownProbe, ThreadsAnswer,
+    ThreadsConclusion, ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion,
+    ThreadsRequest, Usable, platform, search_threads, usable,
+};
 pub use watched::Watched;
 
 /// Serves as the guardian, which puts affinities back, where this process was started for that:

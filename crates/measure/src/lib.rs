@@ -20,7 +20,7 @@ pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
 pub use part::{Part, mark_critical};
-pub use probe::{Measure, Probe, Prober, Profile, Progress};
+pub use probe::{Measure, Probe, Probed, Profile, Progress};
 pub use workload::{Piece, Thread, Workload};
 
 use pinwise_topology::{Assignment, CpuId, Machine};

@@ -7,11 +7,11 @@
 //! others wait for them: here the critical role is the one whose threads compute, or would compute
 //! if they had a context, for the largest share of their time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The threads of one role over a window, on average. `ran + waited + locked + slept = 1`, where
 /// `locked` is known.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Part {
     /// The role.
     pub role: String,

@@ -1,6 +1,7 @@
 //! What a program can be probed with when the number of its threads is the question.
 
-use crate::{MeasureError, Part};
+use crate::{Detail, MeasureError, Measurement, Part, Retry, Unit};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -71,25 +72,64 @@ pub struct Probe {
     pub threads: u32,
     /// What was seen.
     pub profile: Profile,
-    /// How fast it got on; `None` where that cannot be told.
-    pub progress: Option<Progress>,
+    /// How fast the program got on.
+    pub progress: Progress,
     /// Time the probe took, with the program's initialization.
     pub cost: Duration,
 }
 
-/// Something that can run a program with any number of threads for a moment and say how it fares.
-pub trait Prober {
-    /// The contexts it runs on (NumCores).
-    fn contexts(&self) -> u32;
+/// What a probe showed, as the detail of its measurement holds it
+/// ([`Measurement::detail`](crate::Measurement::detail)). A testbed may store more next to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probed {
+    /// The probe. The measurement's performance is the rate of its progress.
+    pub probe: Probe,
+    /// What its progress is counted in.
+    pub unit: Unit,
+    /// Mean power of the machine meanwhile, in watts. `None` where it is not known.
+    pub watts: Option<f64>,
+    /// How the threads of each role spent the window.
+    pub parts: Vec<Part>,
+}
 
-    /// Starts the program with `parameter`, lets it initialize, watches it for `window`, ends it.
-    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError>;
-
-    /// Mean power of the machine during the last probe, in watts; `None` where it is not known.
-    fn watts(&self) -> Option<f64> {
-        None
+impl Probed {
+    /// The measurement of a probe that watched for `window`, with `more` stored next to it.
+    pub fn measurement(&self, window: Duration, more: Option<&impl Serialize>) -> Measurement {
+        #[derive(Serialize)]
+        struct Stored<'a, T> {
+            #[serde(flatten)]
+            probed: &'a Probed,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            more: Option<&'a T>,
+        }
+        Measurement {
+            performance: self.probe.progress.rate,
+            duration: window,
+            spread: self.probe.progress.error,
+            detail: Detail::of(&Stored { probed: self, more }),
+        }
     }
 
-    /// How the threads of each role spent the last probe's window; empty before the first.
-    fn parts(&self) -> Vec<Part>;
+    /// The probe of a measurement. Error: the measurement is not one of a probe.
+    pub fn of(measurement: &Measurement) -> Result<Self, MeasureError> {
+        Self::read(measurement)
+    }
+
+    /// What the testbed stored next to the probe.
+    pub fn more<T: DeserializeOwned>(measurement: &Measurement) -> Result<T, MeasureError> {
+        #[derive(Deserialize)]
+        struct Stored<T> {
+            more: T,
+        }
+        Self::read(measurement).map(|Stored { more }| more)
+    }
+
+    fn read<T: DeserializeOwned>(measurement: &Measurement) -> Result<T, MeasureError> {
+        let unreadable = |why: String| {
+            let message = format!("the record of a probe cannot be read ({why})");
+            MeasureError::new(Retry::Never, message)
+        };
+        let detail = measurement.detail.as_ref().ok_or_else(|| unreadable("no detail".into()))?;
+        detail.read().map_err(|error| unreadable(error.to_string()))
+    }
 }

@@ -4,10 +4,11 @@ use crate::layer::Layer;
 use crate::overhead::Overhead;
 use pinwise_linux::thread::ThreadId;
 use pinwise_topology::CpuId;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What one thread did while it was observed. `ran + waited + slept = elapsed`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadActivity {
     /// Which thread.
     pub id: ThreadId,
@@ -37,7 +38,7 @@ pub struct ThreadActivity {
 }
 
 /// What all threads of a program did in a window.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
     /// The layer it comes from, which decides whether time at locks is sampled or exact.
     pub layer: Layer,

@@ -1,12 +1,12 @@
 //! The three ways to watch a program: what each needs, gives and lacks.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
 /// How a program is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Layer {
     /// Files of `/proc`, looked at again and again.
@@ -93,7 +93,7 @@ impl FromStr for Layer {
 pub struct UnknownLayer(String);
 
 /// A layer that cannot be used here.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{layer}: {reason}: {remedy}")]
 pub struct Unavailable {
     /// Which.

@@ -5,11 +5,12 @@
 //! window times the measured cost of one.
 
 use rustix::thread::ClockId;
+use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 use std::time::Duration;
 
 /// CPU time that watching took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
     /// Of the thread that watches.
     pub watching: Duration,

@@ -16,6 +16,7 @@ mod outline;
 mod printable;
 mod sheet;
 mod shell;
+mod threads;
 mod verdict;
 
 pub use comparison::{against, caveat, loses, lost, standing};
@@ -28,4 +29,5 @@ pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
+pub use threads::{stopped, threads_note};
 pub use verdict::{NextStep, Verdict, budget_for, is_simulated, next_steps, notes, verdict};

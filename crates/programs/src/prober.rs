@@ -1,5 +1,5 @@
 //! A program that is started for a moment with one number of threads, watched, and ended: a
-//! [`Prober`] on Linux.
+//! [`Testbed`] for numbers of threads.
 //!
 //! *One probe.* pinwise starts the program with its parameter ([`Recipe`]) and waits for the end of
 //! its initialization, however long it takes. Initialization ends when as many threads exist as the
@@ -39,10 +39,13 @@ pub use options::{ProbeOptions, ProbedProgram, ProgressSource, Threads};
 pub use recipe::{Recipe, RecipeError};
 pub use setter::{NoSetter, Setter};
 
-use details::unseen;
 use pinwise_linux::{Fifo, Guardian, thread::Pid};
-use pinwise_measure::{MeasureError, Part, Probe, Prober, Unit};
+use pinwise_measure::{
+    Effort, MeasureError, Measurement, Probe, Probed, Retry, Setting, Testbed, ThreadCount, Unit,
+    Workload,
+};
 use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
+use pinwise_topology::Machine;
 use session::{Limits, Session};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,6 +54,9 @@ use window::Window;
 
 /// Probes a program with one parameter after another.
 pub struct LinuxProber {
+    machine: Machine,
+    /// Its name. How many threads it has is what is asked.
+    workload: Workload,
     subject: ProbedProgram,
     /// The run that all probes share, where the parameter is changed while it runs.
     live: Option<Session>,
@@ -63,10 +69,9 @@ pub struct LinuxProber {
     guardian: Guardian,
     lookout: Lookout,
     seen: Vec<ProbeDetails>,
-    notes: Vec<String>,
     /// `None` where its own CPUs are not told.
     other_load: Option<OtherLoadMeter>,
-    unit: Option<Unit>,
+    unit: Unit,
     error: Option<ProbeError>,
 }
 
@@ -79,20 +84,26 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
 }
 
 impl LinuxProber {
-    /// Creates a prober. To raise `cancelled` ends any probe within 20 ms.
+    /// A prober of a program on `machine`, which is this one. Raising `cancelled` ends any probe within 20 ms.
     pub fn new(
+        machine: Machine,
         subject: ProbedProgram,
         options: ProbeOptions,
         cancelled: Arc<AtomicBool>,
     ) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
-        let (seen, notes) = (Vec::new(), Vec::new());
+        let name = match &subject {
+            ProbedProgram::Anew(recipe) | ProbedProgram::Launched(recipe, _) => recipe.name(),
+            ProbedProgram::Running(pid, _) => format!("process {pid}"),
+        };
         let unlisted =
             |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
         let lookout = Lookout::new().map_err(unlisted)?;
         let (live, begun, settled) = (None, None, Vec::new());
-        let (other_load, unit, error) = (OtherLoadMeter::here().ok(), None, None);
+        let (other_load, unit, error) = (OtherLoadMeter::here().ok(), Unit::rate("1/s"), None);
         Ok(Self {
+            machine,
+            workload: Workload { name, threads: Vec::new() },
             lookout,
             subject,
             live,
@@ -101,8 +112,7 @@ impl LinuxProber {
             options,
             cancelled,
             guardian,
-            seen,
-            notes,
+            seen: Vec::new(),
             other_load,
             unit,
             error,
@@ -113,6 +123,13 @@ impl LinuxProber {
     #[must_use]
     pub fn watched_by(mut self, lookout: Lookout) -> Self {
         self.lookout = lookout;
+        self
+    }
+
+    /// Goes on after probes of the same program that showed this.
+    #[must_use]
+    pub fn after(mut self, seen: Vec<ProbeDetails>) -> Self {
+        self.seen = seen;
         self
     }
 
@@ -131,22 +148,12 @@ impl LinuxProber {
         self.lookout.refused()
     }
 
-    /// What progress is counted in; `None` before the first probe.
-    pub fn unit(&self) -> Option<&Unit> {
-        self.unit.as_ref()
-    }
-
-    /// What the user should know, one line each.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
-
     /// Why the last probe failed, beyond what its [`MeasureError`] says.
     pub fn error(&self) -> Option<&ProbeError> {
         self.error.as_ref()
     }
 
-    fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, ProbeError> {
+    fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, ProbeError> {
         let begin = Instant::now();
         let _punctual = Fifo::raise();
         let power = self.options.power.clone();
@@ -168,8 +175,10 @@ impl LinuxProber {
             progress: seen.progress,
             cost: begin.elapsed(),
         };
+        let (unit, watts) = (seen.unit.clone(), seen.watts);
+        let parts = crew::parts(&seen.activity);
         self.take_in(seen, parameter)?;
-        Ok(probe)
+        Ok(Probed { probe, unit, watts, parts })
     }
 
     fn limits(&self) -> Limits {
@@ -321,14 +330,14 @@ impl LinuxProber {
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
-        for note in seen.notes.iter().cloned().chain(unseen(&seen.activity)) {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
         self.unit = seen.unit.clone();
         self.lookout.take_in(&seen.activity);
-        self.seen.push(ProbeDetails::of(seen, parameter, self.options.contexts));
+        self.seen.push(ProbeDetails::of(
+            seen,
+            parameter,
+            self.options.contexts,
+            self.lookout.refused(),
+        ));
         self.check_threads()
     }
 
@@ -394,28 +403,55 @@ impl Drop for LinuxProber {
     }
 }
 
-impl Prober for LinuxProber {
-    fn contexts(&self) -> u32 {
-        self.options.contexts
-    }
-
-    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+impl LinuxProber {
+    /// Starts the program with `parameter`, or sets it, waits until it works, watches it for
+    /// `window`, and ends it where it was started for this probe. A window of nothing stands for
+    /// one whole run where whole runs are measured.
+    ///
+    /// Errors: of [`Retry::Other`] where other means would do: the program ended by itself where
+    /// whole runs can be measured instead, or the one run took longer than its limit.
+    pub fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, MeasureError> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(MeasureError::interrupted());
         }
         self.try_probe(parameter, window).map_err(|error| {
+            let mends = match &error {
+                ProbeError::Short { .. } => {
+                    matches!(self.subject, ProbedProgram::Anew(_))
+                        && !matches!(self.options.progress, ProgressSource::Metric(..))
+                }
+                ProbeError::Long { .. } => window.is_zero(),
+                _ => false,
+            };
             let told = error.told();
             self.error = Some(error);
-            told
+            if mends { MeasureError { retry: Retry::Other, ..told } } else { told }
         })
     }
+}
 
-    fn watts(&self) -> Option<f64> {
-        self.seen.last().and_then(|seen| seen.watts)
+impl Testbed for LinuxProber {
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.seen.last().map(|seen| crew::parts(&seen.activity)).unwrap_or_default()
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// `1/s` before the first probe.
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// Only [`Setting::Threads`], unpinned. The detail is a [`Probed`] with a [`ProbeDetails`] next to it.
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let Setting::Threads(ThreadCount { n: Some(parameter), placed: None }) = *setting else {
+            return Err(MeasureError::unsupported(&self.workload.name, setting));
+        };
+        let window = self.options.window.mul_f64(effort.windows);
+        let probed = self.probe(parameter, window)?;
+        Ok(probed.measurement(window, self.seen.last()))
     }
 }
 

@@ -1,10 +1,10 @@
 //! What a search recommends, with its uncertainty.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A value and where it is with a probability of 90 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval<T> {
     /// Best estimate.
     pub value: T,
@@ -15,7 +15,7 @@ pub struct Interval<T> {
 }
 
 /// Why a search ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// The choice may lose little enough, and everything that needs two probes has them.
@@ -29,7 +29,7 @@ pub enum Ended {
 }
 
 /// The choice of a search that looks at speed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     /// The number of threads to take: the fewest that are probably within the tolerance of the
     /// best.

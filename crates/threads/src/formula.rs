@@ -5,11 +5,13 @@
 //! threads (paper, Table II). A [`Formula`] is such an expression: whole numbers, `n`, `+`, `-`,
 //! `*` and parentheses; a number right before `n` or a parenthesis multiplies it.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Threads per parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Formula {
     text: String,
     /// The number of threads is `constant + slope * n`: products of two `n` are refused.
@@ -58,6 +60,20 @@ impl Formula {
         }
         let largest = (i64::from(threads) - self.constant) / self.slope;
         u32::try_from(largest.max(1)).unwrap_or(u32::MAX)
+    }
+}
+
+impl TryFrom<String> for Formula {
+    type Error = FormulaError;
+
+    fn try_from(text: String) -> Result<Self, FormulaError> {
+        text.parse()
+    }
+}
+
+impl From<Formula> for String {
+    fn from(formula: Formula) -> Self {
+        formula.text
     }
 }
 

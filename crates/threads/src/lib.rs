@@ -7,8 +7,8 @@
 //! - [`Reinforcer`]: the published search (K. K. Pusukuri, R. Gupta, L. N. Bhuyan, "Thread
 //!   Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011)
 //!   as a state machine. Its [`Thresholds`] come from example programs ([`calibrate`]).
-//! - [`drive_speed_search`], [`drive_published`] and [`sweep()`] run a search with anything that
-//!   can be probed. A sweep tries every number.
+//! - [`Search`]: the question of a campaign, by one of these or by a [`Sweep`] that tries every
+//!   number. [`Searcher`] is its strategy, and [`Search::answer`] computes the answer from records.
 //! - [`JointSearch`]: number and placement together. Its arms are numbers under policies of
 //!   placement ([`candidates`]). A [`Shortlist`] has the numbers whose placement is worth a search.
 //! - [`ThreadRange`]: the numbers to search. [`Formula`]: how many threads a program makes for its
@@ -20,14 +20,17 @@
 mod advice;
 mod candidates;
 mod cholesky;
-mod drive;
+#[cfg(test)]
+mod fixture;
 mod formula;
 mod joint_search;
 mod law;
+mod note;
 mod objective;
 mod phase_change;
 mod posterior;
 mod reinforcer;
+mod search;
 mod shortlist;
 mod speed_search;
 mod sweep;
@@ -38,18 +41,19 @@ mod work_units;
 
 pub use advice::{Advice, Ended, Interval};
 pub use candidates::{Candidate, boundaries, candidates};
-pub use drive::{
-    Attempt, Found, SpeedFound, SpeedSearchFailure, drive_published, drive_speed_search,
-};
 pub use formula::{Formula, FormulaError};
 pub use joint_search::{Arm, JointSearch};
 pub use law::Law;
+pub use note::Note;
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
+pub use search::{
+    Attempt, Found, Method, Progressed, Published, Runs, Search, Searcher, Stage, Stopped, Unfound,
+};
 pub use shortlist::Shortlist;
 pub use speed_search::{Question, SHARE, Sample, SpeedSearch, SpeedSearchError, Step};
-pub use sweep::{Sweep, Swept, sweep};
+pub use sweep::{Sweep, Swept};
 pub use thread_ceiling::ThreadCeiling;
 pub use thread_range::{ThreadRange, ThreadRangeError, standing};
 pub use thresholds::{CalibrationError, Curve, Example, ThresholdError, Thresholds, calibrate};

@@ -28,12 +28,12 @@
 
 use crate::Attempt;
 use pinwise_measure::Probe;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
 
 /// What differs between two phases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {
     /// How fast the program gets on.
@@ -45,19 +45,18 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// What a probe shows: the logarithm of its progress, else percent. `None`: it tells no
-    /// progress.
-    fn of(self, probe: &Probe) -> Option<f64> {
+    /// What a probe shows: the logarithm of its progress, else percent.
+    fn of(self, probe: &Probe) -> f64 {
         match self {
-            Self::Progress => probe.progress.map(|progress| progress.rate.ln()),
-            Self::CpuUtil => Some(probe.profile.cpu_util),
-            Self::Lock => Some(probe.profile.lock),
+            Self::Progress => probe.progress.rate.ln(),
+            Self::CpuUtil => probe.profile.cpu_util,
+            Self::Lock => probe.profile.lock,
         }
     }
 }
 
 /// A change of phase between two probes of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PhaseChange {
     /// The first probe of the new phase, from 0.
     pub at: usize,
@@ -89,7 +88,7 @@ impl PhaseChange {
         let found = signs.into_iter().filter_map(|sign| {
             let least =
                 if sign == Sign::Progress { Self::LEAST_RATIO.ln() } else { Self::LEAST_POINTS };
-            let values: Vec<(u32, Option<f64>)> = attempts
+            let values: Vec<(u32, f64)> = attempts
                 .iter()
                 .map(|attempt| (attempt.probe.parameter, sign.of(&attempt.probe)))
                 .collect();
@@ -117,7 +116,7 @@ impl PhaseChange {
 /// do; `None`: not all.
 fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
     let relative = |attempt: &Attempt| {
-        let progress = attempt.probe.progress?;
+        let progress = attempt.probe.progress;
         Some((progress.error? / progress.rate).powi(2))
     };
     let squares: Vec<f64> = attempts.iter().map(relative).collect::<Option<_>>()?;
@@ -142,10 +141,12 @@ struct Cut {
 impl Cut {
     /// `own`: what the probes say of their scatter. `None`: no number is on both sides, or a value
     /// is none.
-    fn new(values: &[(u32, Option<f64>)], at: usize, own: Option<(f64, usize)>) -> Option<Self> {
+    fn new(values: &[(u32, f64)], at: usize, own: Option<(f64, usize)>) -> Option<Self> {
         let mut sides: BTreeMap<u32, [Vec<f64>; 2]> = BTreeMap::new();
         for (index, &(number, value)) in values.iter().enumerate() {
-            let value = value.filter(|value| value.is_finite())?;
+            if !value.is_finite() {
+                return None;
+            }
             sides.entry(number).or_default()[usize::from(index >= at)].push(value);
         }
         // Of each number on both sides: d, w.
@@ -196,25 +197,13 @@ impl Cut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_measure::{Measure, Profile, Progress};
+    use crate::fixture::attempt;
     use pinwise_topology::Random;
-    use std::time::Duration;
 
     /// Probes of these numbers; the rate of one follows from its place in the search and its
     /// number.
     fn attempts(numbers: &[u32], rate: impl Fn(usize, u32) -> f64) -> Vec<Attempt> {
-        let attempt = |(index, &parameter): (usize, &u32)| {
-            let progress = Some(Progress {
-                rate: rate(index, parameter),
-                error: None,
-                measure: Measure::Metric,
-            });
-            let (profile, cost) = (Profile::default(), Duration::from_millis(100));
-            Attempt {
-                asked: parameter,
-                probe: Probe { parameter, threads: parameter, profile, progress, cost },
-            }
-        };
+        let attempt = |(index, &n): (usize, &u32)| attempt(n, n, rate(index, n));
         numbers.iter().enumerate().map(attempt).collect()
     }
 
@@ -285,12 +274,8 @@ mod tests {
             let random = std::cell::RefCell::new(Random::new(seed));
             let normal = || (0..12).map(|_| random.borrow_mut().unit()).sum::<f64>() - 6.0;
             let mut search = attempts(numbers, |index, _| rate(index) * (ERROR * normal()).exp());
-            for progress in search
-                .iter_mut()
-                .filter_map(|attempt| attempt.probe.progress.as_mut())
-                .filter(|_| errors)
-            {
-                progress.error = Some(ERROR * progress.rate);
+            for attempt in search.iter_mut().filter(|_| errors) {
+                attempt.probe.progress.error = Some(ERROR * attempt.probe.progress.rate);
             }
             PhaseChange::of(&search).is_some_and(|shift| shift.sure)
         };

@@ -79,15 +79,6 @@ pub enum SpeedSearchError {
         /// How long the probe took.
         cost: Duration,
     },
-    /// A probe tells no progress at all.
-    #[error(
-        "the progress of the program with {threads} threads is unknown: name a metric, or use the \
-         search that needs none (--method reinforcer)"
-    )]
-    Blind {
-        /// With how many threads.
-        threads: u32,
-    },
 }
 
 /// What to do next.

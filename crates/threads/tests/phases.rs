@@ -1,8 +1,10 @@
 //! A program that comes into another phase while it is searched, on the model of a scheduler.
 
-use pinwise_measure::{MeasureError, Part, Probe, Prober};
+use pinwise_campaign::{Memory, drive};
+use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_threads::{PhaseChange, Sweep, sweep};
+use pinwise_threads::{Method, Objective, PhaseChange, Runs, Search, Searcher, Sweep};
+use pinwise_topology::Machine;
 use std::time::Duration;
 
 /// One run of a program that does what one description says for some probes, and then what another
@@ -25,33 +27,40 @@ impl Phases {
     }
 }
 
-impl Prober for Phases {
-    fn contexts(&self) -> u32 {
-        self.phases[0].contexts()
+impl Testbed for Phases {
+    fn machine(&self) -> &Machine {
+        self.phases[0].machine()
     }
-
-    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+    fn workload(&self) -> &Workload {
+        self.phases[0].workload()
+    }
+    fn unit(&self) -> &Unit {
+        self.phases[0].unit()
+    }
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let now = self.now();
         self.left = self.left.saturating_sub(1);
-        self.phases[now].probe(parameter, window)
+        self.phases[now].measure(setting, effort)
     }
-
-    fn parts(&self) -> Vec<Part> {
-        self.phases[self.now()].parts()
+    fn time(&self) -> Time {
+        self.phases[0].time()
     }
 }
 
 fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
-    let question = Sweep {
-        candidates: vec![16, 20, 24],
-        rounds: 3,
+    let sweep = Sweep { candidates: vec![16, 20, 24], rounds: 3, tolerance: 0.01, counted: false };
+    let search = Search {
+        method: Method::Sweep(sweep),
         window: Duration::from_millis(100),
-        tolerance: 0.01,
-        counted: false,
+        objective: Objective::Time,
+        runs: Runs::Never,
+        goes_on: false,
     };
-    PhaseChange::of(
-        &sweep(&question, &mut Phases::new(names, first), |threads| threads).unwrap().attempts,
-    )
+    let mut searcher = Searcher::new(&search, &|threads| threads, &[]);
+    let (mut journal, mut bed) = (Memory::default(), Phases::new(names, first));
+    drive(&mut journal, &mut searcher, &mut bed, &|| Duration::ZERO, &|| false, &mut |_| {})
+        .unwrap();
+    search.answer(&|threads| threads, &journal.records).unwrap().shift
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod export;
 
-use crate::command::{characterize, latency, place};
+use crate::command::{characterize, latency, place, threads};
 use crate::comparison;
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
@@ -263,7 +263,8 @@ fn table(campaigns: Vec<Listed>) -> String {
             figures::date(campaign.started),
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
-            campaign.threads.to_string(),
+            // How many there are is what some campaigns ask.
+            Some(campaign.threads).filter(|&n| n > 0).map_or("-".into(), |n| n.to_string()),
             campaign.part_of.unwrap_or("-").to_owned(),
             match campaign.verdict {
                 Some(Advice::Pin) => "pin",
@@ -323,5 +324,6 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
         Answer::Select(answer) => selection::print(answer, named, one.json),
         Answer::Characterize(answer) => characterize::tell(store, answer, None, one.json),
         Answer::Latency(answer) => latency::tell(answer, one.json),
+        Answer::Threads(answer) => threads::tell(answer, named, one.json),
     }
 }

@@ -98,6 +98,11 @@ impl Report {
                      campaign resume {id}"
                 ),
             },
+            Answer::Threads(_) => anyhow::bail!(
+                "campaign {0} is a search for a number of threads, which has no page: see it with \
+                 pinwise campaign show {0}",
+                info.id.0
+            ),
             Answer::Place(answer) => {
                 pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
             }

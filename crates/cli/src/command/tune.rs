@@ -98,13 +98,12 @@ impl Tune {
         // quarter of the time is spent.
         self.store.check()?;
         let caller = events::caller(self.store.named())?;
-        let interrupt = &caller.interrupt;
         let budget = asked.budget();
         let edges = Edges { files: self.files.clone(), ..Edges::default() };
         let (surveyed, prober) = threads::probe_host(
             &asked.clone().within(budget.mul_f64(NUMBER)),
             &edges,
-            interrupt,
+            &caller,
             self.json,
         )?;
         let mut store = self.store.open()?;

@@ -7,6 +7,7 @@ use pinwise_topology::{DomainKind, Machine};
 /// Contexts and costs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Platform {
+    machine: Machine,
     /// For each context the package it is in, packages numbered from 0 without gaps.
     package: Vec<usize>,
     /// For each package its contexts, ascending.
@@ -80,15 +81,21 @@ impl Platform {
         }
         members.retain(|members| !members.is_empty());
         let fits = (1..=Self::MOST_CONTEXTS).contains(&package.len());
-        fits.then(|| Self { package, members, costs: Costs::opensolaris(), daemons: Daemons::NONE })
+        let (machine, costs) = (machine.clone(), Costs::opensolaris());
+        fits.then_some(Self { machine, package, members, costs, daemons: Daemons::NONE })
     }
 
     /// The Dell PowerEdge R905 of the Thread Reinforcer paper, Table I, with its background
     /// activity.
     pub fn opteron_24() -> Self {
-        let package: Vec<usize> = (0..24).map(|context| context / 6).collect();
-        let members = (0..4).map(|package| (package * 6..package * 6 + 6).collect()).collect();
-        Self { package, members, costs: Costs::opensolaris(), daemons: Daemons::SERVER }
+        let built_in = Machine::model("opteron-24").expect("a built-in machine");
+        let platform = Self::new(&built_in).expect("a machine with 24 contexts");
+        Self { daemons: Daemons::SERVER, ..platform }
+    }
+
+    /// The machine that is modelled.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     /// How many contexts.
@@ -161,13 +168,6 @@ impl Daemons {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_built_in_platform_is_the_built_in_machine() {
-        let machine = Machine::model("opteron-24").unwrap();
-        let from_machine = Platform::new(&machine).unwrap();
-        assert_eq!(Platform { daemons: Daemons::SERVER, ..from_machine }, Platform::opteron_24());
-    }
 
     #[test]
     fn neighbours_form_a_ring_in_each_package() {

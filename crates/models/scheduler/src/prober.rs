@@ -7,8 +7,10 @@ use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_measure::{
-    Measure, MeasureError, Part, Probe, Prober, Profile, Progress, Retry, mark_critical,
+    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Profile, Progress, Retry,
+    Setting, Testbed, ThreadCount, Time, Unit, Workload, mark_critical,
 };
+use pinwise_topology::Machine;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +31,11 @@ const PARTS: u64 = 5;
 pub struct ModelProber {
     platform: Platform,
     program: Program,
+    workload: Workload,
+    unit: Unit,
     seed: u64,
-    parts: Vec<Part>,
+    /// The ordinary length of a probe.
+    window: Duration,
     /// How often each parameter was probed.
     probed: BTreeMap<u32, u64>,
     cancelled: Arc<AtomicBool>,
@@ -39,14 +44,33 @@ pub struct ModelProber {
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
     pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
+        let workload = Workload { name: program.name.clone(), threads: Vec::new() };
         Self {
             platform,
             program,
+            workload,
+            // Work per second, in seconds of work.
+            unit: Unit::rate("s/s"),
             seed,
-            parts: Vec::new(),
+            window: Duration::from_millis(100),
             probed: BTreeMap::new(),
             cancelled: Arc::default(),
         }
+    }
+
+    /// With another ordinary length of a probe than 100 ms.
+    #[must_use]
+    pub fn watching_for(self, window: Duration) -> Self {
+        Self { window, ..self }
+    }
+
+    /// Goes on after probes with these parameters: chance of the next ones is another.
+    #[must_use]
+    pub fn after(mut self, parameters: impl IntoIterator<Item = u32>) -> Self {
+        for parameter in parameters {
+            *self.probed.entry(parameter).or_default() += 1;
+        }
+        self
     }
 
     /// Raising `cancelled` ends a probe within a slice of the model's time.
@@ -75,12 +99,9 @@ impl ModelProber {
     }
 }
 
-impl Prober for ModelProber {
-    fn contexts(&self) -> u32 {
-        self.platform.contexts() as u32
-    }
-
-    fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probe, MeasureError> {
+impl ModelProber {
+    /// Starts the program with `parameter`, lets it settle, and watches it for `window`.
+    pub fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, MeasureError> {
         let again = self.probed.entry(parameter).or_default();
         let seed = self.seed ^ u64::from(parameter) << 32 ^ *again << 48;
         *again += 1;
@@ -99,19 +120,42 @@ impl Prober for ModelProber {
         let rates: Vec<f64> =
             done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();
         let ledger = simulation.ledger().since(&before);
-        self.parts = parts(&ledger);
         let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
-        Ok(Probe {
+        let probe = Probe {
             parameter,
             threads: self.program.threads(parameter),
             profile: profile(&ledger, self.platform.contexts()),
-            progress: Some(progress(&rates)),
+            progress: progress(&rates),
             cost: initialization + Duration::from_secs_f64(ledger.at.seconds()),
-        })
+        };
+        Ok(Probed { probe, unit: self.unit.clone(), watts: None, parts: parts(&ledger) })
+    }
+}
+
+impl Testbed for ModelProber {
+    fn machine(&self) -> &Machine {
+        self.platform.machine()
     }
 
-    fn parts(&self) -> Vec<Part> {
-        self.parts.clone()
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// Only [`Setting::Threads`], unpinned.
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let Setting::Threads(ThreadCount { n: Some(parameter), placed: None }) = *setting else {
+            return Err(MeasureError::unsupported(&self.workload.name, setting));
+        };
+        let window = self.window.mul_f64(effort.windows);
+        Ok(self.probe(parameter, window)?.measurement(window, None::<&()>))
+    }
+
+    fn time(&self) -> Time {
+        Time::Virtual { width: 1 }
     }
 }
 

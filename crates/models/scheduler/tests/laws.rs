@@ -1,6 +1,5 @@
 //! Laws that hold for any program on any machine, whatever was fitted.
 
-use pinwise_measure::Prober;
 use pinwise_scheduler::{
     Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation,
     Stage, Structure,
@@ -224,7 +223,7 @@ fn progress_is_told_as_the_speed_up_of_a_whole_run() {
         let probe = ModelProber::new(platform.clone(), program.clone(), 1)
             .probe(n, Duration::from_secs(1))
             .unwrap();
-        let seen = probe.progress.unwrap().rate * program.speedup_of_progress();
+        let seen = probe.probe.progress.rate * program.speedup_of_progress();
         let whole = speedup(&platform, &program, n, 1).unwrap();
         assert!((seen / whole - 1.0).abs() < 0.05, "{name}: {seen:.2}, of a whole run {whole:.2}");
     }

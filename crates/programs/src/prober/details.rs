@@ -2,11 +2,13 @@
 
 use super::halves::Drift;
 use super::window::Window;
-use pinwise_monitor::{Activity, OtherLoad};
+use pinwise_monitor::{Activity, OtherLoad, Unavailable};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The result of a probe beyond its profile.
-#[derive(Clone, Debug)]
+/// The result of a probe beyond its profile. It is stored next to the probe in the detail of its
+/// measurement ([`Probed::more`](pinwise_measure::Probed::more)).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeDetails {
     /// The parameter.
     pub parameter: u32,
@@ -27,12 +29,25 @@ pub struct ProbeDetails {
     /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
     /// not asked for.
     pub watts: Option<f64>,
+    /// What the user should know about it, one line each.
+    pub notes: Vec<String>,
+    /// Better ways to watch threads than the one in use, and why they cannot be used or were given
+    /// up.
+    pub refused: Vec<Unavailable>,
 }
 
 impl ProbeDetails {
     /// Of a window with this parameter, on so many contexts.
-    pub(super) fn of(window: Window, parameter: u32, contexts: u32) -> Self {
+    pub(super) fn of(
+        window: Window,
+        parameter: u32,
+        contexts: u32,
+        refused: &[Unavailable],
+    ) -> Self {
+        let unseen = unseen(&window.activity);
         Self {
+            notes: window.notes.iter().cloned().chain(unseen).collect(),
+            refused: refused.to_vec(),
             parameter,
             threads: window.threads,
             drift: window.drift(contexts),
@@ -46,7 +61,7 @@ impl ProbeDetails {
 }
 
 /// What the kernel does not report about a program, one line each.
-pub(super) fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
+fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
     let watched = !activity.threads.is_empty();
     let unseen = [
         (

@@ -6,11 +6,11 @@
 
 use pinwise_linux::thread::ThreadId;
 use pinwise_monitor::{Activity, ThreadActivity};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// How the second half of a probe differed from the first.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
     /// CPU_UTIL in both, in percent.
     pub cpu_util: [f64; 2],

@@ -40,6 +40,8 @@ pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
 pub struct ProbeOptions {
     /// The contexts that count as all: those the program may use.
     pub contexts: u32,
+    /// The ordinary length of a probe: one window of an [`Effort`](pinwise_measure::Effort).
+    pub window: Duration,
     /// Threads it makes for its parameter, where that is known; a constant where the parameter
     /// changes something else.
     pub threads: Option<Threads>,

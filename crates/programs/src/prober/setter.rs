@@ -11,6 +11,7 @@ use pinwise_linux::{
 };
 use pinwise_metric::run;
 use pinwise_topology::CpuSet;
+use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ const PLACE: &str = "{n}";
 const LOOKS: usize = 20;
 
 /// How a running program gets its parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Setter {
     /// A command with `{n}` in it.
     Command(String),

@@ -66,11 +66,10 @@ impl Session {
                 "s of CPU/s",
             ),
         };
+        let progress = Progress { rate: summary.value, error: summary.error(), measure };
         Ok(Window {
-            progress: Some(Progress { rate: summary.value, error: summary.error(), measure }),
-            unit: Some(Unit::rate(unit)),
             notes: self.uncounted.iter().cloned().collect(),
-            ..self.seen(one, Some(other), initialization)
+            ..self.seen((one, Some(other)), initialization, (progress, Unit::rate(unit)))
         })
     }
 
@@ -122,12 +121,7 @@ impl Session {
                 .map(|doubt| format!("in a probe {doubt}")),
         );
         self.metric = Some(metric);
-        Ok(Window {
-            progress: Some(progress),
-            unit: Some(unit),
-            notes,
-            ..self.seen(one, Some(other), initialization)
-        })
+        Ok(Window { notes, ..self.seen((one, Some(other)), initialization, (progress, unit)) })
     }
 
     /// Takes the metric up, or the one that was taken up before. Where the time is over first the
@@ -207,12 +201,8 @@ impl Session {
                         error: None,
                         measure: Measure::Runs,
                     };
-                    let seen = self.seen(activity, None, Duration::ZERO);
-                    return Ok(Window {
-                        progress: Some(progress),
-                        unit: Some(Unit::cost("s")),
-                        ..seen
-                    });
+                    let run = (progress, Unit::cost("s"));
+                    return Ok(self.seen((activity, None), Duration::ZERO, run));
                 }
                 Some(error) => return Err(error),
             }
@@ -273,10 +263,15 @@ impl Session {
         Ok((seen, failed.into_inner()))
     }
 
-    fn seen(&self, one: Activity, other: Option<Activity>, initialization: Duration) -> Window {
+    fn seen(
+        &self,
+        halves: (Activity, Option<Activity>),
+        initialization: Duration,
+        progress: (Progress, Unit),
+    ) -> Window {
         // Processes that were started since the family was last looked up count as well.
         let most = self.most_threads.get().max(threads_of(&self.processes()));
-        Window::new(one, other, most, initialization)
+        Window::new(halves, most, initialization, progress)
     }
 
     fn executed(&self) -> Option<f64> {

@@ -14,8 +14,8 @@ pub(super) struct Window {
     pub(super) activity: Activity,
     pub(super) threads: u32,
     pub(super) initialization: Duration,
-    pub(super) progress: Option<Progress>,
-    pub(super) unit: Option<Unit>,
+    pub(super) progress: Progress,
+    pub(super) unit: Unit,
     pub(super) notes: Vec<String>,
     /// What other programs took meanwhile; filled in at the end.
     pub(super) others: Option<OtherLoad>,
@@ -30,12 +30,13 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Of one activity, or of two halves. It was watched, and nothing more is known yet.
+    /// Of one activity, or of two halves, in which this progress was made. It was watched, and
+    /// nothing more is known yet.
     pub(super) fn new(
-        one: Activity,
-        other: Option<Activity>,
+        (one, other): (Activity, Option<Activity>),
         threads: u32,
         initialization: Duration,
+        (progress, unit): (Progress, Unit),
     ) -> Self {
         let halves = other.as_ref().map(|other| (one.clone(), other.clone()));
         Self {
@@ -43,8 +44,8 @@ impl Window {
             threads,
             initialization,
             halves,
-            progress: None,
-            unit: None,
+            progress,
+            unit,
             notes: Vec::new(),
             others: None,
             disturbed: true,
@@ -62,9 +63,7 @@ impl Window {
 
     /// How long a whole run took, in seconds.
     pub(super) fn run_seconds(&self) -> Option<f64> {
-        self.progress
-            .filter(|progress| progress.measure == Measure::Runs)
-            .map(|progress| 1.0 / progress.rate)
+        (self.progress.measure == Measure::Runs).then(|| 1.0 / self.progress.rate)
     }
 
     /// Sets the mean of this run and of further ones that were not watched, with its standard
@@ -81,11 +80,8 @@ impl Window {
         let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
         let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
         let rate = 1.0 / mean;
-        self.progress = Some(Progress {
-            rate,
-            error: relative.map(|error| error * rate),
-            measure: Measure::Runs,
-        });
+        let error = relative.map(|error| error * rate);
+        self.progress = Progress { rate, error, measure: Measure::Runs };
     }
 
     /// How the second half differs from the first.

@@ -1,12 +1,13 @@
 //! Programs started with one number of threads after another.
 
-use crate::programs::{LIFE, PROGRAM, arguments, spin};
+use crate::programs::{LIFE, PROGRAM, arguments, machine, spin};
 use pinwise_linux::Scope;
-use pinwise_measure::{Measure, Prober};
+use pinwise_measure::{Effort, Measure, Probed, Setting, Testbed, ThreadCount};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_monitor::{Layer, Lookout, Power};
 use pinwise_programs::{
-    LinuxProber, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe, Setter,
+    LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe,
+    Setter,
 };
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +25,7 @@ fn recipe(name: &str) -> Recipe {
 fn options() -> ProbeOptions {
     ProbeOptions {
         contexts: 2,
+        window: WINDOW,
         threads: None,
         after: None,
         limit: Duration::from_secs(20),
@@ -36,8 +38,13 @@ fn options() -> ProbeOptions {
 }
 
 fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
-    LinuxProber::new(ProbedProgram::Anew(recipe), options, Arc::new(AtomicBool::new(false)))
-        .unwrap()
+    LinuxProber::new(
+        machine(),
+        ProbedProgram::Anew(recipe),
+        options,
+        Arc::new(AtomicBool::new(false)),
+    )
+    .unwrap()
 }
 
 /// The message of a probe that must fail.
@@ -121,18 +128,20 @@ fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_th
 #[test]
 fn the_threads_are_there_and_work_when_a_probe_begins_and_gone_after_it() {
     let mut prober = prober(recipe("late {n}"), options());
+    let mut parts = Vec::new();
     for n in [1, 3] {
-        let probe = prober.probe(n, WINDOW).unwrap();
+        let probed = prober.probe(n, WINDOW).unwrap();
+        let probe = probed.probe;
+        parts = probed.parts;
         // libtest's own thread and the one that plays the program come on top.
         assert!(probe.threads > n, "{probe:?}");
         assert!(probe.profile.cpu_util > 0.0 && probe.profile.cpu_util <= 100.0, "{probe:?}");
-        assert!(probe.progress.unwrap().rate > 0.0);
+        assert!(probe.progress.rate > 0.0);
         assert!(probe.cost >= WINDOW);
     }
     let seen = prober.seen();
     assert!(seen[1].threads > seen[0].threads);
     assert!(seen[1].initialization >= Duration::from_millis(120), "{:?}", seen[1].initialization);
-    let parts = prober.parts();
     let late = parts.iter().find(|part| part.role == "late").unwrap();
     assert_eq!(late.threads, 3, "{parts:?}");
     let gone = seen.iter().flat_map(|seen| &seen.activity.threads).all(|thread| !thread.id.alive());
@@ -144,7 +153,7 @@ fn a_line_of_output_ends_the_initialization_or_never_comes() {
     let after = |text: &str| Some(regex::Regex::new(text).unwrap());
     let mut prober_ =
         prober(recipe("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
-    assert!(prober_.probe(2, WINDOW).unwrap().threads >= 3);
+    assert!(prober_.probe(2, WINDOW).unwrap().probe.threads >= 3);
     let limit = Duration::from_millis(600);
     let mut never =
         prober(recipe("late {n}"), ProbeOptions { after: after("steady"), limit, ..options() });
@@ -162,7 +171,7 @@ fn processes_that_start_within_the_window_count() {
     let after = Some(regex::Regex::new("^go$").unwrap());
     let mut prober =
         prober(Recipe::new(command, &[], None).unwrap(), ProbeOptions { after, ..options() });
-    let threads = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap().threads);
+    let threads = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap().probe.threads);
     assert_eq!(threads, [2, 4]);
 }
 
@@ -175,11 +184,20 @@ fn a_metric_is_read_over_the_same_window() {
     };
     let progress = ProgressSource::Metric(MetricSpec::Stdout(pattern), metric);
     let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, ..options() });
-    let probe = prober.probe(2, WINDOW).unwrap();
-    let progress = probe.progress.unwrap();
-    assert_eq!(progress.measure, Measure::Metric);
+    let setting = Setting::Threads(ThreadCount { n: Some(2), placed: None });
+    let measured = prober.measure(&setting, Effort { windows: 0.5 }).unwrap();
+    assert_eq!(measured.duration, WINDOW / 2);
+    let stored = Probed::of(&measured).unwrap();
+    let (progress, unit) = (stored.probe.progress, stored.unit);
+    assert_eq!((progress.measure, progress.rate), (Measure::Metric, measured.performance));
     assert!(progress.rate > 0.0, "{progress:?}");
-    assert!(prober.unit().is_some());
+    assert_eq!(&unit, prober.unit());
+    assert_eq!(
+        &Probed::more::<ProbeDetails>(&measured).unwrap(),
+        &prober.seen()[0],
+        "stored with it"
+    );
+    assert!(prober.measure(&Setting::Unpinned, Effort::default()).is_err());
     let seen = &prober.seen()[0].activity;
     assert!(seen.threads.len() > 2 && seen.ran() > Duration::ZERO, "{seen:?}");
 }
@@ -217,13 +235,14 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
     );
     let subject = ProbedProgram::Launched(recipe, Setter::Command("true {n}".into()));
     let mut prober = LinuxProber::new(
+        machine(),
         subject,
         ProbeOptions { progress, ..options() },
         Arc::new(AtomicBool::new(false)),
     )
     .unwrap();
     for n in 1..4 {
-        let progress = prober.probe(n, WINDOW).unwrap().progress.unwrap();
+        let progress = prober.probe(n, WINDOW).unwrap().probe.progress;
         assert!(progress.rate > 0.0 && progress.measure == Measure::Metric, "{n}: {progress:?}");
     }
 }
@@ -238,8 +257,8 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     );
     let mut whole =
         prober(recipe("brief {n}"), ProbeOptions { progress: ProgressSource::Runs, ..options() });
-    let probe = whole.probe(2, WINDOW).unwrap();
-    let progress = probe.progress.unwrap();
+    let probe = whole.probe(2, WINDOW).unwrap().probe;
+    let progress = probe.progress;
     assert_eq!(progress.measure, Measure::Runs);
     assert!(1.0 / progress.rate >= 0.15 && probe.threads >= 3, "{probe:?}");
     // What the kernel counted to the end, not what was seen up to the last look.
@@ -362,6 +381,7 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
     let cancelled = Arc::new(AtomicBool::new(false));
     let mut prober = LinuxProber::new(
+        machine(),
         ProbedProgram::Launched(recipe, set.clone()),
         options(),
         Arc::clone(&cancelled),
@@ -380,10 +400,11 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
 
     let running = crate::Program::start(&name);
     let fails = ProbedProgram::Running(running.pid(), Setter::Command("exit {n}".into()));
-    let mut attached = LinuxProber::new(fails, options(), Arc::clone(&cancelled)).unwrap();
+    let mut attached =
+        LinuxProber::new(machine(), fails, options(), Arc::clone(&cancelled)).unwrap();
     assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
     let works = ProbedProgram::Running(running.pid(), set);
-    let mut attached = LinuxProber::new(works, options(), cancelled).unwrap();
+    let mut attached = LinuxProber::new(machine(), works, options(), cancelled).unwrap();
     attached.probe(2, WINDOW).unwrap();
     attached.settle(4).unwrap();
     drop(attached);
@@ -395,6 +416,7 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
 fn a_wish_to_stop_ends_a_probe_at_once() {
     let cancelled = Arc::new(AtomicBool::new(false));
     let mut prober = LinuxProber::new(
+        machine(),
         ProbedProgram::Anew(recipe("late {n}")),
         options(),
         Arc::clone(&cancelled),
@@ -424,15 +446,14 @@ fn the_energy_of_a_probe_is_what_was_counted_meanwhile() {
     let command = ["sh", "-c", &spend, "{n}"].map(str::to_owned).to_vec();
     let options = ProbeOptions { power, progress: ProgressSource::Runs, ..options() };
     let mut prober = prober(Recipe::new(command, &[], None).unwrap(), options);
-    let probe = prober.probe(1, Duration::ZERO).unwrap();
-    let watts = prober.watts().unwrap();
-    let run = 1.0 / probe.progress.unwrap().rate;
+    let probed = prober.probe(1, Duration::ZERO).unwrap();
+    let (probe, watts) = (probed.probe, probed.watts.unwrap());
+    let run = 1.0 / probe.progress.rate;
     assert!(
         watts * run <= 7.0 && watts * probe.cost.as_secs_f64() >= 7.0,
         "{watts} W, {run} s of {:?}",
         probe.cost
     );
     // Nothing is counted any more.
-    prober.probe(1, Duration::ZERO).unwrap();
-    assert_eq!(prober.watts(), Some(0.0));
+    assert_eq!(prober.probe(1, Duration::ZERO).unwrap().watts, Some(0.0));
 }

@@ -1,9 +1,8 @@
 //! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search,
 //! they have what they had.
 
-use crate::programs::{Program, enough_cpus, masks, never, until};
+use crate::programs::{Program, enough_cpus, machine, masks, never, until};
 use pinwise_linux::{Pid, affinity};
-use pinwise_measure::Prober;
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Setter};
 use pinwise_topology::CpuSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ const WINDOW: Duration = Duration::from_millis(60);
 fn prober(pid: Pid, setter: Setter) -> LinuxProber {
     let options =
         ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
-    LinuxProber::new(ProbedProgram::Running(pid, setter), options, never()).unwrap()
+    LinuxProber::new(machine(), ProbedProgram::Running(pid, setter), options, never()).unwrap()
 }
 
 /// A directory with the files of a control group of version 2 or 1: to a program that writes them
@@ -122,10 +121,10 @@ fn a_real_control_group_grants_what_is_set() {
     if let Some(file) = file.filter(|_| entered) {
         let before = fs::read_to_string(&file).unwrap();
         let mut prober = prober(program.pid(), Setter::Quota(group.clone()));
-        let probe = prober.probe(1, Duration::from_millis(400)).unwrap();
+        let probe = prober.probe(1, Duration::from_millis(400)).unwrap().probe;
         // Four threads that never sleep get one context's time; a period or two of it may be at the
         // edges.
-        let rate = probe.progress.unwrap().rate;
+        let rate = probe.progress.rate;
         assert!(rate < 1.5, "{rate} s of CPU/s");
         assert_ne!(fs::read_to_string(&file).unwrap(), before);
         drop(prober);

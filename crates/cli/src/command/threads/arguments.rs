@@ -5,14 +5,17 @@ use super::usage;
 use crate::command::place::{fraction, time};
 use crate::machine::MachineArgument;
 use crate::number::whole;
-use crate::output::Usage;
+use crate::output::{Usage, read_input};
+use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
-use pinwise_linux::Pid;
-use pinwise_metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
-use pinwise_monitor::{POWERCAP, Power};
+use pinwise_jobs::{
+    HereProgram, ModelledProgram, Reading, ThreadsMethod, ThreadsProgram, ThreadsRequest,
+};
+use pinwise_present::did_you_mean;
 use pinwise_programs::Setter;
-use pinwise_threads::Formula;
+use pinwise_scheduler::Program;
+use pinwise_threads::{Formula, Objective, Thresholds};
 use regex::Regex;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,6 +46,8 @@ pub(crate) struct Threads {
     #[command(flatten)]
     pub(super) edges: Edges,
 
+    #[command(flatten, next_help_heading = "Output")]
+    pub(super) store: StoreArguments,
     /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
@@ -216,76 +221,140 @@ pub(super) enum Method {
     Sweep,
 }
 
-impl Method {
-    /// As typed.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Survey => "survey",
-            Self::Reinforcer => "reinforcer",
-            Self::Sweep => "sweep",
+impl Asked {
+    /// What is asked.
+    pub(crate) fn threads_request(&self, edges: &Edges) -> anyhow::Result<ThreadsRequest> {
+        let program = match self.machine.machine.as_str() {
+            "host" => {
+                if self.workload.is_some() || self.seed.is_some() {
+                    return Err(Usage(
+                        "--workload and --seed are for a model: add --machine opteron-24, or give \
+                         a program with -- CMD"
+                            .into(),
+                    )
+                    .into());
+                }
+                ThreadsProgram::Here(self.here(edges))
+            }
+            machine => ThreadsProgram::Modelled(self.modelled(machine, edges)?),
+        };
+        let thresholds = self
+            .thresholds
+            .as_ref()
+            .map(|path| {
+                read_thresholds(path)
+                    .with_context(|| format!("cannot read thresholds from {}", path.display()))
+            })
+            .transpose()?;
+        Ok(ThreadsRequest {
+            program,
+            method: self.method.into(),
+            min: self.min,
+            max: self.max,
+            step: self.step,
+            budget: self.budget,
+            rounds: self.rounds,
+            within: self.within,
+            objective: match self.objective {
+                Least::Time => Objective::Time,
+                Least::Energy => Objective::Energy,
+                Least::Edp => Objective::Edp,
+            },
+            probe: self.probe,
+            thresholds,
+            pieces: self.pieces,
+            whole_run: self.whole_run,
+            limit: self.limit,
+            most_written: self.most_written,
+        })
+    }
+
+    fn here(&self, edges: &Edges) -> HereProgram {
+        HereProgram {
+            command: self.command.clone(),
+            env: self.env.clone(),
+            set: self.set.clone(),
+            pid: self.pid,
+            threads_per_n: self.threads_per_n.clone(),
+            metric: self.metric.clone(),
+            reading: Reading {
+                pick: self.pick.clone(),
+                counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
+                lower_is_better: self.lower_is_better,
+                unit: self.unit.clone(),
+            },
+            after: edges.after.as_ref().map(|regex| regex.as_str().to_owned()),
+            remove: edges.files.remove.clone(),
+            output: edges.files.output.clone(),
+        }
+    }
+
+    fn modelled(&self, machine: &str, edges: &Edges) -> anyhow::Result<ModelledProgram> {
+        let metric = self.here(edges).named_metric().map_err(usage)?;
+        let unusable = [
+            (!self.command.is_empty(), "-- CMD"),
+            (!self.env.is_empty(), "--env"),
+            (self.threads_per_n.is_some(), "--threads-per-n"),
+            (metric.is_some(), "--metric"),
+            (self.whole_run, "--whole-run"),
+            (self.pieces.is_some(), "--pieces"),
+            (self.set.is_some(), "--set"),
+            (self.objective != Least::Time, "--objective"),
+            (edges.after.is_some(), "--after"),
+            (!edges.files.remove.is_empty(), "--remove"),
+            (edges.files.output.is_some(), "--output"),
+        ];
+        if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
+            return Err(Usage(format!(
+                "{what} is for a program on this machine; on the model {machine} programs are \
+                 described: --workload NAME"
+            ))
+            .into());
+        }
+        let Some(program) = self.workload.clone() else {
+            let known: Vec<&str> = Program::names().collect();
+            return Err(Usage(format!(
+                "on the model {machine} there is no program yet: add --workload {}",
+                known.join("|")
+            ))
+            .into());
+        };
+        Program::built_in(&program).map_err(|error| {
+            Usage(format!("{error}{}", did_you_mean(&program, Program::names())))
+        })?;
+        let (model, seed) = (self.machine.load()?, self.seed.unwrap_or(1));
+        Ok(ModelledProgram { machine: machine.to_owned(), model, program, seed })
+    }
+
+    /// What may be spent on everything.
+    pub(crate) fn budget(&self) -> Duration {
+        self.budget.unwrap_or(ThreadsRequest::TIME)
+    }
+}
+
+impl From<Method> for ThreadsMethod {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Survey => Self::Survey,
+            Method::Reinforcer => Self::Reinforcer,
+            Method::Sweep => Self::Sweep,
         }
     }
 }
 
-impl Asked {
-    /// The counters of energy, where the objective takes them.
-    pub(super) fn power(&self) -> anyhow::Result<Option<Power>> {
-        if self.objective == Least::Time {
-            return Ok(None);
-        }
-        if self.method == Method::Reinforcer {
-            return Err(Usage(
-                "the published search looks at neither speed nor energy: leave --objective or --method out".into(),
-            )
-            .into());
-        }
-        Ok(Some(
-            Power::open(Path::new(POWERCAP))
-                .context("--objective takes the power of the processor")?,
+/// What counts as high, from a file as `calibrate` writes it.
+fn read_thresholds(path: &Path) -> anyhow::Result<Thresholds> {
+    let text = String::from_utf8(read_input(path)?).map_err(|_| Usage("it is no text".into()))?;
+    let needed = |error: toml::de::Error| {
+        let names = Thresholds::NAMES.join(", ");
+        Usage(format!(
+            "{}; it needs {names}, each a number above 0: pinwise threads calibrate writes such a \
+             file",
+            error.message()
         ))
-    }
-
-    /// The metric, where one is given, and there.
-    pub(super) fn metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, Usage> {
-        let metric = self.named_metric()?;
-        if let Some((metric, options)) = &metric {
-            let running = self.pid.map(|pid| [Pid(pid)]);
-            metric.check(options, running.as_ref().map(|pids| &pids[..])).map_err(usage)?;
-        }
-        Ok(metric)
-    }
-
-    /// The metric, where one is given, there or not.
-    pub(super) fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, Usage> {
-        let Some(metric) = &self.metric else {
-            let given = [
-                (self.pick.is_some(), "--pick"),
-                (self.counter || self.gauge, "--counter and --gauge"),
-                (self.lower_is_better, "--lower-is-better"),
-                (self.unit.is_some(), "--unit"),
-            ];
-            return match given.iter().find(|(given, _)| *given) {
-                Some((_, what)) => {
-                    Err(Usage(format!("{what} without a metric to read: add --metric")))
-                }
-                None => Ok(None),
-            };
-        };
-        let metric: MetricSpec = metric.parse().map_err(usage)?;
-        let interpretation = match (self.counter, self.gauge) {
-            (true, _) => Some(Interpretation::Counter),
-            (_, true) => Some(Interpretation::Value),
-            _ => None,
-        };
-        let options = MetricOptions {
-            pick: self.pick.as_ref().map(|text| Pattern::new(text)).transpose().map_err(usage)?,
-            interpretation,
-            lower_is_better: self.lower_is_better,
-            unit: self.unit.clone(),
-            ..MetricOptions::default()
-        };
-        Ok(Some((metric, options)))
-    }
+    };
+    let thresholds: Thresholds = toml::from_str(&text).map_err(needed)?;
+    Ok(thresholds.check().map_err(usage)?)
 }
 
 /// A regular expression, or why it is none in one line: the crate draws the place over several.
@@ -331,5 +400,24 @@ mod tests {
         for text in ["", "G", "1.5G", "-1", "1X", "0", "99999999999T"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn thresholds_are_all_there_and_above_0() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("thresholds.toml");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            read_thresholds(&path).map_err(|error| error.to_string())
+        };
+        let sound = toml::to_string(&Thresholds::OPTERON_24).unwrap();
+        assert_eq!(read(&sound), Ok(Thresholds::OPTERON_24));
+        let refused = read(&sound.replace("delta_lock = 8.26", "delta_lock = nan")).unwrap_err();
+        assert!(refused.starts_with("delta_lock = NaN is no threshold"), "{refused}");
+        let refused = read(&sound.replace("lock = 41.3\n", "")).unwrap_err();
+        assert!(
+            refused.contains("missing field `lock`; it needs lock, delta_lock, delta_vcx_rate"),
+            "{refused}"
+        );
     }
 }

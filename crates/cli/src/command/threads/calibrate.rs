@@ -1,7 +1,6 @@
 //! `pinwise threads calibrate`: what counts as high, from example programs.
 
-use super::observed::Observed;
-use super::{told, usage};
+use super::{interrupted, usage};
 use crate::command::place::time;
 use crate::events::listen;
 use crate::machine::MachineArgument;
@@ -9,10 +8,10 @@ use crate::number::whole;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_measure::{MeasureError, Prober, Profile};
+use pinwise_measure::{MeasureError, Probed, Profile};
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_threads::{Curve, Objective, ThreadRange, Thresholds, calibrate};
+use pinwise_threads::{Curve, Note, ThreadRange, Thresholds, calibrate};
 use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
@@ -82,9 +81,10 @@ impl Calibrate {
                     limit: Duration::from_secs(60),
                     ..ProbeOptions::default()
                 };
-                let prober =
-                    LinuxProber::new(ProbedProgram::Anew(recipe), options, interrupt.flag())?;
-                self.curve(prober, contexts, |threads| threads)
+                let program = ProbedProgram::Anew(recipe);
+                let mut prober =
+                    LinuxProber::new(machine.clone(), program, options, interrupt.flag())?;
+                self.curve(contexts, |threads| prober.probe(threads, self.probe))
             });
             (contexts, curves.collect::<anyhow::Result<Vec<Curve>>>()?, commands.join(", "))
         } else {
@@ -94,10 +94,13 @@ impl Calibrate {
                 )
                 .into());
             }
-            let (platform, shared) = super::model::platform(&self.machine)?;
+            let model = self.machine.load()?;
+            let (platform, shared) =
+                pinwise_jobs::platform(&self.machine.machine, &model).map_err(usage)?;
             let contexts = platform.contexts() as u32;
             self.check(contexts)?;
-            if let Some(shared) = shared {
+            if shared {
+                let shared = pinwise_present::threads_note(&Note::SharedCores);
                 output::aside(&format!("note: {shared}"));
             }
             let curves = EXAMPLES.map(|name| self.modelled(&platform, name, &interrupt));
@@ -165,37 +168,37 @@ impl Calibrate {
     ) -> anyhow::Result<Curve> {
         let mut program = Program::built_in(name)?;
         program.fitted.work_ms *= SMALL;
-        let prober = ModelProber::new(platform.clone(), program.clone(), 1000)
+        let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000)
             .cancelled_by(interrupt.flag());
-        self.curve(prober, platform.contexts() as u32, |threads| program.parameter(threads))
+        self.curve(platform.contexts() as u32, |threads| {
+            prober.probe(program.parameter(threads), self.probe)
+        })
     }
 
     /// Profiles with each of the numbers, the mean of the rounds.
-    fn curve<P: Prober>(
+    fn curve(
         &self,
-        prober: P,
         contexts: u32,
-        convert: impl Fn(u32) -> u32,
+        mut probe: impl FnMut(u32) -> Result<Probed, MeasureError>,
     ) -> anyhow::Result<Curve> {
-        let mut prober = Observed::new(prober, Objective::Time);
-        let mean = |prober: &mut Observed<P>, threads: u32| -> Result<Profile, MeasureError> {
-            let rounds = f64::from(self.rounds);
-            let mut sum = Profile::default();
+        let (mut points, mut probes) = (Vec::new(), 0);
+        for threads in self.numbers(contexts) {
+            let (rounds, mut sum) = (f64::from(self.rounds), Profile::default());
             for _ in 0..self.rounds {
-                let seen = prober.probe(convert(threads), self.probe)?.profile;
+                let seen = probe(threads).map_err(|error| failed(error, probes))?.probe.profile;
+                probes += 1;
                 sum.lock += seen.lock / rounds;
                 sum.vcx_rate += seen.vcx_rate / rounds;
                 sum.migr_rate += seen.migr_rate / rounds;
                 sum.cpu_util += seen.cpu_util / rounds;
             }
-            Ok(sum)
-        };
-        let points: Result<Vec<(u32, Profile)>, MeasureError> = self
-            .numbers(contexts)
-            .into_iter()
-            .map(|threads| Ok((threads, mean(&mut prober, threads)?)))
-            .collect();
-        prober.finish();
-        points.map(Curve).map_err(|error| told(error, prober.probes.len()))
+            points.push((threads, sum));
+        }
+        Ok(Curve(points))
     }
+}
+
+/// A failed probe with the exit code it deserves.
+fn failed(error: MeasureError, probes: u64) -> anyhow::Error {
+    if error.interrupted { interrupted(probes) } else { anyhow::anyhow!("{error}") }
 }

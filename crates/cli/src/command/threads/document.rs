@@ -1,19 +1,20 @@
 //! The answer, as `--json` prints it; docs/reference/json.md describes the fields.
 
-use super::Answer;
-use super::arguments::Method;
-use super::observed::Conditions;
+use pinwise_campaign::CampaignId;
+use pinwise_jobs::{ShownProbe, ThreadsOutcome};
 use pinwise_linux::{Pid, Tid};
-use pinwise_measure::{Measure, Part, Probe, Unit};
+use pinwise_measure::{Measure, Part, Unit};
 use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
 use pinwise_programs::{Drift, ProbeDetails};
-use pinwise_threads::{Advice, PhaseChange, ThreadRange, Thresholds};
+use pinwise_threads::{Advice, Found, Method, PhaseChange, Published, ThreadRange, Thresholds};
 use serde::Serialize;
 use std::time::Duration;
 
 /// The answer of a search.
 #[derive(Serialize)]
 pub(crate) struct Document {
+    /// Where the probes are stored.
+    pub(super) campaign: Option<CampaignId>,
     /// What was probed.
     pub(crate) program: String,
     /// On what: `host`, or a model.
@@ -45,9 +46,6 @@ pub(crate) struct Document {
     pub(super) others: Option<f64>,
     /// The program came into another phase between two probes.
     pub(super) shift: Option<PhaseChange>,
-    /// The user ended it once there was an answer.
-    #[serde(skip)]
-    pub(super) interrupted: bool,
     pub(crate) notes: Vec<String>,
     /// Against the full sweep, where one is known.
     pub(super) loss: Option<f64>,
@@ -155,8 +153,9 @@ pub(super) struct RefusedRow {
 
 impl MonitorRow {
     /// From all probes of a search; `None` without any. The layer is that of the last one.
-    pub(super) fn of(seen: &[ProbeDetails], refused: &[Unavailable]) -> Option<Self> {
-        let layer = seen.last()?.activity.layer;
+    pub(super) fn of(seen: &[&ProbeDetails]) -> Option<Self> {
+        let last = seen.last()?;
+        let layer = last.activity.layer;
         let by_it = || seen.iter().filter(|seen| seen.activity.layer == layer);
         let sum = |of: fn(&Activity) -> f64| by_it().map(|seen| of(&seen.activity)).sum::<f64>();
         let ran = sum(|activity| activity.ran().as_secs_f64());
@@ -165,7 +164,8 @@ impl MonitorRow {
             layer: layer.name(),
             gives: layer.gives(),
             lacks: layer.lacks(),
-            refused: refused
+            refused: last
+                .refused
                 .iter()
                 .map(|Unavailable { layer, reason, remedy }| RefusedRow {
                     layer: layer.name(),
@@ -184,23 +184,10 @@ impl MonitorRow {
     }
 }
 
-/// Which probes were watched by another layer than the last one, which is the one that is told.
-pub(super) fn watched_otherwise(seen: &[ProbeDetails]) -> Option<String> {
-    let layer = seen.last()?.activity.layer;
-    let earlier: Vec<&ProbeDetails> =
-        seen.iter().filter(|seen| seen.activity.layer != layer).collect();
-    let other = earlier.first()?.activity.layer;
-    Some(format!(
-        "{} of {} probes {} watched by {other}, the later ones by {layer}: what they tell of the threads differs by that, too",
-        earlier.len(),
-        seen.len(),
-        if earlier.len() == 1 { "was" } else { "were" }
-    ))
-}
-
 /// What there is of a search that has no answer: it failed, or was interrupted.
 #[derive(Serialize)]
 pub(crate) struct Remains {
+    pub(super) campaign: Option<CampaignId>,
     pub(super) program: String,
     pub(super) machine: String,
     pub(super) contexts: u32,
@@ -212,23 +199,49 @@ pub(crate) struct Remains {
     pub(super) error: String,
 }
 
+impl Remains {
+    /// Of a search that ended because of `error`.
+    pub(super) fn new(
+        outcome: &ThreadsOutcome,
+        campaign: Option<CampaignId>,
+        error: String,
+    ) -> Self {
+        let request = &outcome.question.request;
+        Self {
+            campaign,
+            program: request.name(),
+            machine: request.machine().into(),
+            contexts: outcome.question.contexts,
+            method: request.method.name(),
+            probes: rows(&outcome.probes),
+            unit: outcome.unit.clone(),
+            error,
+        }
+    }
+}
+
 /// The rows of a search's probes.
-pub(super) fn rows(probes: Vec<(Probe, Vec<Part>)>) -> Vec<ProbeRow> {
-    let row = |(probe, roles): (Probe, Vec<Part>)| ProbeRow {
+pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
+    let row = |ShownProbe { probe, parts, seen }: &ShownProbe| ProbeRow {
         parameter: probe.parameter,
         threads: probe.threads,
         lock: probe.profile.lock / 100.0,
         vcx_rate: probe.profile.vcx_rate,
         migr_rate: probe.profile.migr_rate,
         cpu_util: probe.profile.cpu_util / 100.0,
-        performance: probe.progress.map(|progress| progress.rate),
-        error: probe.progress.and_then(|progress| progress.error),
-        measure: probe.progress.map(|progress| progress.measure),
+        performance: Some(probe.progress.rate),
+        error: probe.progress.error,
+        measure: Some(probe.progress.measure),
         seconds: probe.cost.as_secs_f64(),
-        roles,
-        seen: None,
+        roles: parts.clone(),
+        seen: seen.as_ref().map(|seen| SeenRow {
+            initialization_seconds: seen.initialization.as_secs_f64(),
+            drift: seen.drift,
+            watts: seen.watts,
+            individuals: seen.activity.threads.iter().map(ThreadRow::from).collect(),
+        }),
     };
-    probes.into_iter().map(row).collect()
+    probes.iter().map(row).collect()
 }
 
 impl Document {
@@ -268,39 +281,46 @@ impl Document {
         self.probes.iter().find(|row| row.parameter == parameter).map(|row| row.threads)
     }
 
-    /// Of a finished search.
-    pub(super) fn new(
-        program: String,
-        machine: String,
-        contexts: u32,
-        conditions: &Conditions,
-        answer: Answer,
-        probes: Vec<(Probe, Vec<Part>)>,
+    /// Of a search that found something.
+    pub(crate) fn new(
+        outcome: &ThreadsOutcome,
+        found: &Found,
+        campaign: Option<CampaignId>,
     ) -> Self {
-        let ThreadRange { min, max, step } = conditions.span;
+        let question = &outcome.question;
+        let request = &question.request;
+        let ThreadRange { min, max, step } = question.span;
+        let (advice, stopped) = (found.advice.as_ref(), found.stopped);
+        let seen: Vec<&ProbeDetails> =
+            outcome.probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
+        let (share, thresholds) = match &question.search.method {
+            Method::Survey(survey) => (survey.work.is_some(), None),
+            Method::Reinforcer(Published { thresholds, .. }) => (false, Some(*thresholds)),
+            Method::Sweep(_) => (false, None),
+        };
         Self {
-            program,
-            simulated: machine != "host",
-            machine,
-            contexts,
-            method: conditions.method.name(),
-            parameter: answer.parameter,
-            threads: answer.threads,
-            advice: answer.advice,
-            stopped_because: answer.stopped,
-            why: answer.why,
-            search_seconds: probes.iter().map(|(probe, _)| probe.cost.as_secs_f64()).sum(),
-            probes: rows(probes),
-            unit: None,
+            campaign,
+            program: request.name(),
+            simulated: request.machine() != "host",
+            machine: request.machine().into(),
+            contexts: question.contexts,
+            method: request.method.name(),
+            parameter: found.parameter,
+            threads: found.threads,
+            advice: advice.cloned(),
+            stopped_because: stopped.word().into(),
+            why: pinwise_present::stopped(stopped, found.parameter, advice, share, request.within),
+            search_seconds: outcome.time.as_secs_f64(),
+            probes: rows(&outcome.probes),
+            unit: outcome.unit.clone(),
             span: SpanRow { min, max, step },
-            probe_seconds: conditions.window.as_secs_f64(),
-            thresholds: (conditions.method == Method::Reinforcer).then_some(conditions.thresholds),
-            monitor: None,
-            others: None,
-            shift: answer.shift,
-            interrupted: answer.interrupted,
-            notes: answer.notes,
-            loss: answer.loss,
+            probe_seconds: outcome.window.as_secs_f64(),
+            thresholds,
+            monitor: MonitorRow::of(&seen),
+            others: outcome.others,
+            shift: found.shift,
+            notes: outcome.notes.iter().map(pinwise_present::threads_note).collect(),
+            loss: found.loss,
         }
     }
 }
@@ -363,17 +383,14 @@ mod tests {
             disturbed: true,
             others: None,
             watts: None,
+            notes: Vec::new(),
+            refused: Vec::new(),
         };
         let seen = [probe(Layer::Ebpf, 40), probe(Layer::Proc, 8), probe(Layer::Proc, 0)];
-        let row = MonitorRow::of(&seen, &[]).unwrap();
+        let all: Vec<&ProbeDetails> = seen.iter().collect();
+        let row = MonitorRow::of(&all).unwrap();
         assert_eq!((row.layer, row.overhead, row.lost), ("proc", Some(0.05), 3));
-        assert_eq!(MonitorRow::of(&seen[..1], &[]).unwrap().overhead, Some(0.5));
-        let told = watched_otherwise(&seen).unwrap();
-        assert!(
-            told.starts_with("1 of 3 probes was watched by ebpf, the later ones by proc: "),
-            "{told}"
-        );
-        assert_eq!(watched_otherwise(&seen[1..]), None);
+        assert_eq!(MonitorRow::of(&all[..1]).unwrap().overhead, Some(0.5));
     }
 
     #[test]

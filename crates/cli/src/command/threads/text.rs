@@ -32,10 +32,11 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     facts.push((
         "search",
         format!(
-            "{}, {}{}",
+            "{}, {}{}{}",
             figures::counted(document.probes.len() as u64, "probe"),
             figures::duration(Duration::from_secs_f64(document.search_seconds)),
-            if document.simulated { " of the model" } else { "" }
+            if document.simulated { " of the model" } else { "" },
+            document.campaign.map_or(String::new(), |id| format!("; stored as campaign {}", id.0))
         ),
     ));
     facts.extend(watched(document).map(|watched| ("monitor", watched)));
@@ -273,14 +274,15 @@ fn wrapped(text: &mut String, name: &str, fact: &str, width: usize) {
 mod tests {
     use super::*;
     use crate::command::threads::document::rows;
+    use pinwise_jobs::ShownProbe;
     use pinwise_measure::{Measure, Probe, Profile, Progress};
 
     fn probed(rate: f64, error: Option<f64>) -> ProbeRow {
-        let progress = Some(Progress { rate, error, measure: Measure::CpuTime });
+        let progress = Progress { rate, error, measure: Measure::CpuTime };
         let profile = Profile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
-        rows(vec![(probe, Vec::new())]).remove(0)
+        rows(&[ShownProbe { probe, parts: Vec::new(), seen: None }]).remove(0)
     }
 
     #[test]

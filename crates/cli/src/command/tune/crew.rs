@@ -1,8 +1,8 @@
 //! The program with any number of threads, as something that placements are tried on.
 
-use crate::command::threads::{Asked, Files, usable};
+use crate::command::threads::{Asked, Files};
 use crate::output::{Interrupted, Usage};
-use pinwise_jobs::{Bed, Caller, Interruption, JobError, Request, Subject};
+use pinwise_jobs::{Bed, Caller, Interruption, JobError, Request, Subject, usable};
 use pinwise_linux::{Pid, process};
 use pinwise_measure::Effort;
 use pinwise_placement::Budget;

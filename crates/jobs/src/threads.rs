@@ -1,0 +1,437 @@
+//! How many threads a program should run.
+//!
+//! The campaign's question is a [`ThreadsQuestion`]: the request with every default decided. Each
+//! probe is a record, the trial that shows how long a run takes included, so a search that was
+//! killed goes on where it was: its time counts what was spent before. The answer is computed from
+//! the question and the records ([`ThreadsOutcome`]); of what is stored next to them it needs
+//! nothing.
+
+mod here;
+mod outcome;
+mod request;
+
+use crate::campaign_run::records_of;
+use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
+use crate::events::{Event, Events};
+use crate::interrupt::Interrupt;
+use crate::job::Caller;
+use crate::place::unreadable;
+use here::{Here, names_nothing};
+pub use here::{Usable, usable};
+pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
+use pinwise_campaign::{
+    CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
+};
+use pinwise_measure::{Setting, ThreadCount, Unit, Workload};
+use pinwise_placement::Budget;
+use pinwise_programs::{LinuxProber, Setter};
+use pinwise_scheduler::ModelProber;
+use pinwise_threads::{Note, Searcher};
+use pinwise_topology::{Alike, Machine};
+pub use request::{
+    HereProgram, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    platform,
+};
+use serde::Deserialize;
+use std::time::Instant;
+
+/// How many threads a program should run.
+#[derive(Clone, Debug)]
+pub struct ThreadsAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// What was found, as far as it came.
+    pub outcome: ThreadsOutcome,
+    /// The user ended the search once there was an answer.
+    pub interrupted: bool,
+    /// Why a program that goes on running does not have the number that was found.
+    pub unsettled: Option<String>,
+}
+
+pub(crate) fn run(
+    request: ThreadsRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<ThreadsAnswer, JobError> {
+    let (question, machine) = ThreadsQuestion::of(request)?;
+    let new = NewCampaign {
+        kind: Kind::Threads,
+        parent: None,
+        command: caller.command.clone(),
+        machine,
+        alike: Alike::ExceptNuma,
+        // How many threads there are is what is asked.
+        workload: Workload { name: question.request.name(), threads: Vec::new() },
+        // Known from the first probe on.
+        unit: Unit::rate("1/s"),
+        question: serde_json::to_value(&question)?,
+        seed: question.seed(),
+    };
+    let id = store.create(&new)?;
+    conduct(&store.get(id)?, question, caller, store, events)
+}
+
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<ThreadsAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(store, info);
+    }
+    let question = read(info)?;
+    if let ThreadsProgram::Here(HereProgram { pid, .. }) = &question.request.program {
+        let now = pinwise_linux::machine()?;
+        let contexts = usable(&now, pid.map(pinwise_linux::Pid))?.contexts;
+        if contexts != question.contexts {
+            return Err(JobError::Usage(format!(
+                "campaign {} cannot be resumed: the program could use {} contexts when it was \
+                 begun, and can use {contexts} now; ask again",
+                info.id.0, question.contexts
+            )));
+        }
+    }
+    conduct(info, question, caller, store, events)
+}
+
+/// What the records of a search show so far.
+pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<ThreadsAnswer, JobError> {
+    let mut outcome = ThreadsOutcome::of(read(info)?, &store.records(info.id)?)?;
+    if let Some(conclusion) = &info.conclusion {
+        let conclusion = ThreadsConclusion::deserialize(conclusion)
+            .map_err(|error| unreadable(info, "answer", &error))?;
+        outcome.notes.extend(conclusion.notes);
+    }
+    Ok(ThreadsAnswer { campaign: info.clone(), outcome, interrupted: false, unsettled: None })
+}
+
+fn read(info: &CampaignInfo) -> Result<ThreadsQuestion, JobError> {
+    ThreadsQuestion::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))
+}
+
+fn conduct(
+    info: &CampaignInfo,
+    question: ThreadsQuestion,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<ThreadsAnswer, JobError> {
+    let id = info.id;
+    events.take(Event::Begun(info)).map_err(JobError::Output)?;
+    let searched = {
+        let mut journal = store.journal(id)?;
+        search_threads(&question, &info.new.machine, &mut journal, &caller.interrupt, events)
+    };
+    let searched = match searched {
+        Ok(searched) => searched,
+        Err(error) => {
+            if records_of(store, id)? == 0 {
+                store.delete(id)?;
+            } else {
+                store.conclude(id, CampaignState::Stopped, None)?;
+            }
+            return Err(error);
+        }
+    };
+    if let Some(unit) = &searched.outcome.unit {
+        store.learn(id, &info.new.workload, unit)?;
+    }
+    let Searched { mut outcome, ending, mut program, .. } = searched;
+    let finished = matches!(ending, Ending::Finished(_));
+    let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
+    let Some(mut conclusion) = outcome.conclusion() else {
+        let records = records_of(store, id)?;
+        let kept = (records > 0).then_some(Kept { campaign: id, records });
+        match kept {
+            Some(_) => store.conclude(id, CampaignState::Stopped, None)?,
+            None => store.delete(id)?,
+        }
+        // What the probes showed does not change when the campaign is resumed.
+        let remedy = match &outcome.found {
+            Err(Some(_)) => Remedy::AskAgain,
+            _ => Remedy::Resume,
+        };
+        return Err(unanswered(ending, kept, remedy, program.names_nothing()));
+    };
+    if let Ending::Failed(reason) = &ending {
+        conclusion.notes.push(Note::Unchecked { reason: reason.clone() });
+    }
+    let settled = program.settle(&question, conclusion.parameter);
+    let unsettled = match settled {
+        Ok(note) => {
+            conclusion.notes.extend(note);
+            None
+        }
+        Err(reason) => Some(reason),
+    };
+    outcome.notes.extend(conclusion.notes.iter().cloned());
+    store.conclude(id, state, Some(&serde_json::to_value(&conclusion)?))?;
+    let interrupted = ending == Ending::Interrupted;
+    Ok(ThreadsAnswer { campaign: store.get(id)?, outcome, interrupted, unsettled })
+}
+
+/// Why a search ended without an answer.
+fn unanswered(ending: Ending, kept: Option<Kept>, remedy: Remedy, names_nothing: bool) -> JobError {
+    match ending {
+        Ending::Interrupted => JobError::Interrupted(Interruption { kept, restored: false }),
+        Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
+        Ending::Failed(reason) | Ending::Finished(reason) => {
+            JobError::Failed(Failure { reason, kept, remedy })
+        }
+    }
+}
+
+/// A search that has ended.
+pub struct Searched {
+    /// What it showed.
+    pub outcome: ThreadsOutcome,
+    /// How it ended.
+    pub ending: Ending,
+    /// What was probed. A program that goes on running does so until this is dropped.
+    pub program: HeldProgram,
+}
+
+/// What was probed.
+pub enum HeldProgram {
+    /// A program on this machine.
+    Here(Box<LinuxProber>),
+    /// A program on a model.
+    Modelled,
+}
+
+impl HeldProgram {
+    /// Whether the last probe failed because what was asked for does not exist.
+    pub fn names_nothing(&self) -> bool {
+        match self {
+            Self::Here(prober) => names_nothing(prober.error()),
+            Self::Modelled => false,
+        }
+    }
+
+    /// Leaves a process that goes on running with the number that was found; what to know about
+    /// it. Error: why that could not be done.
+    fn settle(
+        &mut self,
+        question: &ThreadsQuestion,
+        parameter: u32,
+    ) -> Result<Option<Note>, String> {
+        let Self::Here(prober) = self else { return Ok(None) };
+        prober.settle(parameter).map_err(|error| error.to_string())?;
+        let ThreadsProgram::Here(program) = &question.request.program else { return Ok(None) };
+        Ok(program.pid.map(|_| match &program.set {
+            Some(Setter::Command(_)) => Note::Set { n: parameter },
+            _ => Note::LimitsRestored,
+        }))
+    }
+}
+
+/// Searches on `machine` with the records of `journal`, from where these end.
+///
+/// # Errors
+/// The program cannot be opened, or the journal cannot serve. A search that ended without an answer
+/// is none.
+pub fn search_threads(
+    question: &ThreadsQuestion,
+    machine: &Machine,
+    journal: &mut dyn Journal,
+    interrupt: &Interrupt,
+    events: &mut dyn Events,
+) -> Result<Searched, JobError> {
+    let counting = question.counting()?;
+    let convert = |threads| counting.parameter(threads);
+    let budget = Budget::Time(question.request.time());
+    let unit = question.unit(&Unit::rate("1/s"));
+    events.take(Event::Measuring { budget, unit: &unit }).map_err(JobError::Output)?;
+    let mut here = match &question.request.program {
+        ThreadsProgram::Here(program) => {
+            Some(Here::new(program, question, machine.clone(), interrupt)?)
+        }
+        ThreadsProgram::Modelled(_) => None,
+    };
+    let start = Instant::now();
+    let (clock, stop) = (|| start.elapsed(), || interrupt.came());
+    let mut unheard = None;
+    let (ending, records, program) = loop {
+        let records = journal.records()?;
+        let progressed = question.search.progressed(&convert, &records);
+        let mut searcher = Searcher::new(&question.search, &convert, &records);
+        let mut observe = |record: &Record| {
+            unheard = events.take(Event::Measured(record)).err().or(unheard.take());
+        };
+        match (&question.request.program, &mut here) {
+            (ThreadsProgram::Here(_), Some(here)) => {
+                let mut prober = here.open(progressed, &records)?;
+                let (ending, records) =
+                    drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
+                if !searcher.is_next_stage() || ending == Ending::Interrupted {
+                    break (ending, records, HeldProgram::Here(Box::new(prober)));
+                }
+                here.learn(&prober);
+            }
+            (ThreadsProgram::Modelled(program), _) => {
+                let ((platform, _), description) = (program.platform()?, program.description()?);
+                let mut prober = ModelProber::new(platform, description, program.seed)
+                    .watching_for(question.search.window)
+                    .after(records.iter().filter_map(parameter))
+                    .cancelled_by(interrupt.flag());
+                let (ending, records) =
+                    drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
+                break (ending, records, HeldProgram::Modelled);
+            }
+            (ThreadsProgram::Here(_), None) => {
+                return Err(JobError::failed("the program was not opened"));
+            }
+        }
+    };
+    events.take(Event::Rested).map_err(JobError::Output)?;
+    unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
+    let outcome = ThreadsOutcome::of(question.clone(), &records)?;
+    if outcome.found.is_err() {
+        note_left_over(question, events)?;
+    }
+    Ok(Searched { outcome, ending, program })
+}
+
+/// A process keeps the number of the last probe, where a command has set it.
+fn note_left_over(question: &ThreadsQuestion, events: &mut dyn Events) -> Result<(), JobError> {
+    let ThreadsProgram::Here(program) = &question.request.program else { return Ok(()) };
+    if let (Some(pid), Some(Setter::Command(_))) = (program.pid, &program.set) {
+        let note = format!(
+            "process {pid} goes on with the number that was tried last; the command of --set \
+             gives it another"
+        );
+        events.take(Event::Note(&note)).map_err(JobError::Output)?;
+    }
+    Ok(())
+}
+
+/// The parameter of a probe.
+fn parameter(record: &Record) -> Option<u32> {
+    match record.trial.setting {
+        Setting::Threads(ThreadCount { n, .. }) => n,
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Silent;
+    use pinwise_threads::Objective;
+    use std::cell::Cell;
+    use std::io;
+    use std::time::Duration;
+
+    fn request(method: ThreadsMethod) -> ThreadsRequest {
+        let model = Machine::model("opteron-24").unwrap();
+        let program = ModelledProgram {
+            machine: "opteron-24".into(),
+            model,
+            program: "facesim".into(),
+            seed: 1,
+        };
+        ThreadsRequest {
+            program: ThreadsProgram::Modelled(program),
+            method,
+            min: Some(8),
+            max: Some(24),
+            step: Some(8),
+            budget: None,
+            rounds: Some(1).filter(|_| method == ThreadsMethod::Sweep),
+            within: 0.01,
+            objective: Objective::Time,
+            probe: Duration::from_millis(20),
+            thresholds: None,
+            pieces: None,
+            whole_run: false,
+            limit: Duration::from_secs(60),
+            most_written: 1 << 30,
+        }
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        (folder, store)
+    }
+
+    /// Asks to stop once so many probes were made.
+    struct Stopping<'a> {
+        left: Cell<usize>,
+        interrupt: &'a Interrupt,
+    }
+
+    impl Events for Stopping<'_> {
+        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+            if let Event::Measured(_) = event {
+                self.left.set(self.left.get().saturating_sub(1));
+                if self.left.get() == 0 {
+                    self.interrupt.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_search_that_was_interrupted_ends_as_it_would_have() {
+        for method in [ThreadsMethod::Sweep, ThreadsMethod::Reinforcer] {
+            let (_folder, mut store) = store();
+            let whole = run(request(method), &Caller::default(), &mut store, &mut Silent).unwrap();
+            assert_eq!(whole.campaign.state, CampaignState::Finished);
+            assert_eq!(whole.campaign.new.unit, Unit::rate("x sequential"));
+            let caller = Caller::default();
+            let mut events = Stopping { left: Cell::new(2), interrupt: &caller.interrupt };
+            let error = run(request(method), &caller, &mut store, &mut events).unwrap_err();
+            let JobError::Interrupted(Interruption { kept: Some(kept), .. }) = error else {
+                panic!("{error}")
+            };
+            assert_eq!(kept.records, 2);
+            let info = store.get(kept.campaign).unwrap();
+            let open = answer(&store, &info).unwrap().outcome;
+            assert_eq!((open.found, open.probes.len()), (Err(None), 2));
+            let resumed = resume(&info, &Caller::default(), &mut store, &mut Silent).unwrap();
+            assert_eq!(resumed.outcome, whole.outcome, "{method:?}");
+            // What is stored gives the same.
+            let again = answer(&store, &resumed.campaign).unwrap();
+            assert_eq!(again.outcome, whole.outcome, "{method:?}");
+            assert!(whole.outcome.notes.contains(&Note::Simulated));
+        }
+    }
+
+    #[test]
+    fn a_question_without_sense_makes_no_campaign() {
+        let (_folder, mut store) = store();
+        let refused = |request: ThreadsRequest, store: &mut Store| {
+            run(request, &Caller::default(), store, &mut Silent).unwrap_err().to_string()
+        };
+        let sweep = request(ThreadsMethod::Sweep);
+        let error = refused(ThreadsRequest { min: Some(30), ..sweep.clone() }, &mut store);
+        assert!(error.contains("the last at least the first"), "{error}");
+        let thresholds = Some(pinwise_threads::Thresholds::OPTERON_24);
+        let error = refused(ThreadsRequest { thresholds, ..sweep.clone() }, &mut store);
+        assert!(error.contains("--thresholds is for the published search"), "{error}");
+        let error = refused(ThreadsRequest { pieces: Some(3), ..sweep }, &mut store);
+        assert!(error.contains("--pieces is for a survey"), "{error}");
+        assert!(store.list().unwrap().campaigns.is_empty());
+    }
+
+    #[test]
+    fn a_question_is_read_back_as_it_was() {
+        let (question, _) = ThreadsQuestion::of(request(ThreadsMethod::Survey)).unwrap();
+        let stored = serde_json::to_string(&question).unwrap();
+        assert_eq!(serde_json::from_str::<ThreadsQuestion>(&stored).unwrap(), question);
+        let program = HereProgram {
+            command: vec!["pigz".into(), "{n}".into()],
+            set: Some("cpuset:".parse().unwrap()),
+            pid: Some(7),
+            threads_per_n: Some("2+4n".parse().unwrap()),
+            ..HereProgram::default()
+        };
+        let stored = serde_json::to_string(&program).unwrap();
+        assert_eq!(serde_json::from_str::<HereProgram>(&stored).unwrap(), program);
+    }
+}

@@ -1,0 +1,268 @@
+//! What the records of a search show: its probes, its answer, and what to know about it.
+
+use super::request::{Counting, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion};
+use crate::error::JobError;
+use pinwise_campaign::Record;
+use pinwise_measure::{Measure, OtherLoad, Part, Probe, Probed, Progress, Unit};
+use pinwise_monitor::Activity;
+use pinwise_present::crowd;
+use pinwise_programs::ProbeDetails;
+use pinwise_threads::{Attempt, Found, Note, Progressed, ThreadCeiling, Unfound, standing};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What watching takes of the program's CPU time is worth a word from here on.
+const WATCHING_NOTABLE: f64 = 0.05;
+
+/// What a search has shown so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadsOutcome {
+    /// The question.
+    pub question: ThreadsQuestion,
+    /// The probes that the answer rests on, in order. Those before whole runs took over are left
+    /// out.
+    pub probes: Vec<ShownProbe>,
+    /// What progress is counted in; `None` before the first probe.
+    pub unit: Option<Unit>,
+    /// The length of an ordinary probe.
+    pub window: Duration,
+    /// The answer, in parameters of the program; `Err`: why there is none, `None` where the search
+    /// has not ended.
+    pub found: Result<Found, Option<String>>,
+    /// Time since the search began.
+    pub time: Duration,
+    /// Share of the contexts' time that other programs took meanwhile, where it is worth a word.
+    pub others: Option<f64>,
+    /// What to know.
+    pub notes: Vec<Note>,
+}
+
+/// A probe, and what it showed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShownProbe {
+    /// The probe. Its progress is the value that is maximised.
+    pub probe: Probe,
+    /// How the threads of each role spent it.
+    pub parts: Vec<Part>,
+    /// What else a probe on this machine shows.
+    pub seen: Option<ProbeDetails>,
+}
+
+/// The answer of a search, as its campaign stores it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadsConclusion {
+    /// n.
+    pub parameter: u32,
+    /// The threads that makes.
+    pub threads: u32,
+    /// In one word, why the search ended.
+    pub stopped_because: String,
+    /// What to know that the records do not show.
+    pub notes: Vec<Note>,
+}
+
+impl ThreadsOutcome {
+    /// Of a question and the records of its campaign.
+    pub(super) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
+        let counting = question.counting()?;
+        let convert = |threads| counting.parameter(threads);
+        let Progressed { first, window, run, short, .. } =
+            question.search.progressed(&convert, records);
+        let answer = question.search.answer(&convert, records);
+        let attempts = match &answer {
+            Ok(found) => found.attempts.clone(),
+            Err(unfound) => unfound.attempts.clone(),
+        };
+        let measured = records[first.min(records.len())..]
+            .iter()
+            .filter_map(|record| record.outcome.as_ref().ok());
+        let mut probes = Vec::new();
+        let mut unit = None;
+        for (measurement, attempt) in measured.zip(&attempts) {
+            let Probed { unit: counted, parts, .. } = Probed::of(measurement)?;
+            unit = Some(question.unit(&counted));
+            let seen = Probed::more(measurement).ok();
+            probes.push(ShownProbe { probe: attempt.probe, parts, seen });
+        }
+        let elapsed = records.last().map_or(Duration::ZERO, |record| record.elapsed);
+        let time = match &question.request.program {
+            ThreadsProgram::Here(_) => elapsed,
+            ThreadsProgram::Modelled(_) => probes.iter().map(|probe| probe.probe.cost).sum(),
+        };
+        let seen: Vec<&ProbeDetails> =
+            probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
+        let shares: Vec<OtherLoad> = seen.iter().filter_map(|seen| seen.others).collect();
+        let others = crowd(&shares);
+        let mut notes: Vec<Note> = question.limited.clone().into_iter().collect();
+        if (run.is_some() && !question.request.whole_run) || short {
+            let run = run.filter(|_| !short);
+            notes.push(Note::ShortRuns { run, pieces: question.request.pieces });
+        }
+        notes.extend(shown(&question, &probes, &seen, others));
+        let found = match answer {
+            Ok(mut found) => {
+                notes.extend(about(&found, &question, &counting));
+                found.advice = found.advice.map(|advice| counting.in_parameters(advice));
+                Ok(found)
+            }
+            Err(Unfound { why, .. }) => Err(why),
+        };
+        let mut outcome = Self { question, probes, unit, window, found, time, others, notes };
+        if let Counting::Program(program) = &counting {
+            outcome.speed_up(program.speedup_of_progress());
+        }
+        if let ThreadsProgram::Modelled(program) = &outcome.question.request.program {
+            outcome.notes.extend(about_model(program, &outcome.question));
+        }
+        Ok(outcome)
+    }
+
+    /// Progress as the speed-up over the sequential program, of which progress of 1 is `factor`.
+    fn speed_up(&mut self, factor: f64) {
+        for Progress { rate, error, .. } in
+            self.probes.iter_mut().map(|probe| &mut probe.probe.progress)
+        {
+            *rate *= factor;
+            *error = error.map(|error| error * factor);
+        }
+        if let Ok(found) = &mut self.found {
+            found.advice = found.advice.take().map(|advice| advice.over_sequential(factor));
+        }
+    }
+
+    /// The answer as a campaign stores it; `None` where there is none.
+    pub(super) fn conclusion(&self) -> Option<ThreadsConclusion> {
+        let found = self.found.as_ref().ok()?;
+        Some(ThreadsConclusion {
+            parameter: found.parameter,
+            threads: found.threads,
+            stopped_because: found.stopped.word().into(),
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// What the probes showed of themselves.
+fn shown(
+    question: &ThreadsQuestion,
+    probes: &[ShownProbe],
+    seen: &[&ProbeDetails],
+    others: Option<f64>,
+) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    for text in seen.iter().flat_map(|seen| &seen.notes) {
+        let note = Note::Seen { text: text.clone() };
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    let drifting = probes
+        .iter()
+        .filter(|probe| probe.seen.as_ref().is_some_and(|seen| seen.drift.is_some()))
+        .map(|probe| probe.probe.parameter);
+    let numbers: Vec<u32> = drifting.collect();
+    if !numbers.is_empty() {
+        notes.push(Note::Drifting { numbers });
+    }
+    let sweep = question.request.method == ThreadsMethod::Sweep;
+    let alone = |probe: &&ShownProbe| {
+        let same = |other: &&ShownProbe| other.probe.parameter == probe.probe.parameter;
+        let single = probes.iter().filter(same).count() == 1;
+        probe.probe.progress.error.is_none() && (!sweep || single)
+    };
+    let told_by = |probe: &ShownProbe| probe.probe.progress.measure;
+    if probes.iter().filter(alone).any(|probe| told_by(probe) == Measure::Runs) {
+        notes.push(Note::SingleRuns);
+    }
+    if probes.iter().any(|probe| told_by(probe) == Measure::CpuTime) {
+        notes.push(Note::CpuTimeOnly);
+    }
+    notes.extend(others.map(|share| Note::Busy { share }));
+    // By whatever layer each was watched.
+    let sum = |of: fn(&Activity) -> Duration| {
+        seen.iter().map(|seen| of(&seen.activity).as_secs_f64()).sum::<f64>()
+    };
+    let watching =
+        sum(|activity| activity.overhead.total()) / sum(Activity::ran).max(f64::MIN_POSITIVE);
+    if watching >= WATCHING_NOTABLE && seen.iter().any(|seen| seen.disturbed) {
+        notes.push(Note::Watching { share: watching });
+    }
+    notes.extend(watched_otherwise(seen));
+    notes
+}
+
+/// Which probes were watched by another layer than the last one, which is the one that is told.
+fn watched_otherwise(seen: &[&ProbeDetails]) -> Option<Note> {
+    let layer = seen.last()?.activity.layer;
+    let earlier = || seen.iter().filter(|seen| seen.activity.layer != layer);
+    let by = earlier().next()?.activity.layer.name().to_owned();
+    let (probes, of, later) = (earlier().count(), seen.len(), layer.name().to_owned());
+    Some(Note::WatchedOtherwise { probes, of, by, later })
+}
+
+/// What to know about the answer.
+fn about(found: &Found, question: &ThreadsQuestion, counting: &Counting) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
+    let candidates: Vec<u32> =
+        question.span.candidates(convert, threads).into_iter().map(convert).collect();
+    let method = question.request.method;
+    let published = method == ThreadsMethod::Reinforcer;
+    let asked = question.request.max.is_some();
+    if candidates.len() > 1
+        && !published
+        && candidates.last() == Some(&found.parameter)
+        && (asked || !question.request.grants())
+    {
+        notes.push(Note::CutOff { n: found.parameter, asked });
+    }
+    notes.extend(capped(&found.attempts, question, &candidates, counting));
+    let ends = match published {
+        true => Some([question.span.min, question.span.max].map(convert)),
+        false => candidates.first().zip(candidates.last()).map(|(&first, &last)| [first, last]),
+    };
+    if let Some(n) = ends.filter(|n| n.map(threads) != *n) {
+        let counts_n = standing(n[1], convert, threads) == n[1];
+        notes.push(Note::Translated { counts_n, n, threads: n.map(threads) });
+    }
+    let failed = found.unchecked.iter().cloned();
+    notes.extend(failed.map(|reason| Note::Unchecked { reason }));
+    notes.extend(found.shift.map(Note::Shifted));
+    notes
+}
+
+/// Where the program makes no more threads from some number on. Of a survey that is believed where
+/// the greatest number showed it.
+fn capped(
+    attempts: &[Attempt],
+    question: &ThreadsQuestion,
+    candidates: &[u32],
+    counting: &Counting,
+) -> Option<Note> {
+    let counted = match &question.request.program {
+        ThreadsProgram::Here(program) => program.set.is_none() && program.formula().follows(),
+        ThreadsProgram::Modelled(_) => false,
+    };
+    let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
+    let ThreadCeiling { threads, numbers, follows } =
+        ThreadCeiling::seen(seen).filter(|_| counted)?;
+    let numbers: Vec<u32> = numbers.into_iter().map(|asked| counting.parameter(asked)).collect();
+    let method = question.request.method;
+    if method == ThreadsMethod::Survey && numbers.last() < candidates.last() {
+        return None;
+    }
+    let pooled = method != ThreadsMethod::Reinforcer;
+    Some(Note::Capped { threads, numbers, pooled, follows })
+}
+
+fn about_model(program: &ModelledProgram, question: &ThreadsQuestion) -> Vec<Note> {
+    let mut notes = Vec::new();
+    if let pinwise_threads::Method::Survey(survey) = &question.search.method {
+        notes.extend(survey.pieces.map(|pieces| Note::Pieces { pieces }));
+    }
+    if program.platform().is_ok_and(|(_, shared)| shared) {
+        notes.push(Note::SharedCores);
+    }
+    notes.push(Note::Simulated);
+    notes
+}

@@ -1,0 +1,472 @@
+//! What is asked, and what is decided before the first probe.
+
+use crate::error::JobError;
+use crate::request::Reading;
+use pinwise_measure::Unit;
+use pinwise_metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
+use pinwise_present::figures;
+use pinwise_programs::{ProbedProgram, Recipe, Setter};
+use pinwise_scheduler::{Platform, Program, Structure};
+use pinwise_threads::{
+    Advice, Formula, Method, Note, Objective, Published, Question, Runs, Search, Sweep,
+    ThreadRange, Thresholds, standing,
+};
+use pinwise_topology::{DomainKind, Machine};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How often a sweep tries each number where nothing is said.
+const ROUNDS: u32 = 3;
+
+/// How many threads a program should run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadsRequest {
+    /// The program.
+    pub program: ThreadsProgram,
+    /// How the number is found.
+    pub method: ThreadsMethod,
+    /// The fewest threads. `None`: 1, or a step of the published search.
+    pub min: Option<u32>,
+    /// The most threads. `None`: a multiple of the contexts.
+    pub max: Option<u32>,
+    /// From one number to the next. `None`: 1, or as published.
+    pub step: Option<u32>,
+    /// What all probes of a survey may take. `None`: two minutes, or a share of a run whose length
+    /// is known.
+    pub budget: Option<Duration>,
+    /// How often a sweep tries each number. `None`: three times.
+    pub rounds: Option<u32>,
+    /// Share of the best speed that fewer threads may cost.
+    pub within: f64,
+    /// What is maximised.
+    pub objective: Objective,
+    /// How long a probe watches the threads.
+    pub probe: Duration,
+    /// What counts as high for the published search. `None`: in proportion to the model of the
+    /// paper's machine.
+    pub thresholds: Option<Thresholds>,
+    /// Equal pieces that the work comes in.
+    pub pieces: Option<u32>,
+    /// Every probe is a whole run.
+    pub whole_run: bool,
+    /// How long the initialization may take, and a whole run.
+    pub limit: Duration,
+    /// Bytes that a probe may write to storage.
+    pub most_written: u64,
+}
+
+/// How the number is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadsMethod {
+    /// By how fast the program gets on.
+    Survey,
+    /// As published: rising numbers, by profiles alone.
+    Reinforcer,
+    /// Every number, several times.
+    Sweep,
+}
+
+impl ThreadsMethod {
+    /// As typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Survey => "survey",
+            Self::Reinforcer => "reinforcer",
+            Self::Sweep => "sweep",
+        }
+    }
+}
+
+/// The program whose number of threads is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadsProgram {
+    /// On this machine.
+    Here(HereProgram),
+    /// On the model of a scheduler.
+    Modelled(ModelledProgram),
+}
+
+/// A program on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HereProgram {
+    /// Its command, with `{n}` where it takes its number of threads.
+    pub command: Vec<String>,
+    /// Environment variables that take the number, or `NAME=VALUE` with `{n}` in it.
+    pub env: Vec<String>,
+    /// How the number is changed while the program runs. `None`: it is started anew.
+    pub set: Option<Setter>,
+    /// A process that runs already.
+    pub pid: Option<i32>,
+    /// How many threads it makes for n. `None`: n or a few more.
+    pub threads_per_n: Option<Formula>,
+    /// What its progress is, as typed after `--metric`.
+    pub metric: Option<String>,
+    /// How the metric is read.
+    pub reading: Reading,
+    /// A line of its output that ends its initialization, as a regular expression.
+    pub after: Option<String>,
+    /// Files that are removed after each run.
+    pub remove: Vec<PathBuf>,
+    /// Where its standard output goes. `None`: nowhere.
+    pub output: Option<PathBuf>,
+}
+
+impl HereProgram {
+    /// As the user would call it.
+    pub(super) fn name(&self) -> String {
+        self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}"))
+    }
+
+    pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
+        let (command, output) = (self.command.clone(), self.output.clone());
+        Ok(match (&self.set, self.pid) {
+            (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
+            (Some(set), None) => {
+                let recipe = Recipe::fixed(command, &self.env, output).map_err(JobError::usage)?;
+                ProbedProgram::Launched(recipe, set.clone())
+            }
+            (None, _) => ProbedProgram::Anew(
+                Recipe::new(command, &self.env, output).map_err(JobError::usage)?,
+            ),
+        })
+    }
+
+    /// The metric, where one is named, there or not.
+    pub fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, JobError> {
+        let Reading { pick, counter, lower_is_better, unit } = &self.reading;
+        let Some(metric) = &self.metric else {
+            let given = [
+                (pick.is_some(), "--pick"),
+                (counter.is_some(), "--counter and --gauge"),
+                (*lower_is_better, "--lower-is-better"),
+                (unit.is_some(), "--unit"),
+            ];
+            return match given.iter().find(|(given, _)| *given) {
+                Some((_, what)) => {
+                    Err(JobError::Usage(format!("{what} without a metric to read: add --metric")))
+                }
+                None => Ok(None),
+            };
+        };
+        let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
+        let pick = pick.as_ref().map(|text| Pattern::new(text)).transpose();
+        let options = MetricOptions {
+            pick: pick.map_err(JobError::usage)?,
+            interpretation: counter.map(|counter| {
+                if counter { Interpretation::Counter } else { Interpretation::Value }
+            }),
+            lower_is_better: *lower_is_better,
+            unit: unit.clone(),
+            ..MetricOptions::default()
+        };
+        Ok(Some((metric, options)))
+    }
+
+    pub(super) fn formula(&self) -> Formula {
+        self.threads_per_n.clone().unwrap_or_else(Formula::identity)
+    }
+}
+
+/// A program on the model of an operating system's scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelledProgram {
+    /// The machine, as typed.
+    pub machine: String,
+    /// The machine that this stands for.
+    pub model: Machine,
+    /// The program, one of those of the paper.
+    pub program: String,
+    /// The seed of all chance.
+    pub seed: u64,
+}
+
+impl ModelledProgram {
+    /// The description of the program.
+    pub(super) fn description(&self) -> Result<Program, JobError> {
+        Program::built_in(&self.program).map_err(JobError::usage)
+    }
+
+    pub(super) fn platform(&self) -> Result<(Platform, bool), JobError> {
+        platform(&self.machine, &self.model)
+    }
+}
+
+/// A machine as the model of a scheduler has it, named as typed; and whether its cores have several
+/// contexts, which the model leaves out.
+///
+/// # Errors
+/// The machine has more contexts than are modelled.
+pub fn platform(name: &str, machine: &Machine) -> Result<(Platform, bool), JobError> {
+    if name == "opteron-24" {
+        return Ok((Platform::opteron_24(), false));
+    }
+    let platform = Platform::new(machine).ok_or_else(|| {
+        JobError::Usage(format!(
+            "machine '{name}' has more than the {} contexts that are modelled",
+            Platform::MOST_CONTEXTS
+        ))
+    })?;
+    let shared = machine.domains(DomainKind::Core).any(|core| core.cpus.len() > 1);
+    Ok((platform, shared))
+}
+
+/// The question of a campaign: the request, with everything decided that a search depends on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadsQuestion {
+    /// What was asked.
+    #[serde(flatten)]
+    pub request: ThreadsRequest,
+    /// Contexts that the program may use.
+    pub contexts: u32,
+    /// The numbers.
+    pub span: ThreadRange,
+    /// What is searched.
+    pub search: Search,
+    /// What keeps the program from using the whole machine, where something does.
+    pub limited: Option<Note>,
+}
+
+/// How many threads a program makes for its parameter, and back.
+pub(super) enum Counting {
+    Formula(Formula),
+    Program(Box<Program>),
+}
+
+impl Counting {
+    pub(super) fn of(request: &ThreadsRequest) -> Result<Self, JobError> {
+        Ok(match &request.program {
+            ThreadsProgram::Here(program) => Self::Formula(program.formula()),
+            ThreadsProgram::Modelled(program) => Self::Program(Box::new(program.description()?)),
+        })
+    }
+
+    /// Convert() of the paper: the parameter for a number of threads.
+    pub(super) fn parameter(&self, threads: u32) -> u32 {
+        match self {
+            Self::Formula(formula) => formula.parameter(threads),
+            Self::Program(program) => program.parameter(threads),
+        }
+    }
+
+    /// The threads for a parameter.
+    pub(super) fn threads(&self, n: u32) -> u32 {
+        match self {
+            Self::Formula(formula) => formula.threads(n),
+            Self::Program(program) => program.threads(n),
+        }
+    }
+
+    /// Advice about numbers of threads as advice about the parameters they stand for.
+    pub(super) fn in_parameters(&self, advice: Advice) -> Advice {
+        let convert = |threads| self.parameter(threads);
+        Advice {
+            reference_threads: advice
+                .reference
+                .map_or(1, |reference| self.threads(convert(reference))),
+            threads: convert(advice.threads),
+            between: (convert(advice.between.0), convert(advice.between.1)),
+            reference: advice.reference.map(convert),
+            more: advice.more.map(|(threads, cost)| (convert(threads), cost)),
+            ..advice
+        }
+    }
+}
+
+impl ThreadsQuestion {
+    /// Of a request, for a program that may use so many contexts.
+    pub(super) fn decide(
+        request: ThreadsRequest,
+        contexts: u32,
+        limited: Option<Note>,
+    ) -> Result<Self, JobError> {
+        let counting = Counting::of(&request)?;
+        let span = request.span(contexts, &counting)?;
+        let candidates =
+            span.candidates(|threads| counting.parameter(threads), |n| counting.threads(n));
+        let (goes_on, counted) = match &request.program {
+            ThreadsProgram::Here(program) => {
+                (program.set.is_some(), program.set.is_none() && program.formula().follows())
+            }
+            ThreadsProgram::Modelled(_) => (false, false),
+        };
+        let (within, window) = (request.within, request.probe);
+        let method = match request.method {
+            ThreadsMethod::Survey => {
+                let (most_time, work, pieces) = request.bounds()?;
+                Method::Survey(Question {
+                    tolerance: within,
+                    most_time,
+                    work,
+                    pieces,
+                    counted,
+                    ..Question::new(candidates, contexts, window)
+                })
+            }
+            ThreadsMethod::Reinforcer => {
+                let thresholds = request.thresholds;
+                let scaled = || Thresholds::scaled(span.step, contexts);
+                let thresholds = thresholds.unwrap_or_else(scaled);
+                Method::Reinforcer(Published { span, contexts, thresholds })
+            }
+            ThreadsMethod::Sweep => {
+                let rounds = request.rounds.unwrap_or(ROUNDS);
+                Method::Sweep(Sweep { candidates, rounds, tolerance: within, counted })
+            }
+        };
+        let runs = match &request.program {
+            ThreadsProgram::Here(program) if program.metric.is_none() && !goes_on => {
+                if request.whole_run { Runs::Always } else { Runs::WhereShort }
+            }
+            _ => Runs::Never,
+        };
+        let objective = request.objective;
+        let search = Search { method, window, objective, runs, goes_on };
+        Ok(Self { request, contexts, span, search, limited })
+    }
+
+    /// What progress is shown in, where probes count it in `unit`.
+    pub fn unit(&self, unit: &Unit) -> Unit {
+        match &self.request.program {
+            ThreadsProgram::Here(_) => self.request.objective.unit(unit.clone()),
+            // What the program has done of what the sequential one would, in that one's time.
+            ThreadsProgram::Modelled(_) => Unit::rate("x sequential"),
+        }
+    }
+
+    /// The seed of all chance.
+    pub(super) fn seed(&self) -> u64 {
+        match &self.request.program {
+            ThreadsProgram::Here(_) => 0,
+            ThreadsProgram::Modelled(program) => program.seed,
+        }
+    }
+}
+
+impl ThreadsRequest {
+    /// What may be spent where nothing is said and the length of the program's run is not known.
+    pub const TIME: Duration = Duration::from_secs(120);
+
+    /// What may be spent on everything.
+    pub fn time(&self) -> Duration {
+        self.budget.unwrap_or(Self::TIME)
+    }
+
+    /// What is probed, as the user would call it.
+    pub fn name(&self) -> String {
+        match &self.program {
+            ThreadsProgram::Here(program) => program.name(),
+            ThreadsProgram::Modelled(program) => program.program.clone(),
+        }
+    }
+
+    /// On what: `host`, or a model.
+    pub fn machine(&self) -> &str {
+        match &self.program {
+            ThreadsProgram::Here(_) => "host",
+            ThreadsProgram::Modelled(program) => &program.machine,
+        }
+    }
+
+    /// What all probes of a survey may take, what a run has to get done where that is known, and
+    /// the pieces that its work comes in.
+    #[allow(clippy::type_complexity)]
+    fn bounds(&self) -> Result<(Option<Duration>, Option<f64>, Option<u32>), JobError> {
+        let ThreadsProgram::Modelled(program) = &self.program else {
+            return Ok((Some(self.time()), None, self.pieces));
+        };
+        let program = program.description()?;
+        let pieces = match &program.structure {
+            Structure::ForkJoin(shape) => shape.units,
+            Structure::Pipeline(_) => self.pieces,
+        };
+        Ok(match (self.budget, program.work_s()) {
+            (None, Some(work)) => (None, Some(work), pieces),
+            _ => (Some(self.time()), None, pieces),
+        })
+    }
+
+    fn span(&self, contexts: u32, counting: &Counting) -> Result<ThreadRange, JobError> {
+        let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
+        let published = ThreadRange::published_on(contexts);
+        let is_published = self.method == ThreadsMethod::Reinforcer;
+        let step = self.step.unwrap_or(if is_published { published.step } else { 1 });
+        // Where one n makes more than that there are two at least to choose from.
+        let most =
+            || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, convert, threads));
+        let max = self.max.unwrap_or_else(most);
+        let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
+        // Only the published search takes half a step.
+        let least = if is_published { 2 } else { 1 };
+        let span = ThreadRange { min, max, step }.check(least).map_err(JobError::usage)?;
+        if !is_published && span.candidates(convert, threads).is_empty() {
+            let n = convert(span.max);
+            let made = [n, n + 1].map(|n| format!("n = {n} makes {}", threads(n)));
+            return Err(JobError::Usage(format!(
+                "no n makes {min} to {max} threads: {}; --min and --max count threads",
+                made.join(", ")
+            )));
+        }
+        Ok(span)
+    }
+
+    /// Options that do not go together.
+    pub(super) fn check(&self) -> Result<(), JobError> {
+        let (method, budget) = (self.method, self.time());
+        let name = method.name();
+        let refused = if method == ThreadsMethod::Survey && self.probe > budget {
+            let (probe, budget) = (figures::duration(self.probe), figures::duration(budget));
+            format!("--probe {probe} is longer than --budget {budget}: not one probe fits")
+        } else if self.rounds.is_some() && method != ThreadsMethod::Sweep {
+            format!(
+                "--rounds is for a sweep, --method {name} decides itself how often a number is \
+                 probed: leave it out, or add --method sweep"
+            )
+        } else if self.pieces.is_some() && method != ThreadsMethod::Survey {
+            format!("--pieces is for a survey, --method {name} does not count them: leave one out")
+        } else if self.pieces.is_some() && self.whole_run {
+            "whole runs show by themselves how pieces divide: leave --pieces out, or name a \
+             --metric to look at moments"
+                .into()
+        } else if self.thresholds.is_some() && method != ThreadsMethod::Reinforcer {
+            format!(
+                "--thresholds is for the published search, --method {name} looks at none: leave \
+                 it out, or add --method reinforcer"
+            )
+        } else if self.objective != Objective::Time && method == ThreadsMethod::Reinforcer {
+            "the published search looks at neither speed nor energy: leave --objective or \
+             --method out"
+                .into()
+        } else if self.whole_run
+            && matches!(&self.program, ThreadsProgram::Here(HereProgram { set: Some(_), .. }))
+        {
+            "--whole-run starts the program anew for each number, --set does not: leave one out"
+                .into()
+        } else {
+            return Ok(());
+        };
+        Err(JobError::Usage(refused))
+    }
+
+    /// The most that makes sense where nothing is said: more than there are contexts cannot be
+    /// granted, but may be started.
+    fn most(&self, contexts: u32) -> u32 {
+        match self.method {
+            _ if self.grants() => contexts,
+            ThreadsMethod::Reinforcer => ThreadRange::published_on(contexts).max,
+            ThreadsMethod::Survey | ThreadsMethod::Sweep => contexts.saturating_mul(2),
+        }
+    }
+
+    /// n is how many contexts the program may use. More than there are cannot be granted.
+    pub(super) fn grants(&self) -> bool {
+        match &self.program {
+            ThreadsProgram::Here(program) => {
+                program.set.as_ref().is_some_and(Setter::counts_contexts)
+            }
+            ThreadsProgram::Modelled(_) => false,
+        }
+    }
+}

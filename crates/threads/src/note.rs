@@ -1,0 +1,125 @@
+//! What to know about the answer of a search, as values. The text is made where it is shown.
+
+use crate::PhaseChange;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Something to know about a search or its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "note", rename_all = "snake_case")]
+pub enum Note {
+    /// The control group of the program grants the CPU time of fewer contexts than it may run on.
+    Quota {
+        /// The control group.
+        group: String,
+        /// The CPU time that it grants, in contexts.
+        granted: f64,
+        /// Contexts of the machine.
+        contexts: u32,
+        /// Contexts that the program may run on.
+        allowed: u32,
+    },
+    /// The program may not run on all contexts.
+    Affinity {
+        /// Contexts that it may run on.
+        allowed: u32,
+        /// Contexts of the machine.
+        contexts: u32,
+        /// The CPUs that it may run on, as a list.
+        cpus: String,
+    },
+    /// Whole runs are measured, because they are short.
+    ShortRuns {
+        /// How long one takes. `None`: the program ended by itself within a probe.
+        run: Option<Duration>,
+        /// Equal pieces of a run that were asked to be counted. Whole runs show by themselves how
+        /// these divide.
+        pieces: Option<u32>,
+    },
+    /// The answer is the largest number of several, and a larger one might be faster.
+    CutOff {
+        /// The answer.
+        n: u32,
+        /// The user named the largest number.
+        asked: bool,
+    },
+    /// The program makes no more threads from some number on.
+    Capped {
+        /// The most threads that it makes, the first one included.
+        threads: u32,
+        /// The numbers that made them.
+        numbers: Vec<u32>,
+        /// The search counts these as the least of them.
+        pooled: bool,
+        /// Lesser numbers made fewer threads.
+        follows: bool,
+    },
+    /// What the ends of the span mean for a program whose threads are not n.
+    Translated {
+        /// The span counts n, not threads.
+        counts_n: bool,
+        /// The first and the last n.
+        n: [u32; 2],
+        /// The threads that these make.
+        threads: [u32; 2],
+    },
+    /// The program came into another phase during the search.
+    Shifted(PhaseChange),
+    /// Whether the program came into another phase is not known: the probe that was to show it
+    /// failed.
+    Unchecked {
+        /// Why it failed.
+        reason: String,
+    },
+    /// Something that the probes showed, as a sentence.
+    Seen {
+        /// The sentence.
+        text: String,
+    },
+    /// The program changed what it does within probes of these numbers.
+    Drifting {
+        /// The numbers, in the order of the probes.
+        numbers: Vec<u32>,
+    },
+    /// Probes of a single run have no standard error.
+    SingleRuns,
+    /// Progress is counted in CPU time.
+    CpuTimeOnly,
+    /// Other programs took time of the contexts.
+    Busy {
+        /// Which share.
+        share: f64,
+    },
+    /// Watching took much of the program's CPU time.
+    Watching {
+        /// Which share.
+        share: f64,
+    },
+    /// Not all probes were watched in the same way.
+    WatchedOtherwise {
+        /// Probes that were watched in another way than the last one.
+        probes: usize,
+        /// Of so many.
+        of: usize,
+        /// How they were watched.
+        by: String,
+        /// How the last one was watched.
+        later: String,
+    },
+    /// The description of the modelled program says that a run has equal pieces.
+    Pieces {
+        /// How many.
+        pieces: u32,
+    },
+    /// The model counts each context as a core of its own.
+    SharedCores,
+    /// The probes are those of a model.
+    Simulated,
+    /// The running process has the number that was found.
+    Set {
+        /// The number.
+        n: u32,
+    },
+    /// What the running process may use is as it was.
+    LimitsRestored,
+}

@@ -1,0 +1,288 @@
+use super::*;
+use crate::Formula;
+use crate::fixture::{Bed, probe};
+use pinwise_campaign::{Ending, Memory, drive};
+use pinwise_measure::{Measure, Part, Profile};
+use std::cell::Cell;
+
+fn search(method: Method) -> Search {
+    let window = Duration::from_millis(100);
+    Search { method, window, objective: Objective::Time, runs: Runs::Never, goes_on: false }
+}
+
+fn survey(most: u32) -> Search {
+    let question = Question::new((1..=most).collect(), 4, Duration::from_millis(100));
+    search(Method::Survey(Question { most_time: Some(Duration::from_secs(60)), ..question }))
+}
+
+fn sweep(candidates: &[u32], rounds: u32) -> Search {
+    let candidates = candidates.to_vec();
+    search(Method::Sweep(Sweep { candidates, rounds, tolerance: 0.0, counted: false }))
+}
+
+fn reinforcer(span: ThreadRange) -> Search {
+    let thresholds = Thresholds::scaled(span.step, 24);
+    search(Method::Reinforcer(Published { span, contexts: 24, thresholds }))
+}
+
+fn same(threads: u32) -> u32 {
+    threads
+}
+
+/// Drives a search, from the records of `journal` on, until so many records are there, through all
+/// its stages. `outcome` gives the probe of a parameter by the windows and the number of the record.
+fn go(
+    search: &Search,
+    convert: &dyn Fn(u32) -> u32,
+    journal: &mut Memory,
+    most: usize,
+    outcome: impl Fn(u32, f64, usize, Stage) -> Result<Probe, MeasureError>,
+) -> Ending {
+    loop {
+        let made = Cell::new(journal.records.len());
+        let mut searcher = Searcher::new(search, convert, &journal.records);
+        let stage = searcher.stage();
+        let mut bed = Bed::new(|n, windows| outcome(n, windows, made.get(), stage));
+        let (clock, stop) = (|| Duration::ZERO, || made.get() >= most);
+        let mut observe = |_: &Record| made.set(made.get() + 1);
+        let (ending, _) =
+            drive(journal, &mut searcher, &mut bed, &clock, &stop, &mut observe).unwrap();
+        if !searcher.is_next_stage() || ending == Ending::Interrupted {
+            return ending;
+        }
+    }
+}
+
+fn whole(
+    search: &Search,
+    convert: &dyn Fn(u32) -> u32,
+    outcome: impl Fn(u32, f64, usize, Stage) -> Result<Probe, MeasureError>,
+) -> (Ending, Vec<Record>) {
+    let mut journal = Memory::default();
+    let ending = go(search, convert, &mut journal, usize::MAX, outcome);
+    (ending, journal.records)
+}
+
+/// A search that is stopped after any record ends as it would have.
+fn resumes(
+    search: &Search,
+    outcome: impl Fn(u32, f64, usize, Stage) -> Result<Probe, MeasureError> + Copy,
+) -> Vec<Record> {
+    let (ending, records) = whole(search, &same, outcome);
+    for k in 0..records.len() {
+        let mut journal = Memory::default();
+        assert_eq!(go(search, &same, &mut journal, k, outcome), Ending::Interrupted, "after {k}");
+        assert_eq!(journal.records, records[..k], "after {k}");
+        // As a store gives them back.
+        let stored = serde_json::to_string(&journal.records).unwrap();
+        journal.records = serde_json::from_str(&stored).unwrap();
+        assert_eq!(go(search, &same, &mut journal, usize::MAX, outcome), ending, "after {k}");
+        assert_eq!(journal.records, records, "after {k}");
+    }
+    records
+}
+
+/// As fast as Amdahl's law has it, with a little chance by the number of the record.
+fn amdahl(n: u32, _: f64, record: usize, _: Stage) -> Result<Probe, MeasureError> {
+    let rate = 1.0 / (0.1 + 0.9 / f64::from(n.min(4)));
+    let chance = 1.0 + 0.01 * (record as f64 * 1.7).sin();
+    let progress =
+        Progress { rate: rate * chance, error: Some(rate * 0.01), measure: Measure::Metric };
+    let cpu_util = f64::from(n.min(4)) * 25.0;
+    Ok(Probe { progress, profile: Profile { cpu_util, ..Profile::default() }, ..probe(n, n, 1.0) })
+}
+
+#[test]
+fn a_survey_stopped_after_any_record_ends_as_it_would_have() {
+    let search = Search { goes_on: true, ..survey(8) };
+    let records = resumes(&search, amdahl);
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!((found.parameter, found.stopped), (4, Stopped::Settled));
+    assert_eq!(found.attempts.len(), records.len(), "the closing probe included");
+    let [first, .., last] = &records[..] else { panic!("{records:?}") };
+    assert_eq!(first.trial.setting, last.trial.setting);
+}
+
+#[test]
+fn the_published_search_stopped_after_any_record_ends_as_it_would_have() {
+    let search = reinforcer(ThreadRange { min: 2, max: 12, step: 2 });
+    let records = resumes(&search, amdahl);
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!((found.parameter, found.stopped), (4, Stopped::CpuUtil { last: 6 }));
+}
+
+#[test]
+fn a_sweep_stopped_after_any_record_ends_as_it_would_have() {
+    let search = Search { goes_on: true, ..sweep(&[1, 2, 3, 4, 5], 3) };
+    let records = resumes(&search, amdahl);
+    assert_eq!(records.len(), 16, "one to hold the first against");
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!(found.stopped, Stopped::AllTried { numbers: 5, rounds: 3 });
+    assert!((4..=5).contains(&found.parameter) && found.loss == Some(0.0), "{found:?}");
+}
+
+/// Runs take two seconds by one thread; moments of it cannot be watched for long.
+fn brief(n: u32, windows: f64, record: usize, stage: Stage) -> Result<Probe, MeasureError> {
+    let probe = amdahl(n, windows, record, stage)?;
+    match stage {
+        Stage::Moments => Err(MeasureError::new(Retry::Other, "it ended by itself")),
+        Stage::Trial | Stage::Runs => {
+            let progress = Progress {
+                rate: probe.progress.rate / 2.0,
+                measure: Measure::Runs,
+                ..probe.progress
+            };
+            Ok(Probe { progress, ..probe })
+        }
+    }
+}
+
+#[test]
+fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
+    let search = Search { runs: Runs::WhereShort, ..survey(8) };
+    let records = resumes(&search, brief);
+    assert_eq!(records[0].trial.effort.windows, 0.0, "one run, however long");
+    let progressed = search.progressed(&same, &records);
+    assert_eq!((progressed.stage, progressed.first, progressed.short), (Stage::Runs, 1, false));
+    let run = progressed.run.unwrap().as_secs_f64();
+    assert!((run - 0.65).abs() < 0.02, "{run}");
+    assert_eq!(progressed.window, progressed.run.unwrap() * 3, "60 s are enough for several");
+    assert_eq!(search.answer(&same, &records).unwrap().attempts.len(), records.len() - 1);
+}
+
+#[test]
+fn whole_runs_take_over_where_a_program_ends_within_a_probe() {
+    let by_moments = |n, windows, record, stage| match (stage, record) {
+        (Stage::Trial, _) => Err(MeasureError::new(Retry::Other, "it ran longer")),
+        // The second number is faster.
+        (Stage::Moments, 0 | 1) => amdahl(n, windows, record, stage),
+        _ => brief(n, windows, record, stage),
+    };
+    let surveyed = Search { runs: Runs::WhereShort, ..survey(8) };
+    let records = resumes(&surveyed, by_moments);
+    let progressed = surveyed.progressed(&same, &records);
+    assert_eq!((progressed.stage, progressed.first, progressed.short), (Stage::Runs, 3, true));
+    let swept = Search { runs: Runs::WhereShort, ..sweep(&[1, 2, 3], 1) };
+    let records = resumes(&swept, by_moments);
+    assert_eq!(swept.progressed(&same, &records).first, 3);
+    assert_eq!(swept.answer(&same, &records).unwrap().attempts.len(), 3);
+    let refused = |search: &Search| whole(search, &same, brief).0;
+    let never = Search { runs: Runs::Never, ..sweep(&[1, 2, 3], 1) };
+    assert_eq!(refused(&never), Ending::Failed("it ended by itself".into()));
+}
+
+#[test]
+fn an_answer_outlives_the_probe_that_was_to_check_it() {
+    let search = Search { goes_on: true, ..sweep(&[1, 2, 3], 1) };
+    let failing = |error: MeasureError, left: usize| {
+        let outcome = |n: u32, _: f64, record: usize, _: Stage| {
+            if record < left { Ok(probe(n, n, f64::from(n))) } else { Err(error.clone()) }
+        };
+        let (ending, records) = whole(&search, &same, outcome);
+        (ending, search.answer(&same, &records))
+    };
+    let other = MeasureError::new(Retry::Other, "nothing matched");
+    let (ending, found) = failing(other.clone(), 3);
+    assert_eq!(ending, Ending::Finished("all_tried".into()));
+    let found = found.unwrap();
+    assert_eq!((found.parameter, found.attempts.len()), (3, 3));
+    assert_eq!(found.unchecked.as_deref(), Some("nothing matched"));
+    let (ending, found) = failing(MeasureError::interrupted(), 3);
+    assert_eq!((ending, found.unwrap().parameter), (Ending::Interrupted, 3));
+    let (ending, found) = failing(MeasureError::expired("the time is over"), 3);
+    assert_eq!(ending, Ending::Finished("all_tried".into()));
+    assert_eq!(found.unwrap().unchecked, None);
+    let (ending, unfound) = failing(other, 2);
+    assert_eq!(ending, Ending::Failed("nothing matched".into()));
+    assert_eq!(unfound.unwrap_err().attempts.len(), 2, "then there is none");
+}
+
+#[test]
+fn when_the_time_is_over_a_survey_answers_by_what_it_has() {
+    let search = Search { goes_on: true, ..survey(8) };
+    let ending_at = |left: usize| {
+        let outcome = |n: u32, windows: f64, record: usize, stage: Stage| {
+            if record < left {
+                amdahl(n, windows, record, stage)
+            } else {
+                Err(MeasureError::expired("the time is over"))
+            }
+        };
+        resumes(&search, outcome)
+    };
+    let records = ending_at(2);
+    assert_eq!(records.len(), 3, "no probe is made after that");
+    let found = search.answer(&same, &records).unwrap();
+    assert!(matches!(found.stopped, Stopped::Time { broken_off: Some(_) }), "{:?}", found.stopped);
+    let none = search.answer(&same, &ending_at(0)).unwrap_err();
+    assert_eq!(none.why.as_deref(), Some("the time is over"));
+}
+
+/// Keeps as many contexts busy as it has threads, by a formula.
+fn busy(n: u32, _: f64, _: usize, _: Stage) -> Result<Probe, MeasureError> {
+    let threads = 3 + 4 * n;
+    let cpu_util = f64::from(threads) / 24.0 * 100.0;
+    Ok(Probe { profile: Profile { cpu_util, ..Profile::default() }, ..probe(n, threads, 1.0) })
+}
+
+/// 1 and 5 threads are n = 1: two probes of the same program would show no parallelism and end
+/// the search.
+#[test]
+fn a_step_that_starts_the_same_program_is_no_saturation() {
+    let formula: Formula = "3+4n".parse().unwrap();
+    let convert = |threads: u32| formula.parameter(threads);
+    let search = reinforcer(ThreadRange { min: 1, max: 30, step: 4 });
+    let (_, records) = whole(&search, &convert, busy);
+    let found = search.answer(&convert, &records).unwrap();
+    assert_eq!((found.parameter, found.stopped), (6, Stopped::MostThreads { last: 6 }));
+    let probed: Vec<u32> = found.attempts.iter().map(|attempt| attempt.probe.parameter).collect();
+    assert_eq!(probed, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn where_all_numbers_start_the_same_program_it_is_chosen() {
+    let search = reinforcer(ThreadRange { min: 1, max: 6, step: 2 });
+    let (_, records) = whole(&search, &|_| 1, busy);
+    let found = search.answer(&|_| 1, &records).unwrap();
+    assert_eq!((found.parameter, found.attempts.len()), (1, 1));
+}
+
+#[test]
+fn speeds_that_are_told_by_different_things_are_not_compared() {
+    let fickle = |n: u32, _: f64, record: usize, _: Stage| {
+        let measure = if record == 1 { Measure::CpuTime } else { Measure::Instructions };
+        Ok(Probe { progress: Progress { rate: 1.0, error: None, measure }, ..probe(n, n, 1.0) })
+    };
+    let (ending, _) = whole(&sweep(&[1, 2], 1), &same, fickle);
+    let Ending::Failed(error) = ending else { panic!("{ending:?}") };
+    assert!(error.contains("by CPU time, before by instructions"), "{error}");
+}
+
+#[test]
+fn a_failure_that_another_try_mends_is_no_end() {
+    let flaky = |n: u32, windows: f64, record: usize, stage: Stage| {
+        if record % 3 == 1 {
+            Err(MeasureError::new(Retry::Same, "no line matched"))
+        } else {
+            amdahl(n, windows, record, stage)
+        }
+    };
+    let search = sweep(&[1, 2, 3], 2);
+    let records = resumes(&search, flaky);
+    assert_eq!(search.answer(&same, &records).unwrap().attempts.len(), 6);
+    let broken = |_, _, _, _| Err(MeasureError::new(Retry::Same, "no line matched"));
+    let (ending, records) = whole(&search, &same, broken);
+    assert_eq!((ending, records.len()), (Ending::Failed("no line matched".into()), 3));
+}
+
+#[test]
+fn energy_is_maximised_by_the_power_that_probes_show() {
+    let search = Search { objective: Objective::Energy, ..sweep(&[1, 2], 1) };
+    let watts = |watts: Option<f64>| {
+        let parts: Vec<Part> = Vec::new();
+        let unit = pinwise_measure::Unit::rate("1/s");
+        Probed { probe: probe(2, 2, 3.0), unit, watts, parts }
+    };
+    assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
+    assert!(search.valued(&watts(None)).is_err());
+}
