@@ -320,7 +320,6 @@ fn parameter(record: &Record) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::events::Silent;
-    use pinwise_threads::Objective;
     use std::cell::Cell;
     use std::io;
     use std::time::Duration;
@@ -334,21 +333,13 @@ mod tests {
             seed: 1,
         };
         ThreadsRequest {
-            program: ThreadsProgram::Modelled(program),
             method,
             min: Some(8),
             max: Some(24),
             step: Some(8),
-            budget: None,
             rounds: Some(1).filter(|_| method == ThreadsMethod::Sweep),
-            within: 0.01,
-            objective: Objective::Time,
             probe: Duration::from_millis(20),
-            thresholds: None,
-            pieces: None,
-            whole_run: false,
-            limit: Duration::from_secs(60),
-            most_written: 1 << 30,
+            ..ThreadsRequest::new(ThreadsProgram::Modelled(program))
         }
     }
 

@@ -8,7 +8,8 @@
 //! which is inlined. Nothing is ever requested from anywhere.
 //!
 //! [`comparison_page()`] is such a page of ways of placing beside one another, [`selection_page()`]
-//! one of which programs run together. [`latency_page()`] is another page of the same kind, without
+//! one of which programs run together, [`threads_page()`] one of how many threads a program should
+//! run. [`latency_page()`] is another page of the same kind, without
 //! charts: core-to-core latencies as a heat map; [`characterization_page()`] is one of slowdowns,
 //! whose heat maps the pages of campaigns on that machine have too.
 //!
@@ -34,9 +35,11 @@ mod question;
 mod repetitions;
 mod selection;
 mod tail;
+mod threads;
 
 pub use characterization::{characterization_mark, characterization_page};
 pub use comparison::comparison_page;
 pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use selection::{Selection, selection_page};
+pub use threads::{ThreadsSearch, threads_page};

@@ -4,12 +4,13 @@ mod synthetic;
 
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
-use pinwise_measure::{Piece, Unit};
+use pinwise_measure::{Measure, Piece, Probe, Profile, Progress, Unit};
 use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
 use pinwise_present::{Files, outcome_text};
-use pinwise_report::{ReportError, Selection, page, selection_page};
+use pinwise_report::{ReportError, Selection, ThreadsSearch, page, selection_page, threads_page};
 use pinwise_topology::Assignment;
 use serde_json::Value;
+use std::time::Duration;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 
 fn render(campaign: &Synthetic) -> String {
@@ -311,6 +312,40 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }
+}
+
+#[test]
+fn a_search_for_a_number_shows_its_answer_and_every_probe() {
+    let mut campaign = campaign(&Plot::default());
+    campaign.info.new.workload.name = HOSTILE.into();
+    let probe = |parameter: u32, rate: f64| Probe {
+        parameter,
+        threads: parameter + 1,
+        profile: Profile { lock: 12.5, ..Profile::default() },
+        progress: Progress { rate, error: None, measure: Measure::Metric },
+        cost: Duration::from_millis(100),
+    };
+    let probes = [probe(4, 40.0), probe(2, 25.0), probe(4, 44.0)];
+    let unit = Unit::rate("frames/s");
+    let mut search = ThreadsSearch {
+        verdict: "n = 4 (3-4).".into(),
+        chosen: Some(4),
+        unit: &unit,
+        probes: &probes,
+        notes: &[format!("about {HOSTILE}")],
+        simulated: false,
+    };
+    let html = threads_page(&campaign.info, &search, Files::default()).unwrap();
+    assert_eq!(ids(&html), ["chart-threads"]);
+    assert!(!html.contains(HOSTILE), "a name is no markup");
+    let said = text(&html);
+    for part in ["n = 4 (3-4).", "3 probes of 2 different numbers", "44.0 frames/s", "12.5 %"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    search.probes = &[];
+    search.chosen = None;
+    let html = threads_page(&campaign.info, &search, Files::default()).unwrap();
+    assert!(text(&html).contains("No number has been probed yet."));
 }
 
 #[test]

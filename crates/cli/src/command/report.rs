@@ -3,7 +3,7 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
-use crate::command::latency;
+use crate::command::{latency, threads};
 use crate::comparison;
 use crate::events;
 use crate::output;
@@ -98,11 +98,7 @@ impl Report {
                      campaign resume {id}"
                 ),
             },
-            Answer::Threads(_) => anyhow::bail!(
-                "campaign {0} is a search for a number of threads, which has no page: see it with \
-                 pinwise campaign show {0}",
-                info.id.0
-            ),
+            Answer::Threads(answer) => threads::page(answer, files)?,
             Answer::Place(answer) => {
                 pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
             }

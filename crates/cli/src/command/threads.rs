@@ -19,6 +19,7 @@ use pinwise_jobs::{
     Answer, Caller, Failure, HeldProgram, Interruption, Job, JobError, Searched, ThreadsAnswer,
     ThreadsQuestion,
 };
+use pinwise_measure::{Probe, Unit};
 use pinwise_present::Files as Stored;
 use pinwise_present::figures;
 use pinwise_programs::LinuxProber;
@@ -76,6 +77,33 @@ pub(crate) fn tell(answer: &ThreadsAnswer, named: Option<&Path>, json: bool) -> 
         .into());
     }
     Ok(())
+}
+
+/// The page of a search.
+pub(crate) fn page(answer: &ThreadsAnswer, files: Stored<'_>) -> anyhow::Result<String> {
+    let outcome = &answer.outcome;
+    let (verdict, chosen) = match &outcome.found {
+        Ok(found) => {
+            let document = Document::new(outcome, found, None);
+            (format!("{}. {}.", text::answer(&document), document.why), Some(found.parameter))
+        }
+        Err(why) => {
+            let why = why.as_deref().unwrap_or("the search has not ended");
+            (format!("No answer yet: {why}."), None)
+        }
+    };
+    let unit = outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s"));
+    let probes: Vec<Probe> = outcome.probes.iter().map(|shown| shown.probe).collect();
+    let notes: Vec<String> = outcome.notes.iter().map(pinwise_present::threads_note).collect();
+    let search = pinwise_report::ThreadsSearch {
+        verdict,
+        chosen,
+        unit: &unit,
+        probes: &probes,
+        notes: &notes,
+        simulated: outcome.question.request.machine() != "host",
+    };
+    Ok(pinwise_report::threads_page(&answer.campaign, &search, files)?)
 }
 
 /// Prints the probes of a search that ended in an error after some: they took their time.

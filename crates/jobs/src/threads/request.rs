@@ -349,6 +349,28 @@ impl ThreadsRequest {
     /// What may be spent where nothing is said and the length of the program's run is not known.
     pub const TIME: Duration = Duration::from_secs(120);
 
+    /// How many threads `program` should run, by how fast it gets on. Everything else has its usual
+    /// value.
+    pub fn new(program: ThreadsProgram) -> Self {
+        Self {
+            program,
+            method: ThreadsMethod::Survey,
+            min: None,
+            max: None,
+            step: None,
+            budget: None,
+            rounds: None,
+            within: 0.01,
+            objective: Objective::Time,
+            probe: Duration::from_millis(100),
+            thresholds: None,
+            pieces: None,
+            whole_run: false,
+            limit: Duration::from_secs(60),
+            most_written: 1 << 30,
+        }
+    }
+
     /// What may be spent on everything.
     pub fn time(&self) -> Duration {
         self.budget.unwrap_or(Self::TIME)

@@ -84,18 +84,19 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
     ))
 }
 
-/// The probes, and what follows from them.
-pub(crate) fn probed(document: &Document) -> String {
-    let threads = if document.threads == 1 {
-        "1 thread".into()
-    } else {
-        format!("{} threads", document.threads)
-    };
+/// The answer in a line: the number, how sure it is, and what qualifies it.
+pub(super) fn answer(document: &Document) -> String {
+    let threads = figures::counted(u64::from(document.threads), "thread");
     let answer = match &document.advice {
         Some(advice) => advice.to_string(),
         None => format!("n = {} ({threads})", document.parameter),
     };
-    let answer = headline(&answer, document.others);
+    headline(&answer, document.others)
+}
+
+/// The probes, and what follows from them.
+pub(crate) fn probed(document: &Document) -> String {
+    let answer = answer(document);
     format!(
         "{}\n\n{answer}\n\n",
         probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt()

@@ -1,0 +1,33 @@
+//! How many threads a command should run, with `{n}` where it takes their number.
+//!
+//! ```sh
+//! cargo run -p pinwise-jobs --example threads -- xz '-T{n}' -k -c big.file
+//! ```
+
+use pinwise_campaign::Store;
+use pinwise_jobs::{
+    Answer, Caller, HereProgram, Job, JobError, Silent, ThreadsProgram, ThreadsRequest,
+};
+
+fn main() -> Result<(), JobError> {
+    // What is started is ended by a second process, which is this program started again.
+    if pinwise_jobs::served_as_guardian() {
+        return Ok(());
+    }
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let program = ThreadsProgram::Here(HereProgram { command, ..HereProgram::default() });
+    let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
+    let job = Job::Threads(Box::new(ThreadsRequest::new(program)));
+    let Answer::Threads(answer) =
+        pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?
+    else {
+        unreachable!("a number of threads is answered with one")
+    };
+    for shown in &answer.outcome.probes {
+        println!("n = {}: {:?}", shown.probe.parameter, shown.probe.progress);
+    }
+    if let Ok(found) = &answer.outcome.found {
+        println!("n = {}, because of {}", found.parameter, found.stopped.word());
+    }
+    Ok(())
+}
