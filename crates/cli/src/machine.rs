@@ -123,11 +123,17 @@ impl Simulated {
             return Ok(Model::built_in(name));
         }
         let simulated = Processor::MODELS.join(", ");
+        // Only on a model do programs run in any number.
+        let host = if command == "select" { "" } else { "host, or " };
         let takes = format!(
-            "{command} takes host, or a simulated processor: {simulated}, or the TOML file that describes one"
+            "{command} takes {host}a simulated processor: {simulated}, or the TOML file that \
+             describes one"
         );
         if name.contains('/') || name.ends_with(DESCRIPTION) {
             return Model::read(name).map_err(|error| Usage(format!("machine {error}; {takes}")));
+        }
+        if name == "host" {
+            return Err(Usage(format!("{command} does not run on host: {takes}")));
         }
         let why = if Machine::MODELS.contains(&name) {
             "is described but not simulated"

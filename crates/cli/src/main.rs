@@ -4,7 +4,6 @@
 mod command;
 mod comparison;
 mod events;
-mod hint;
 mod machine;
 mod name;
 mod number;
@@ -76,15 +75,12 @@ fn main() -> ExitCode {
     let words = words();
     let arguments = match Arguments::try_parse_from(&words) {
         Ok(arguments) => arguments,
-        Err(mut error) => {
-            let hint = hint::hint(&error, &words);
-            match hint.or_else(|| refusal::refusal(&mut error, &Arguments::command(), &words)) {
-                Some(usage) => return output::exit(Err(usage.into())),
-                None => error.exit(),
-            }
-        }
+        Err(error) => match refusal::refusal(&error, &Arguments::command(), &words) {
+            Some(usage) => return output::exit(Err(usage.into())),
+            None => error.exit(),
+        },
     };
-    if let Some(note) = hint::behind(&Arguments::command(), &words) {
+    if let Some(note) = refusal::misplaced_option(&words) {
         output::aside(&format!("note: {note}"));
     }
     output::exit(match arguments.command {

@@ -1,17 +1,19 @@
-//! A command line that the parser refuses, as one line: what is wrong with it, what was probably
-//! meant, and where to read more.
+//! A refused command line on one line: what is wrong, what to type instead, where to read more.
 
 use crate::output::Usage;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use pinwise_present::quoted;
 use std::ffi::OsString;
 
+/// Commands that take a program and its arguments behind `--`.
+const WITH_PROGRAM: [&str; 5] = ["place", "threads", "tune", "compare", "run"];
+
+/// Without these a search goes on with a default that was surely not meant.
+const MEANT: [&str; 2] = ["--budget", "--metric"];
+
 /// The line; `None` for what is no error but an answer: help and the version.
-pub(crate) fn refusal(
-    error: &mut clap::Error,
-    root: &Command,
-    words: &[OsString],
-) -> Option<Usage> {
+pub(crate) fn refusal(error: &clap::Error, root: &Command, words: &[OsString]) -> Option<Usage> {
     use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
     if matches!(
         error.kind(),
@@ -19,13 +21,56 @@ pub(crate) fn refusal(
     ) {
         return None;
     }
-    fit_suggestions(error);
-    // Without the colours that it has on a terminal.
-    let text = error.render().to_string();
-    Some(Usage(format!("{}; see {} --help", flat(&text), path(root, words))))
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    Some(Usage(without_dashes(error, &words).unwrap_or_else(|| {
+        // Without the colours that it has on a terminal.
+        format!("{}; see {} --help", flat(&error.render().to_string()), path(root, &words))
+    })))
 }
 
-/// The parser's first paragraph and its tips in a line; how the command is used stands in its help.
+/// What to type if a program stands where only options do.
+fn without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
+    let refused =
+        error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand));
+    let Some(ContextValue::String(refused)) = refused else { return None };
+    let command = words.get(1).filter(|word| !word.is_empty())?;
+    let name = WITH_PROGRAM.iter().find(|name| name.starts_with(command.as_str()))?;
+    let at = words.iter().position(|word| word == refused).filter(|at| *at > 1)?;
+    if refused.starts_with('-') || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let line =
+        |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let (options, program) = (line(&words[1..at]), line(&words[at..]));
+    Some(format!(
+        "'{refused}' is no option of {name}: a program goes behind --, as in: \
+         pinwise {options} -- {program}"
+    ))
+}
+
+/// A note on an option of pinwise behind `--`, where the program gets it.
+pub(crate) fn misplaced_option(words: &[OsString]) -> Option<String> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let command = words.get(1)?;
+    let name = WITH_PROGRAM[..4].iter().find(|name| name.starts_with(&**command))?;
+    let (before, program) = words.split_at(words.iter().position(|word| word == "--")?);
+    // Another -- is the program's own, and so is what stands behind it.
+    let found = program[1..].iter().skip(1).take_while(|word| *word != "--").find(|word| {
+        MEANT.contains(&option(word)) && !before.iter().any(|other| option(other) == option(word))
+    })?;
+    Some(format!(
+        "{} stands behind --, so {} gets it; an option of pinwise {name} goes before --",
+        option(found),
+        program[1]
+    ))
+}
+
+/// A word up to its `=`.
+fn option(word: &str) -> &str {
+    word.split('=').next().unwrap_or_default()
+}
+
+/// The parser's first paragraph and its tips on one line. The usage stands in the help.
 fn flat(text: &str) -> String {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
@@ -34,42 +79,26 @@ fn flat(text: &str) -> String {
         lines.by_ref().map(str::trim).take_while(|line| !line.is_empty()).collect();
     // What is missing, one a line; or which values there are.
     let rest = rest.join(if first.ends_with(':') { ", " } else { " " });
-    let tips =
-        lines.filter_map(|line| line.trim().strip_prefix("tip: ")).map(|tip| format!("; {tip}"));
+    let tips = lines
+        .filter_map(|line| line.trim().strip_prefix("tip: "))
+        // That an unknown option might be a value is no help.
+        .filter(|tip| !tip.contains("as a value"))
+        .map(|tip| format!("; {tip}"));
     format!("{first} {rest}").trim_end().to_owned() + &tips.collect::<String>()
 }
 
-/// The command whose help tells more, as it is typed in full.
-fn path(root: &Command, words: &[OsString]) -> String {
+/// The command that was typed, in full: commands may be shortened.
+fn path(root: &Command, words: &[String]) -> String {
     let (mut command, mut path) = (root, root.get_name().to_owned());
-    for word in words.iter().skip(1).map_while(|word| word.to_str()) {
-        // As the parser takes them: shortened as far as they stay apart.
-        let exact = command.get_subcommands().find(|known| known.get_name() == word);
-        let mut begun =
-            command.get_subcommands().filter(|known| known.get_name().starts_with(word));
-        let Some(next) = exact.or_else(|| begun.next().filter(|_| begun.next().is_none())) else {
+    for word in words.iter().skip(1).filter(|word| !word.is_empty()) {
+        let mut known = command.get_subcommands();
+        let Some(next) = known.find(|known| known.get_name().starts_with(word.as_str())) else {
             break;
         };
         command = next;
         path = format!("{path} {}", command.get_name());
     }
     path
-}
-
-/// Of the commands with similar names, the parser's last is the most similar. That an unknown
-/// option might be a value is no help.
-fn fit_suggestions(error: &mut clap::Error) {
-    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
-        tips.retain(|tip| !tip.to_string().contains("as a value"));
-        if !tips.is_empty() {
-            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
-        }
-    }
-    let similar = error.remove(ContextKind::SuggestedSubcommand);
-    if let Some(ContextValue::Strings(names)) = similar {
-        let best = names.into_iter().last().into_iter().collect();
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(best));
-    }
 }
 
 #[cfg(test)]
@@ -80,61 +109,76 @@ mod tests {
 
     fn of(line: &str) -> Option<String> {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-        let mut error =
+        let error =
             Arguments::try_parse_from(&words).err().unwrap_or_else(|| panic!("{line} is taken"));
-        refusal(&mut error, &Arguments::command(), &words).map(|usage| usage.0)
+        refusal(&error, &Arguments::command(), &words).map(|usage| usage.0)
     }
 
     #[test]
-    fn every_refusal_is_one_line_with_what_is_meant_and_where_to_read() {
-        for (line, told) in [
+    fn a_refusal_is_one_line_with_where_to_read() {
+        for (line, expected) in [
             (
-                "pinwise plcae",
-                "unrecognized subcommand 'plcae'; a similar subcommand exists: 'place'; see pinwise --help",
-            ),
-            (
-                "pinwise camp lst",
-                "unrecognized subcommand 'lst'; a similar subcommand exists: 'list'; see pinwise campaign --help",
+                "pinwise topo --frob 8",
+                "unexpected argument '--frob' found; see pinwise topo --help",
             ),
             (
                 "pinwise topo --machin host",
                 "unexpected argument '--machin' found; a similar argument exists: '--machine'; see pinwise topo --help",
             ),
             (
-                "pinwise topo --frob 8",
-                "unexpected argument '--frob' found; see pinwise topo --help",
-            ),
-            (
                 "pinwise export",
                 "the following required arguments were not provided: --to <FORMAT>, <PLAN>; see pinwise export --help",
-            ),
-            (
-                "pinwise sp --threads zero",
-                "invalid value 'zero' for '--threads <N>': expected a whole number from 1 to 1,024; see pinwise space --help",
             ),
             (
                 "pinwise campaign export 1 --format xml",
                 "invalid value 'xml' for '--format <FORMAT>' [possible values: csv, json]; see pinwise campaign export --help",
             ),
         ] {
-            assert_eq!(of(line).as_deref(), Some(told), "{line}");
+            assert_eq!(of(line).as_deref(), Some(expected), "{line}");
         }
+        assert_eq!(flat("error: argument 'a\nb' found\n\nUsage: p\n"), "argument 'a b' found");
     }
 
     #[test]
-    fn help_and_the_version_are_answers() {
-        for line in
-            ["pinwise", "pinwise --help", "pinwise -V", "pinwise campaign", "pinwise help topo"]
-        {
+    fn a_program_without_its_dashes_is_understood() {
+        for (line, meant) in [
+            ("pinwise place ./prog --flag", "pinwise place -- ./prog --flag"),
+            ("pinwise place --budget 5s pigz -k f", "pinwise place --budget 5s -- pigz -k f"),
+            ("pinwise tun pigz", "pinwise tun -- pigz"),
+            ("pinwise run plan.toml pigz -p 2", "pinwise run plan.toml -- pigz -p 2"),
+        ] {
+            let line = of(line).unwrap();
+            assert!(line.ends_with(&format!("goes behind --, as in: {meant}")), "{line}");
+        }
+        assert!(!of("pinwise place x -- pigz").unwrap().contains("goes behind"));
+    }
+
+    #[test]
+    fn an_option_of_ours_behind_the_dashes_is_pointed_out_unless_one_is_before_them() {
+        let of = |line: &str| {
+            misplaced_option(&line.split(' ').map(Into::into).collect::<Vec<OsString>>())
+        };
+        let note = of("pinwise thr -- xz -k f --budget=10s").unwrap();
+        assert_eq!(
+            note,
+            "--budget stands behind --, so xz gets it; an option of pinwise threads goes before --"
+        );
+        for line in [
+            "pinwise place --budget 5s -- xz --budget 10s",
+            "pinwise place -- xz -- --budget 10s",
+            "pinwise place -- --budget",
+            "pinwise topo -- x --budget",
+            "pinwise run plan.toml -- xz --budget 10s",
+            "pinwise place -- xz --seed 4 --json",
+        ] {
             assert_eq!(of(line), None, "{line}");
         }
     }
 
     #[test]
-    fn what_stands_in_a_refused_word_does_not_break_the_line() {
-        assert_eq!(
-            flat("error: unexpected argument 'a\nb' found\n\nUsage: pinwise\n"),
-            "unexpected argument 'a b' found"
-        );
+    fn help_and_the_version_are_answers() {
+        for line in ["pinwise", "pinwise --help", "pinwise -V", "pinwise help topo"] {
+            assert_eq!(of(line), None, "{line}");
+        }
     }
 }

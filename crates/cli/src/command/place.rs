@@ -2,14 +2,14 @@
 
 mod arguments;
 mod blackbox;
-mod rehearsal;
+mod profiling_cost;
 mod search;
 mod simulation;
 mod subject;
 
 pub(crate) use arguments::Place;
 pub(crate) use search::{SearchArguments, confidence, fraction, time};
-pub(crate) use simulation::SimulationArguments;
+pub(crate) use simulation::WindowArguments;
 pub(crate) use subject::SubjectArguments;
 
 use super::apply;
@@ -28,7 +28,7 @@ use std::path::Path;
 impl Place {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if self.blackbox.dry_run {
-            return self.rehearse();
+            return self.print_profiling_cost();
         }
         let caller = events::caller(self.store.named())?;
         let request = self.request()?;

@@ -1,9 +1,9 @@
 //! `pinwise select`: which of the ready programs run together, and where.
 
-use super::place::{self, SimulationArguments};
+use super::place::{self, WindowArguments};
 use crate::events::{self, Terminal};
+use crate::machine::Simulated;
 use crate::number::whole;
-use crate::output::Usage;
 use crate::selection;
 use clap::Args;
 use pinwise_jobs::{Answer, Job, SelectRequest, Subject};
@@ -13,8 +13,8 @@ use pinwise_placement::MixQuestion;
 ///
 /// Draws selections and placements at random together, measures each, bounds the best selection on
 /// its best placement, and measures the leaders again. Performance is the weighted speedup: the sum
-/// over the instances that run of their packets/s, each divided by what the instance does alone. On
-/// simulated processors, where instances can be run in any number.
+/// over the instances that run of their packets/s, each divided by what the instance does alone.
+/// This works on simulated processors only: there, instances run in any number.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Four of six ready instances of three programs, on a simulated processor:
@@ -28,8 +28,12 @@ pub(crate) struct Select {
     /// How many of the instances run together
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=1024))]
     choose: u64,
+    /// The simulated processor: a built-in one, or the TOML file that describes one (`pinwise topo
+    /// ultrasparc-t2 --description` prints one to start from)
+    #[arg(long, value_name = "MODEL")]
+    machine: String,
     #[command(flatten)]
-    simulation: SimulationArguments,
+    windows: WindowArguments,
     /// Only these contexts
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
@@ -52,12 +56,8 @@ pub(crate) struct Select {
 
 impl Select {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Some(model) = self.simulation.model("select")? else {
-            let why = "only simulated processors run ready programs in any selection: add \
-                       --machine ultrasparc-t2";
-            return Err(Usage(why.into()).into());
-        };
-        let simulation = self.simulation.of(&model, &self.workload)?;
+        let model = Simulated::named(&self.machine, "select")?;
+        let simulation = self.windows.of(&model, &self.workload)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let request = SelectRequest {

@@ -188,7 +188,7 @@ impl fmt::Display for Outlook {
         });
         write!(
             f,
-            "at most {}, {}{whose}: {} of one instance alone, {} of a thread beside others",
+            "at most {}, {}{whose}: {} of one instance alone, {} of a thread with co-runners",
             experiments(&all.to_string()),
             long_time(all * self.each),
             figures::group(&self.alone.to_string()),

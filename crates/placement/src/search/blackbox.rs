@@ -119,7 +119,7 @@ impl Predicting {
         let because = &question.profile.core_local_because;
         let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
         format!(
-            "blackbox, as asked: a profile of one instance alone ({base} experiments) and of each thread beside others of its {level}{because}, \
+            "blackbox, as asked: a profile of one instance alone ({base} experiments) and of each thread with co-runners in its {level}{because}, \
              {} of {entries} experiments at most; then the most promising are measured",
             self.profiling.most()
         )

@@ -11,7 +11,7 @@ use pinwise_topology::DomainKind;
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
     /// Make at most this share of the experiments, chosen on the way; all of one instance alone
-    /// and 20 of a thread beside others are made in any case, and below 100% never more than
+    /// and 20 of a thread with co-runners are made in any case, and below 100% never more than
     /// 800 of the latter; 100% makes all, as published [default: 10%].
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     profile: Option<f64>,
@@ -24,18 +24,9 @@ pub(crate) struct BlackBoxArguments {
     /// found here, else the outermost of at most 8 contexts].
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     core_local: Option<DomainKind>,
-    /// Say how many experiments profiling takes, and how long; measure nothing.
+    /// Print how many experiments profiling takes, and how long; measure nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// With --dry-run: an application with threads of these roles instead of a program, on any
-    /// machine that topo knows.
-    #[arg(
-        long,
-        value_name = "ROLE,ROLE,…[:INSTANCES]",
-        requires = "dry_run",
-        conflicts_with = "subject"
-    )]
-    pub(super) roles: Option<String>,
 }
 
 impl BlackBoxArguments {

@@ -1,7 +1,7 @@
 //! The part of `pinwise place` that is about simulated processors.
 
 use super::subject::built_in;
-use crate::machine::{MachineArgument, Simulated};
+use crate::machine::Simulated;
 use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
@@ -9,7 +9,7 @@ use pinwise_jobs::{Model, Simulation};
 use pinwise_processor::program::Pipeline;
 use pinwise_processor::{Processor, Window};
 
-/// Which processor is simulated, and for how long.
+/// Where the program runs; on a simulated processor, for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
     /// Where the program runs: host, or a simulated processor that runs the built-in workloads, a
@@ -17,6 +17,13 @@ pub(crate) struct SimulationArguments {
     /// ultrasparc-t2 --description` prints one to start from).
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
+    #[command(flatten)]
+    windows: WindowArguments,
+}
+
+/// How long a measurement on a simulated processor is.
+#[derive(Args)]
+pub(crate) struct WindowArguments {
     /// Cycles in which a measurement counts packets, after a quarter as many that pass before; by
     /// default more for aho-corasick [default: 100000].
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000))]
@@ -32,7 +39,7 @@ impl SimulationArguments {
     pub(crate) fn model(&self, command: &str) -> Result<Option<Model>, Usage> {
         let simulated = Processor::MODELS.join(", ");
         match self.machine.as_str() {
-            "host" => match (self.cycles, self.starts) {
+            "host" => match (self.windows.cycles, self.windows.starts) {
                 (None, None) => Ok(None),
                 _ => Err(Usage(format!(
                     "--cycles and --starts are about simulated processors: add --machine {simulated}"
@@ -42,11 +49,13 @@ impl SimulationArguments {
         }
     }
 
-    /// The machine as typed.
-    pub(crate) fn machine(&self) -> MachineArgument {
-        MachineArgument { machine: self.machine.clone() }
+    /// How long a measurement is.
+    pub(crate) fn windows(&self) -> &WindowArguments {
+        &self.windows
     }
+}
 
+impl WindowArguments {
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on
     /// `model`.
     pub(crate) fn of(&self, model: &Model, workload: &str) -> Result<Simulation, Usage> {
@@ -79,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_help_states_the_defaults_of_the_simulator() {
-        let command = SimulationArguments::augment_args(clap::Command::new("place"));
+        let command = WindowArguments::augment_args(clap::Command::new("place"));
         let Window { cycles, starts } = Window::of(&[Pipeline::Hash1L1]);
         for (id, default) in [("cycles", cycles), ("starts", u64::from(starts))] {
             let argument =

@@ -172,7 +172,7 @@ impl SubjectArguments {
             )));
         }
         let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
-        let simulation = self.simulation.of(simulated, workload)?;
+        let simulation = self.simulation.windows().of(simulated, workload)?;
         let mut question = search.question(Budget::Measurements(4000));
         question.per_context = Some(1);
         question.alike = Alike::ByStructure;
