@@ -9,7 +9,7 @@
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
-    BaseSpace, BlackBox, Cast, Entry, Experiment, Local, Placed, Predictor, Profiling,
+    BaseSpace, BlackBox, CoreLocal, Entry, Experiment, Placed, Predictor, Profiling, ThreadKinds,
 };
 use pinwise_processor::program::Pipeline;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
@@ -146,20 +146,20 @@ impl Study {
     /// The whole base time table, from longer windows, and the whole slowdown table, for as many
     /// instances as fit.
     fn tables(&self) -> Result<Tables, Box<dyn Error>> {
-        let cast = Cast::new(self.testbed(8, 1)?.workload());
-        let whole = Profiling::new(&self.tree, cast.clone(), self.local()?, 1.0, WITHIN)?;
+        let thread_kinds = ThreadKinds::new(self.testbed(8, 1)?.workload());
+        let whole = Profiling::new(&self.tree, thread_kinds.clone(), self.local()?, 1.0, WITHIN)?;
         let base: Vec<Assignment> =
-            BaseSpace::new(&self.tree, &cast, 0, 1)?.experiments().collect();
+            BaseSpace::new(&self.tree, &thread_kinds, 0, 1)?.experiments().collect();
         let entries: Vec<(usize, usize)> = whole.entries().collect();
         let lines = self.kept("table", || {
             let alone = |assignment: &Assignment| {
                 let placed = Placed { application: 0, leaves: assignment.leaves().to_vec() };
-                Experiment { instances: vec![placed] }.setting(&cast)
+                Experiment { instances: vec![placed] }.setting(&thread_kinds)
             };
             let beside = |&(kind, layout): &(usize, usize)| {
                 let experiment =
                     whole.experiment(&Entry::Slowdown(kind, layout)).ok_or("it does not fit")?;
-                Ok::<_, Box<dyn Error>>(experiment.setting(&cast))
+                Ok::<_, Box<dyn Error>>(experiment.setting(&thread_kinds))
             };
             let mut trials: Vec<_> =
                 base.iter().map(|base| (alone(base), Effort { windows: DECIDING })).collect();
@@ -179,8 +179,8 @@ impl Study {
         })
     }
 
-    fn local(&self) -> Result<Local, Box<dyn Error>> {
-        Ok(Local::new(&self.tree, DomainKind::Core, 1)?)
+    fn local(&self) -> Result<CoreLocal, Box<dyn Error>> {
+        Ok(CoreLocal::new(&self.tree, DomainKind::Core, 1)?)
     }
 
     /// A profile from the tables.
@@ -188,11 +188,12 @@ impl Study {
         &self,
         tables: &Tables,
         space: &Space,
-        cast: &Cast,
+        thread_kinds: &ThreadKinds,
         share: f64,
         seed: u64,
     ) -> Result<Profiling, Box<dyn Error>> {
-        let mut profiling = Profiling::new(&self.tree, cast.clone(), self.local()?, share, WITHIN)?;
+        let mut profiling =
+            Profiling::new(&self.tree, thread_kinds.clone(), self.local()?, share, WITHIN)?;
         let mut random = Random::new(seed);
         loop {
             let entries = profiling.next(space, &mut random);
@@ -211,8 +212,8 @@ impl Study {
 
     /// Prints the row of so many instances.
     fn compare(&self, tables: &Tables, instances: usize) -> Result<(), Box<dyn Error>> {
-        let cast = Cast::new(self.testbed(instances, 1)?.workload());
-        let space = Space::new(self.tree.clone(), cast.threads(), PerContext::AtMost(1))?;
+        let thread_kinds = ThreadKinds::new(self.testbed(instances, 1)?.workload());
+        let space = Space::new(self.tree.clone(), thread_kinds.threads(), PerContext::AtMost(1))?;
         let ranked = |blackbox: &BlackBox| {
             let mut random = Random::new(9);
             blackbox
@@ -224,9 +225,9 @@ impl Study {
             let selected = blackbox.selected(&space, &found, &spread, TOP).into_iter();
             selected.map(|selected| selected.assignment.leaves().to_vec()).collect()
         };
-        let full = self.profile(tables, &space, &cast, 1.0, 1)?;
+        let full = self.profile(tables, &space, &thread_kinds, 1.0, 1)?;
         let reduced = (1..=SEEDS)
-            .map(|seed| self.profile(tables, &space, &cast, SHARE, seed))
+            .map(|seed| self.profile(tables, &space, &thread_kinds, SHARE, seed))
             .collect::<Result<Vec<_>, _>>()?;
         let chosen = best(&full.blackbox());
         let few: Vec<Vec<Vec<u32>>> =
@@ -266,7 +267,7 @@ impl Study {
         println!(
             "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {checks} | {random} | {} | {} |",
             self.pipeline.name(),
-            cast.threads(),
+            thread_kinds.threads(),
             full.base_measured() + entries,
             100.0 * one,
             100.0 * five,

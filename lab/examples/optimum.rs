@@ -11,7 +11,8 @@
 
 use pinwise_measure::{Effort, Testbed, Thread, Workload};
 use pinwise_prediction::{
-    BaseSpace, BaseTable, BlackBox, Cast, Experiment, Local, Placed, Progress, SlowdownTable,
+    BaseSpace, BaseTable, BlackBox, CoreLocal, Experiment, Placed, Progress, SlowdownTable,
+    ThreadKinds,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
@@ -62,24 +63,27 @@ fn worked() -> Result<f64, Box<dyn Error>> {
     Ok(text.split(' ').next().ok_or("no time in it")?.parse::<f64>()? * 1e-9)
 }
 
-/// The tables of `cast`, by what the watched instance of each experiment does.
+/// The tables of `thread_kinds`, by what the watched instance of each experiment does.
 fn tables<E: Error + 'static>(
     tree: &SharingTree,
-    cast: Cast,
+    thread_kinds: ThreadKinds,
     level: DomainKind,
-    mut measure: impl FnMut(&Experiment, &Cast) -> Result<f64, E>,
+    mut measure: impl FnMut(&Experiment, &ThreadKinds) -> Result<f64, E>,
 ) -> Result<BlackBox, Box<dyn Error>> {
-    let local = Local::new(tree, level, 1)?;
+    let local = CoreLocal::new(tree, level, 1)?;
     let mut base = Vec::new();
-    for application in 0..cast.applications() {
-        base.push(BaseTable::fill(BaseSpace::new(tree, &cast, application, 1)?, |assignment| {
-            let placed = Placed { application, leaves: assignment.leaves().to_vec() };
-            measure(&Experiment { instances: vec![placed] }, &cast)
-        })?);
+    for application in 0..thread_kinds.applications() {
+        base.push(BaseTable::fill(
+            BaseSpace::new(tree, &thread_kinds, application, 1)?,
+            |assignment| {
+                let placed = Placed { application, leaves: assignment.leaves().to_vec() };
+                measure(&Experiment { instances: vec![placed] }, &thread_kinds)
+            },
+        )?);
     }
-    let mut slowdown = SlowdownTable::new(&cast, &local).ok_or("too many layouts")?;
-    slowdown.fill(&cast, &local, |experiment| measure(experiment, &cast))?;
-    Ok(BlackBox::new(cast, local, base, slowdown))
+    let mut slowdown = SlowdownTable::new(&thread_kinds, &local).ok_or("too many layouts")?;
+    slowdown.fill(&thread_kinds, &local, |experiment| measure(experiment, &thread_kinds))?;
+    Ok(BlackBox::new(thread_kinds, local, base, slowdown))
 }
 
 /// One application.
@@ -96,9 +100,9 @@ fn alone(
     let demand = Demand { time, burden, distance, near: 1, cap: None, needle: None };
     let mut testbed =
         Contention::new(machine.clone(), INSTANCES, &ROLES, demand, Disturbance::default());
-    let cast = Cast::new(testbed.workload());
-    tables(tree, cast, DomainKind::Package, |experiment, cast| {
-        let measured = testbed.measure(&experiment.setting(cast), Effort::default());
+    let thread_kinds = ThreadKinds::new(testbed.workload());
+    tables(tree, thread_kinds, DomainKind::Package, |experiment, thread_kinds| {
+        let measured = testbed.measure(&experiment.setting(thread_kinds), Effort::default());
         measured.map(|measured| measured.performance)
     })
 }
@@ -115,15 +119,16 @@ fn mixed(
         role: format!("{}{}", ROLES[index % 3], index / 3 % applications),
         instance: index / 3,
     });
-    let cast = Cast::new(&Workload { name: "a mix".into(), threads: threads.collect() });
+    let thread_kinds =
+        ThreadKinds::new(&Workload { name: "a mix".into(), threads: threads.collect() });
     let mut each = |low: f64, high: f64| -> Vec<f64> {
         (0..3 * applications).map(|_| low + (high - low) * random.unit()).collect()
     };
     let (time, near, far) = (each(0.6, 1.6), each(0.05, 0.4), each(0.0, 0.15));
     let distance = each(0.0, 0.12)[0];
-    tables(tree, cast, level, |experiment, cast| {
+    tables(tree, thread_kinds, level, |experiment, thread_kinds| {
         let placed = |placed: &Placed| {
-            cast.roster(placed.application).into_iter().zip(placed.leaves.clone()).collect()
+            thread_kinds.roster(placed.application).into_iter().zip(placed.leaves.clone()).collect()
         };
         let instances: Vec<Vec<(usize, u32)>> = experiment.instances.iter().map(placed).collect();
         let burden = |leaf: u32| -> f64 {

@@ -1,11 +1,13 @@
 //! What several studies share. The studies themselves are the examples of this crate.
 //!
 //! [`thread_reinforcer`] and [`metis`] read what others published and hold it against pinwise;
+//! [`compiled`] predicts tens of millions of assignments a second;
 //! [`sweep`] measures the truth on the model of a scheduler, with which searches are compared.
 
 #![forbid(unsafe_code)]
 
 pub mod cells;
+pub mod compiled;
 pub mod metis;
 pub mod sweep;
 pub mod thread_reinforcer;

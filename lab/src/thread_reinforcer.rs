@@ -247,9 +247,9 @@ pub fn stage(
 ) -> Result<(f64, f64), Box<dyn Error>> {
     let mut simulation = Simulation::endless(platform, program, n, SEED)?;
     simulation.advance(Nanos::from_seconds(2.0))?;
-    let before = simulation.ledger();
+    let before = simulation.accounts();
     simulation.advance(Nanos::from_seconds(4.0))?;
-    let account = simulation.ledger().since(&before).role(role);
+    let account = simulation.accounts().since(&before).role(role);
     let percent = |part: Nanos| part.seconds() / account.elapsed().seconds() * 100.0;
     Ok((percent(account.busy()), percent(account.lock)))
 }

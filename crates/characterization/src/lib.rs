@@ -1,17 +1,14 @@
-//! What programs on shared hardware do to each other, level by level.
+#![doc = include_str!("../README.md")]
 //!
-//! V. Čakarević et al., "Characterizing the Resource-Sharing Levels in the UltraSPARC T2 Processor"
-//! (MICRO 2009), for any machine: microbenchmarks, each of which stresses one resource, run alone
-//! and then beside others at every distance the machine has. The *reference* is the program whose
-//! time is looked at, the *stressors* are the others; its *slowdown* is its time per
-//! operation beside them over its time alone.
+//! The *reference* is the program whose time is observed, the *stressors* are the others. Its
+//! *slowdown* is its time per operation with them over its time alone.
 //!
 //! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing
 //!   levels.
 //! * [`execute()`]: runs the plan on a [`pinwise_measure::Bench`], in rounds, in random order, with
 //!   runs alone in between.
 //! * [`estimate()`]: how long that takes.
-//! * [`Characterization`]: the result, with intervals, noise and warnings; it is kept and read
+//! * [`Characterization`]: the result, with intervals, noise and warnings; it is stored and read
 //!   again.
 //! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores
 //!   matter.

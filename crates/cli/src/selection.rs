@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignInfo, KeptCharacterization};
 use pinwise_jobs::{SelectAnswer, SelectRequest};
 use pinwise_placement::{DrawnMix, MixOutcome, PlacedMix};
-use pinwise_prediction::Cast;
+use pinwise_prediction::ThreadKinds;
 use pinwise_present::Files;
 use pinwise_present::Sheet;
 use pinwise_present::draw_assignment;
@@ -75,9 +75,9 @@ impl<'a> Told<'a> {
 
     /// By how many instances of each application.
     fn counted(&self, counts: &[usize]) -> String {
-        let cast = Cast::new(&self.info.new.workload);
+        let thread_kinds = ThreadKinds::new(&self.info.new.workload);
         let of = |application: usize| {
-            let all = cast.instances().iter().enumerate();
+            let all = thread_kinds.instances().iter().enumerate();
             all.filter(move |(_, instance)| instance.application == application)
                 .map(|(index, _)| index)
         };

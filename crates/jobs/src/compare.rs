@@ -22,7 +22,7 @@ use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
     StrategyName,
 };
-use pinwise_prediction::Cast;
+use pinwise_prediction::ThreadKinds;
 use pinwise_present::figures;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
@@ -304,7 +304,7 @@ fn question(
                           them than there are";
             return Ok(Err(reason.to_owned()));
         }
-        if Cast::new(&new.workload).instances().len() < 2 {
+        if ThreadKinds::new(&new.workload).instances().len() < 2 {
             let name = &new.workload.name;
             return Ok(Err(format!(
                 "it predicts what instances do to each other, and {name} is one instance: run \

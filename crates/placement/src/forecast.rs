@@ -1,7 +1,7 @@
 //! What was predicted, from which profile, and how it compares with what was measured.
 
 use crate::statistics::{mean, t_quantile, variance};
-use pinwise_prediction::{Checked, Local};
+use pinwise_prediction::{Checked, CoreLocal};
 use pinwise_topology::{Assignment, SharingTree};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ pub struct Finalist {
 }
 
 impl Forecast {
-    pub(crate) fn new(local: &Local, because: &str, checked: Checked) -> Self {
+    pub(crate) fn new(local: &CoreLocal, because: &str, checked: Checked) -> Self {
         Self {
             core_local: local.level().name().to_owned(),
             because: because.to_owned(),

@@ -22,7 +22,7 @@ use crate::statistics::{estimate, mean, ratio};
 use crate::{Bound, Budget, Estimate, Question, StrategyName};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Piece, Setting, Workload};
-use pinwise_prediction::Cast;
+use pinwise_prediction::ThreadKinds;
 use pinwise_topology::{PerContext, Random, SharingTree, Space, SpaceError};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -103,7 +103,7 @@ pub struct MixOutcome {
 #[derive(Debug)]
 pub struct MixSearch {
     question: MixQuestion,
-    cast: Cast,
+    thread_kinds: ThreadKinds,
     tree: SharingTree,
     random: Random,
     /// Decided, not yet measured.
@@ -122,20 +122,20 @@ impl MixSearch {
         tree: &SharingTree,
         workload: &Workload,
     ) -> Result<Self, MixError> {
-        let cast = Cast::new(workload);
-        let (choose, ready) = (question.choose, cast.instances().len());
+        let thread_kinds = ThreadKinds::new(workload);
+        let (choose, ready) = (question.choose, thread_kinds.instances().len());
         if choose == 0 || choose > ready {
             return Err(MixError::Number { choose, ready });
         }
         let mut sizes: Vec<usize> =
-            cast.instances().iter().map(|instance| instance.threads.len()).collect();
+            thread_kinds.instances().iter().map(|instance| instance.threads.len()).collect();
         sizes.sort_unstable();
         let most = sizes.iter().rev().take(choose).sum();
         Space::new(tree.clone(), most, PerContext::AtMost(1))?;
         let random = Random::new(question.seed);
         let mut search = Self {
             question: question.clone(),
-            cast,
+            thread_kinds,
             tree: tree.clone(),
             random,
             queue: VecDeque::new(),
@@ -152,7 +152,7 @@ impl MixSearch {
     /// One set of instances, every set equally likely, on a uniform placement. Of alike instances
     /// the first are meant.
     fn draw(&mut self) -> Result<Vec<Piece>, SpaceError> {
-        let instances = self.cast.instances();
+        let instances = self.thread_kinds.instances();
         let mut order: Vec<usize> = (0..instances.len()).collect();
         self.random.shuffle(&mut order);
         let counts = self.counts(&order[..self.question.choose]);
@@ -178,10 +178,10 @@ impl MixSearch {
 
     /// How many of these instances run each application.
     fn counts(&self, instances: &[usize]) -> Vec<usize> {
-        let mut counts = vec![0; self.cast.applications()];
+        let mut counts = vec![0; self.thread_kinds.applications()];
         instances
             .iter()
-            .for_each(|&instance| counts[self.cast.instances()[instance].application] += 1);
+            .for_each(|&instance| counts[self.thread_kinds.instances()[instance].application] += 1);
         counts
     }
 
@@ -259,7 +259,7 @@ impl MixSearch {
     /// The number of ways to take so many instances where those of one application are alike: the
     /// coefficient of x^choose in the product of 1 + x + … + x^ready over the applications.
     fn different(&self) -> u64 {
-        let all: Vec<usize> = (0..self.cast.instances().len()).collect();
+        let all: Vec<usize> = (0..self.thread_kinds.instances().len()).collect();
         let mut ways = vec![0u64; self.question.choose + 1];
         ways[0] = 1;
         for ready in self.counts(&all) {

@@ -1,13 +1,18 @@
 //! The assignments that BlackBox predicts best, out of all there are, and a bound that none
 //! exceeds.
 
-mod podium;
+mod climb;
+pub(crate) mod incremental;
+mod proof;
+mod tie_breaking;
+mod top_n;
 
-pub(crate) use podium::Podium;
+pub(crate) use top_n::TopN;
 
-use crate::climb::climb;
-use crate::moving::Moving;
-use crate::proof::{self, Proof};
+use climb::climb;
+use incremental::Incremental;
+use proof::Proof;
+
 use crate::{BlackBox, Predictor};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 
@@ -86,19 +91,19 @@ impl BlackBox {
     ) -> Optima {
         assert_eq!(
             space.threads(),
-            self.cast().threads(),
+            self.thread_kinds().threads(),
             "the space of the workload that was profiled"
         );
         let room = PerContext::AtMost(self.local().per_context());
         assert_eq!(space.per_context(), room, "as many threads per context as the tables know of");
         let upper = self.ceiling();
-        let mut podium = Podium::new(count);
-        let mut moving = Moving::new(self, space.sample(random).leaves());
+        let mut top = TopN::new(count);
+        let mut moving = Incremental::new(self, space.sample(random).leaves());
         let (mut steps, mut going) = (0, true);
         for _ in 0..RESTARTS {
             moving.place(space.sample(random).leaves());
-            steps += climb(&mut moving, &mut podium, random);
-            let progress = Progress { steps, looked: 0, best: podium.best(), upper };
+            steps += climb(&mut moving, &mut top, random);
+            let progress = Progress { steps, looked: 0, best: top.best(), upper };
             going = go_on(&progress);
             if !going {
                 break;
@@ -109,7 +114,7 @@ impl BlackBox {
             let mut ask = |progress: &Progress| {
                 go_on(&Progress { steps: steps + progress.steps, ..*progress })
             };
-            if let Some(found) = proof::prove(self, upper, &mut podium, &mut moving, &mut ask) {
+            if let Some(found) = proof::prove(self, upper, &mut top, &mut moving, &mut ask) {
                 proof = found;
             }
         }
@@ -117,7 +122,7 @@ impl BlackBox {
             let assignment = space.canonical(&Assignment::new(leaves));
             Predicted { performance: self.predict(assignment.leaves()), assignment }
         };
-        let ranked = podium.into_leaves().map(predicted).collect();
+        let ranked = top.into_leaves().map(predicted).collect();
         Optima { ranked, upper: proof.upper, complete: proof.complete, steps: steps + proof.nodes }
     }
 
@@ -125,12 +130,12 @@ impl BlackBox {
     /// kept as well as any can.
     fn ceiling(&self) -> f64 {
         let best = |instance: &crate::Instance| {
-            let kinds = self.cast().roster(instance.application);
+            let kinds = self.thread_kinds().roster(instance.application);
             let kept =
                 kinds.iter().map(|kind| self.slowdown().best(*kind)).fold(f64::INFINITY, f64::min);
             self.base(instance.application).best() * kept
         };
-        self.cast().instances().iter().map(best).sum()
+        self.thread_kinds().instances().iter().map(best).sum()
     }
 }
 
@@ -142,10 +147,10 @@ const RESTARTS: usize = 12;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blackbox::tests::Obedient;
-    use crate::cast::tests::workload;
-    use crate::local::tests::hybrid;
-    use crate::{BaseSpace, BaseTable, Cast, Local, SlowdownTable};
+    use crate::interchangeable_threads::tests::workload;
+    use crate::tables::blackbox::tests::Obedient;
+    use crate::tables::core_local::tests::hybrid;
+    use crate::{BaseSpace, BaseTable, CoreLocal, SlowdownTable, ThreadKinds};
     use pinwise_topology::{Alike, DomainKind, Machine, SharingTree};
     use std::collections::BTreeSet;
     use std::convert::Infallible;
@@ -156,7 +161,7 @@ mod tests {
         let mut moving = None;
         let mut predictions = Vec::new();
         for class in space.classes() {
-            let moving = moving.get_or_insert_with(|| Moving::new(blackbox, class.leaves()));
+            let moving = moving.get_or_insert_with(|| Incremental::new(blackbox, class.leaves()));
             moving.place(class.leaves());
             if known.insert(moving.description()) {
                 predictions.push(blackbox.predict(class.leaves()));
@@ -185,12 +190,12 @@ mod tests {
         instances: &str,
         seed: u64,
     ) -> (BlackBox, Space) {
-        let cast = Cast::new(&workload(instances));
-        let local = Local::new(&tree, level, per_context).unwrap();
+        let thread_kinds = ThreadKinds::new(&workload(instances));
+        let local = CoreLocal::new(&tree, level, per_context).unwrap();
         let mut random = Random::new(seed);
         let mut base = Vec::new();
-        for application in 0..cast.applications() {
-            let space = BaseSpace::new(&tree, &cast, application, per_context).unwrap();
+        for application in 0..thread_kinds.applications() {
+            let space = BaseSpace::new(&tree, &thread_kinds, application, per_context).unwrap();
             base.push(
                 BaseTable::fill(space, |_| {
                     Ok::<f64, Infallible>(1e6 * (1.0 + 0.3 * random.unit()))
@@ -198,8 +203,8 @@ mod tests {
                 .unwrap(),
             );
         }
-        let mut slowdown = SlowdownTable::new(&cast, &local).unwrap();
-        for kind in 0..cast.kinds().len() {
+        let mut slowdown = SlowdownTable::new(&thread_kinds, &local).unwrap();
+        for kind in 0..thread_kinds.kinds().len() {
             for layout in 0..slowdown.layouts().count() {
                 let company =
                     slowdown.layouts().example(layout).iter().filter(|held| **held > 0).count();
@@ -219,8 +224,9 @@ mod tests {
                 );
             }
         }
-        let space = Space::new(tree, cast.threads(), PerContext::AtMost(per_context)).unwrap();
-        (BlackBox::new(cast, local, base, slowdown), space)
+        let space =
+            Space::new(tree, thread_kinds.threads(), PerContext::AtMost(per_context)).unwrap();
+        (BlackBox::new(thread_kinds, local, base, slowdown), space)
     }
 
     /// Holds what is found against all there is.
@@ -298,7 +304,7 @@ mod tests {
         ] {
             for seed in 0..5 {
                 let tree = hybrid(fast, clusters);
-                let level = Local::usual_level(&tree, 4);
+                let level = CoreLocal::usual_level(&tree, 4);
                 let (blackbox, space) = random_tables_on(tree, level, 1, instances, seed);
                 let what = format!("{fast} fast, {clusters} clusters, {instances}, {seed}");
                 let optima = check(&blackbox, &space, 4, &what);
@@ -338,13 +344,13 @@ mod tests {
                 };
                 let truth = enumerated(&blackbox, &space);
                 for count in [1, 3, 10] {
-                    let mut podium = Podium::new(count);
+                    let mut top = TopN::new(count);
                     let mut moving =
-                        Moving::new(&blackbox, space.sample(&mut Random::new(seed)).leaves());
+                        Incremental::new(&blackbox, space.sample(&mut Random::new(seed)).leaves());
                     let proof = proof::prove(
                         &blackbox,
                         blackbox.ceiling(),
-                        &mut podium,
+                        &mut top,
                         &mut moving,
                         &mut |_| true,
                     )
@@ -354,7 +360,7 @@ mod tests {
                         complete += 1;
                         let known = truth.iter().filter(|prediction| **prediction > 0.0);
                         let found: Vec<f64> =
-                            podium.places.iter().map(|(predicted, _)| *predicted).collect();
+                            top.places.iter().map(|(predicted, _)| *predicted).collect();
                         let near = found
                             .iter()
                             .zip(known.clone())

@@ -2,8 +2,9 @@
 
 use crate::campaign::Run;
 use crate::workloads::Case;
+use pinwise_lab::compiled::Compiled;
 use pinwise_measure::{Effort, Testbed};
-use pinwise_prediction::{Cast, Compiled, Local, Predictor, Profiling, draw};
+use pinwise_prediction::{CoreLocal, Predictor, Profiling, ThreadKinds, draw};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::collections::BTreeSet;
 
@@ -25,21 +26,23 @@ const STEPS: usize = 20_000;
 /// bound.
 pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
     let mut testbed = case.quiet();
-    let cast = Cast::new(testbed.workload());
+    let thread_kinds = ThreadKinds::new(testbed.workload());
     // As many threads on a context as there have to be; a domain has room for as many as a core of
     // the UltraSPARC T2.
-    let per_context = cast.threads().div_ceil(case.tree.leaves().len());
-    let level = Local::usual_level(&case.tree, CORE / per_context);
-    let local = Local::new(&case.tree, level, per_context).map_err(|error| error.to_string())?;
+    let per_context = thread_kinds.threads().div_ceil(case.tree.leaves().len());
+    let level = CoreLocal::usual_level(&case.tree, CORE / per_context);
+    let local =
+        CoreLocal::new(&case.tree, level, per_context).map_err(|error| error.to_string())?;
     let profiling = |share| {
-        Profiling::new(&case.tree, cast.clone(), local.clone(), share, PRECISION)
+        Profiling::new(&case.tree, thread_kinds.clone(), local.clone(), share, PRECISION)
             .map_err(|error| error.to_string())
     };
     let mut profiling = match profiling(1.0)? {
         whole if whole.slowdown_entries().0 <= MOST => whole,
         _ => profiling(SHARE)?,
     };
-    let space = Space::new(case.tree.clone(), cast.threads(), PerContext::AtMost(per_context));
+    let space =
+        Space::new(case.tree.clone(), thread_kinds.threads(), PerContext::AtMost(per_context));
     let (space, mut random) = (space.map_err(|error| error.to_string())?, Random::new(1));
     loop {
         let entries = profiling.next(&space, &mut random);
@@ -47,7 +50,8 @@ pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
             break;
         }
         for entry in entries {
-            let setting = profiling.experiment(&entry).map(|experiment| experiment.setting(&cast));
+            let setting =
+                profiling.experiment(&entry).map(|experiment| experiment.setting(&thread_kinds));
             let measured =
                 setting.and_then(|setting| testbed.measure(&setting, Effort::default()).ok());
             profiling.learn(&entry, measured.map(|measured| measured.performance));

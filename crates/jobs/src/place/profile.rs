@@ -9,7 +9,7 @@ use num_bigint::BigUint;
 use pinwise_campaign::Store;
 use pinwise_measure::MeasureError;
 use pinwise_placement::{Budget, Profile, core_local};
-use pinwise_prediction::{Cast, ExperimentCount, Profiling};
+use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_present::figures;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
 use std::fmt;
@@ -123,8 +123,8 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
     let name = &named.unwrap_or_else(|| bed.testbed().workload().name.clone());
     let testbed = bed.testbed();
     let (machine, workload) = (testbed.machine(), testbed.workload());
-    let cast = Cast::new(workload);
-    if cast.instances().len() < 2 {
+    let thread_kinds = ThreadKinds::new(workload);
+    if thread_kinds.instances().len() < 2 {
         return Err(JobError::Usage(format!(
             "blackbox predicts what instances do to each other, and {name} is one instance: run \
              more of them (--workload NAME:2), or use --strategy auto, which measures it as a whole"
@@ -143,7 +143,7 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
     else {
         return Ok(None);
     };
-    let count = ExperimentCount::new(&tree, &cast, &local).map_err(JobError::usage)?;
+    let count = ExperimentCount::new(&tree, &thread_kinds, &local).map_err(JobError::usage)?;
     let base = decimal(&count.base);
     let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(None) };
     let seconds = |experiments: f64| long_time(experiments * each.as_secs_f64());

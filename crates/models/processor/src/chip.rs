@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::core::{Core, Counters, Strand};
 use crate::memory::Hierarchy;
 use crate::processor::Processor;
-use crate::program::{Job, JobError, Region, Step};
+use crate::program::{Job, JobError, ProgramStep, Region};
 
 /// Where and how a thread of a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ fn check_divisions(processor: &Processor, job: &Job) -> Result<(), PlacementErro
     let [shortest, longest] = processor.intra_core.fpd.divide;
     for (thread, program) in job.threads.iter().enumerate() {
         for step in program.steps() {
-            if let Step::Divide(cycles) = *step
+            if let ProgramStep::Divide(cycles) = *step
                 && !(shortest..=longest).contains(&cycles)
             {
                 return Err(PlacementError::Division { thread, cycles, shortest, longest });

@@ -10,19 +10,19 @@
 //! that it loads is asked nowhere: either no core can take the line away, or the core waits for its
 //! turn.
 
-mod claim;
 mod divider;
 mod pipe;
 mod port;
+mod reservation;
 mod strand;
 
 use crate::code::{Code, Cursor, Operation};
 use crate::memory::{Hierarchy, Load};
 use crate::processor::{Arbitration, Processor};
-use claim::Claim;
 use divider::Divider;
 use pipe::Pipe;
 use port::{Fill, Port};
+use reservation::Reservation;
 pub use strand::Counters;
 pub(crate) use strand::Strand;
 
@@ -223,7 +223,7 @@ impl Core {
     ) {
         let others = self.pipes.iter().enumerate().filter(|&(other, _)| other != number);
         let [fpx, lsu] = &mut self.shared;
-        let mut claim = Claim {
+        let mut reservation = Reservation {
             pipe: number,
             now,
             others_due: if code.keeps {
@@ -242,7 +242,7 @@ impl Core {
         let pipe = &mut self.pipes[number];
         // What a unit starts on in a cycle ends in a later one.
         let limit = if pipe.waiting > 0 { known } else { end };
-        pipe.go_on(now + 1, limit, &mut self.strands, code, &mut claim);
+        pipe.go_on(now + 1, limit, &mut self.strands, code, &mut reservation);
     }
 
     /// Finds out what is due next. `units`: when a unit can start.

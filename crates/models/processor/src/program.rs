@@ -1,33 +1,33 @@
 //! Programs: small streams of typed instructions, run for ever.
 //!
-//! A [`Program`] is a list of [`Step`]s. When it is through it begins again, without cost: loops
-//! that cost something say so with an [`Step::Alu`] and a [`Step::Branch`]. [`Step::Loop`] and
-//! [`Step::Poll`] open a body that [`Step::End`] closes. A [`Job`] is the programs that run
+//! A [`Program`] is a list of [`ProgramStep`]s. When it is through it begins again, without cost: loops
+//! that cost something say so with an [`ProgramStep::Alu`] and a [`ProgramStep::Branch`]. [`ProgramStep::Loop`] and
+//! [`ProgramStep::Poll`] open a body that [`ProgramStep::End`] closes. A [`Job`] is the programs that run
 //! together and the rings they pass items over. Both are plain data; what the instructions cost
 //! follows from the processor they run on.
 //!
-//! **Draws** of [`Step::Wait`] and [`Step::Loop`] are uniform and come in pairs: the second lies as
+//! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs: the second lies as
 //! far above the middle of its range as the first lay below it. So chance decides in what order a
 //! thread has more and less to do, but hardly how much that is in all, and a short run
 //! says more about a long one.
 //!
 //! ```
 //! use pinwise_processor::Program;
-//! use pinwise_processor::program::{Address, Side, Step};
+//! use pinwise_processor::program::{Address, Side, ProgramStep};
 //!
 //! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot back.
 //! let consumer = Program::new(vec![
-//!     Step::Poll { ring: 0, side: Side::Consumer }, // a load; the body only runs while there is nothing
-//!     Step::Alu(28),
-//!     Step::Branch,
-//!     Step::End,
-//!     Step::Load(Address::Slot { ring: 0, side: Side::Consumer, offset: 0 }),
-//!     Step::Loop { times: 25, spread: 6 },
-//!     Step::Alu(16),
-//!     Step::Branch,
-//!     Step::End,
-//!     Step::Publish { ring: 0, side: Side::Consumer },
-//!     Step::Done, // one unit of work
+//!     ProgramStep::Poll { ring: 0, side: Side::Consumer }, // a load; the body only runs while there is nothing
+//!     ProgramStep::Alu(28),
+//!     ProgramStep::Branch,
+//!     ProgramStep::End,
+//!     ProgramStep::Load(Address::Slot { ring: 0, side: Side::Consumer, offset: 0 }),
+//!     ProgramStep::Loop { times: 25, spread: 6 },
+//!     ProgramStep::Alu(16),
+//!     ProgramStep::Branch,
+//!     ProgramStep::End,
+//!     ProgramStep::Publish { ring: 0, side: Side::Consumer },
+//!     ProgramStep::Done, // one unit of work
 //! ]);
 //! assert!(consumer.is_ok());
 //! ```
@@ -43,9 +43,9 @@ pub use packet::Pipeline;
 pub use ring::{Ring, Side};
 
 /// A step of a program. Those that are instructions take a fetch slot of the pipe; the others
-/// ([`Step::Loop`], [`Step::End`], [`Step::Done`]) cost nothing.
+/// ([`ProgramStep::Loop`], [`ProgramStep::End`], [`ProgramStep::Done`]) cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Step {
+pub enum ProgramStep {
     /// So many integer arithmetic or logical instructions, at least one.
     Alu(u32),
     /// A taken branch.
@@ -70,7 +70,7 @@ pub enum Step {
         /// Half of its width, below `mean`.
         spread: u32,
     },
-    /// The steps up to the matching [`Step::End`], `times` ± `spread` times (uniform, drawn on
+    /// The steps up to the matching [`ProgramStep::End`], `times` ± `spread` times (uniform, drawn on
     /// entry), possibly none.
     Loop {
         /// Middle of the range.
@@ -79,7 +79,7 @@ pub enum Step {
         spread: u32,
     },
     /// Waits for its turn on a ring: loads the index that the other side writes; while the ring is
-    /// full (producer) or empty (consumer), runs the steps up to the matching [`Step::End`] and
+    /// full (producer) or empty (consumer), runs the steps up to the matching [`ProgramStep::End`] and
     /// loads again. The body is what a round of polling costs.
     Poll {
         /// Index into [`Job::rings`].
@@ -87,7 +87,7 @@ pub enum Step {
         /// Which end of the ring this program is.
         side: Side,
     },
-    /// Ends the innermost [`Step::Loop`] or [`Step::Poll`].
+    /// Ends the innermost [`ProgramStep::Loop`] or [`ProgramStep::Poll`].
     End,
     /// Passes the slot on: a store to the own index of the ring. The item is visible to the other
     /// side from this cycle on.
@@ -139,18 +139,18 @@ pub enum Address {
 /// Steps that were checked to make sense: loops are closed, and every pass fetches an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    steps: Vec<Step>,
+    steps: Vec<ProgramStep>,
 }
 
 impl Program {
     /// A program of these steps. Errors: see [`ProgramError`].
-    pub fn new(steps: Vec<Step>) -> Result<Self, ProgramError> {
+    pub fn new(steps: Vec<ProgramStep>) -> Result<Self, ProgramError> {
         check::steps(&steps)?;
         Ok(Self { steps })
     }
 
     /// Its steps.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ProgramStep] {
         &self.steps
     }
 }

@@ -1,7 +1,7 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
 //! gives, for any programs on any contexts of any processor.
 
-use pinwise_processor::program::{Address, Pipeline, Region, Ring, Side, Step};
+use pinwise_processor::program::{Address, Pipeline, ProgramStep, Region, Ring, Side};
 use pinwise_processor::{
     AfterLoad, Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program,
 };
@@ -36,19 +36,19 @@ fn side() -> impl Strategy<Value = Side> {
     select(vec![Side::Producer, Side::Consumer])
 }
 
-fn instruction() -> impl Strategy<Value = Step> {
+fn instruction() -> impl Strategy<Value = ProgramStep> {
     prop_oneof![
-        3 => (1u32..20).prop_map(Step::Alu),
-        1 => Just(Step::Branch),
-        1 => Just(Step::Multiply),
-        1 => (12u32..=41).prop_map(Step::Divide),
-        1 => Just(Step::FpAdd),
-        1 => Just(Step::FpDivide),
-        3 => address().prop_map(Step::Load),
-        2 => address().prop_map(Step::Store),
-        1 => (1u32..80).prop_flat_map(|mean| (0..mean).prop_map(move |spread| Step::Wait { mean, spread })),
-        1 => (0..RINGS, side()).prop_map(|(ring, side)| Step::Publish { ring, side }),
-        1 => Just(Step::Done),
+        3 => (1u32..20).prop_map(ProgramStep::Alu),
+        1 => Just(ProgramStep::Branch),
+        1 => Just(ProgramStep::Multiply),
+        1 => (12u32..=41).prop_map(ProgramStep::Divide),
+        1 => Just(ProgramStep::FpAdd),
+        1 => Just(ProgramStep::FpDivide),
+        3 => address().prop_map(ProgramStep::Load),
+        2 => address().prop_map(ProgramStep::Store),
+        1 => (1u32..80).prop_flat_map(|mean| (0..mean).prop_map(move |spread| ProgramStep::Wait { mean, spread })),
+        1 => (0..RINGS, side()).prop_map(|(ring, side)| ProgramStep::Publish { ring, side }),
+        1 => Just(ProgramStep::Done),
     ]
 }
 
@@ -58,13 +58,13 @@ fn program() -> impl Strategy<Value = Program> {
     let block = prop_oneof![
         4 => prop::collection::vec(instruction(), 1..4),
         1 => (0u32..6, prop::collection::vec(instruction(), 0..4)).prop_flat_map(|(times, body)| {
-            (0..=times).prop_map(move |spread| [&[Step::Loop { times, spread }], &body[..], &[Step::End]].concat())
+            (0..=times).prop_map(move |spread| [&[ProgramStep::Loop { times, spread }], &body[..], &[ProgramStep::End]].concat())
         }),
         1 => (0..RINGS, side(), prop::collection::vec(instruction(), 0..3))
-            .prop_map(|(ring, side, body)| [&[Step::Poll { ring, side }], &body[..], &[Step::End]].concat()),
+            .prop_map(|(ring, side, body)| [&[ProgramStep::Poll { ring, side }], &body[..], &[ProgramStep::End]].concat()),
     ];
     prop::collection::vec(block, 1..5).prop_map(|blocks| {
-        Program::new([vec![Step::Alu(1)], blocks.concat()].concat())
+        Program::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
             .expect("balanced, and begins with an instruction")
     })
 }
@@ -83,16 +83,16 @@ fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
         }
         other => other,
     };
-    let step = |step: &Step| match *step {
-        Step::Load(at) => Step::Load(address(at)),
-        Step::Store(at) => Step::Store(address(at)),
-        Step::Poll { ring, side } => {
+    let step = |step: &ProgramStep| match *step {
+        ProgramStep::Load(at) => ProgramStep::Load(address(at)),
+        ProgramStep::Store(at) => ProgramStep::Store(address(at)),
+        ProgramStep::Poll { ring, side } => {
             let (ring, side) = own(ring, side);
-            Step::Poll { ring, side }
+            ProgramStep::Poll { ring, side }
         }
-        Step::Publish { ring, side } => {
+        ProgramStep::Publish { ring, side } => {
             let (ring, side) = own(ring, side);
-            Step::Publish { ring, side }
+            ProgramStep::Publish { ring, side }
         }
         other => other,
     };
@@ -148,24 +148,29 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
 /// Mostly instructions that need a shared unit or the port of the cache, with few others between.
 fn demanding() -> impl Strategy<Value = Program> {
     let load = (0u64..4, 1u64..600).prop_map(|(base, lines)| {
-        Step::Load(Address::Random { base: base << 16, length: lines * 16, grain: 16 })
+        ProgramStep::Load(Address::Random { base: base << 16, length: lines * 16, grain: 16 })
     });
     let step = prop_oneof![
         3 => load,
-        3 => select(vec![Step::Multiply, Step::FpAdd]),
-        1 => (12u32..=20).prop_map(Step::Divide),
-        1 => (0u64..64).prop_map(|line| Step::Store(Address::Fixed(line * 16))),
-        2 => (1u32..4).prop_map(Step::Alu),
-        1 => Just(Step::Branch),
+        3 => select(vec![ProgramStep::Multiply, ProgramStep::FpAdd]),
+        1 => (12u32..=20).prop_map(ProgramStep::Divide),
+        1 => (0u64..64).prop_map(|line| ProgramStep::Store(Address::Fixed(line * 16))),
+        2 => (1u32..4).prop_map(ProgramStep::Alu),
+        1 => Just(ProgramStep::Branch),
     ];
     // Rounds without a unit, after which one is wanted: how many are left is known.
     let rounds = (1u32..20, 0u32..3, 1u32..9).prop_map(|(times, spread, row)| {
         let spread = spread.min(times);
-        vec![Step::Loop { times, spread }, Step::Alu(row), Step::Branch, Step::End]
+        vec![
+            ProgramStep::Loop { times, spread },
+            ProgramStep::Alu(row),
+            ProgramStep::Branch,
+            ProgramStep::End,
+        ]
     });
     let block = prop_oneof![4 => step.prop_map(|step| vec![step]), 1 => rounds];
     prop::collection::vec(block, 1..6).prop_map(|blocks| {
-        Program::new([vec![Step::Alu(1)], blocks.concat()].concat())
+        Program::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
             .expect("begins with an instruction")
     })
 }
@@ -198,11 +203,11 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
 fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let line = |lines: u64| (0..lines).prop_map(|line| Address::Fixed(line * 16));
     let step = prop_oneof![
-        4 => line(8).prop_map(Step::Load),
-        1 => line(4).prop_map(Step::Store),
-        2 => (1u32..10).prop_map(Step::Alu),
-        1 => Just(Step::Branch),
-        1 => (1u32..80).prop_map(|mean| Step::Wait { mean, spread: mean / 2 }),
+        4 => line(8).prop_map(ProgramStep::Load),
+        1 => line(4).prop_map(ProgramStep::Store),
+        2 => (1u32..10).prop_map(ProgramStep::Alu),
+        1 => Just(ProgramStep::Branch),
+        1 => (1u32..80).prop_map(|mean| ProgramStep::Wait { mean, spread: mean / 2 }),
     ];
     let program = prop::collection::vec(step, 1..6);
     let threads = prop::collection::vec((program, 0u64..400, any::<u64>()), 2..7);
@@ -213,14 +218,14 @@ fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
                 // Eight sets of 16 lines, and 32 lines of one of them.
                 processor.inter_core.l2.size_kib = 8;
                 let array = Address::Walk { base: 1 << 20, stride: 512, length: 1 << 14 };
-                threads.insert(0, (vec![Step::Load(array); 4], 0, 0));
+                threads.insert(0, (vec![ProgramStep::Load(array); 4], 0, 0));
             }
             contexts.retain(|&context| context < processor.contexts());
             let (threads, placed) = threads
                 .into_iter()
                 .zip(contexts)
                 .map(|((steps, start, seed), context)| {
-                    let program = Program::new([vec![Step::Alu(1)], steps].concat())
+                    let program = Program::new([vec![ProgramStep::Alu(1)], steps].concat())
                         .expect("begins with an instruction");
                     (program, Placed { context, start, seed })
                 })

@@ -83,7 +83,7 @@ pub struct ThreadAccount {
 
 /// What happened to a program up to one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ledger {
+pub struct Accounts {
     /// The moment.
     pub at: Nanos,
     /// Time that contexts were busy, all together, with anything.
@@ -92,7 +92,7 @@ pub struct Ledger {
     pub threads: Vec<ThreadAccount>,
 }
 
-impl Ledger {
+impl Accounts {
     /// What happened between `earlier` and this moment.
     pub fn since(&self, earlier: &Self) -> Self {
         let threads = self.threads.iter().zip(&earlier.threads).map(|(now, before)| {

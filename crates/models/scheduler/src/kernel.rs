@@ -8,12 +8,12 @@
 mod dispatch;
 mod execute;
 
-use crate::accounting::{Ledger, ThreadAccount};
+use crate::accounting::{Accounts, ThreadAccount};
 use crate::memory::Memory;
 use crate::platform::Platform;
 use crate::runqueue::RunQueue;
 use crate::synchronization::{Barrier, Mutex, Queue, ThreadId};
-use crate::thread::{Body, Burst, Phase, Span, State, Step, Thread, Wait};
+use crate::thread::{Action, Body, Burst, Phase, Span, State, Thread, Wait};
 use crate::time::Nanos;
 use crate::timesharing;
 use pinwise_topology::Random;
@@ -160,8 +160,8 @@ impl<'a> Kernel<'a> {
     fn daemon(platform: &Platform) -> Body {
         let span = |mean: Nanos| Span { mean: mean.0 as f64, spread: 1.0 };
         let script = [
-            Step::Compute(span(platform.daemons.burst)),
-            Step::Sleep { span: span(platform.daemons.period), chance: 1.0 },
+            Action::Compute(span(platform.daemons.burst)),
+            Action::Sleep { span: span(platform.daemons.period), chance: 1.0 },
         ];
         Body { role: "daemon".to_owned(), script: script.into(), rounds: u64::MAX, output: None }
     }
@@ -208,12 +208,12 @@ impl<'a> Kernel<'a> {
         self.live == 0
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
+    pub(crate) fn accounts(&self) -> Accounts {
         let threads = self.threads.iter().filter(|thread| thread.ours);
         let threads = threads
             .map(|thread| ThreadAccount { role: thread.body.role.clone(), account: thread.account })
             .collect();
-        Ledger {
+        Accounts {
             at: self.now,
             busy: self.contexts.iter().map(|context| context.busy).sum(),
             threads,

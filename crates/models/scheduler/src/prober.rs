@@ -1,6 +1,6 @@
 //! The model as something that can be probed.
 
-use crate::accounting::Ledger;
+use crate::accounting::Accounts;
 use crate::kernel::Stuck;
 use crate::platform::Platform;
 use crate::program::Program;
@@ -109,26 +109,26 @@ impl ModelProber {
         let mut simulation = Simulation::endless(&self.platform, &self.program, parameter, seed)
             .map_err(|error| refused(error.to_string()))?;
         self.advance(&mut simulation, Nanos(0), SETTLE)?;
-        let before = simulation.ledger();
+        let before = simulation.accounts();
         let part = Nanos::from_seconds(window.as_secs_f64() / PARTS as f64);
         let mut done = vec![before.total().work];
         for number in 0..PARTS {
             let begin = SETTLE + Nanos(part.0 * number);
             self.advance(&mut simulation, begin, begin + part)?;
-            done.push(simulation.ledger().total().work);
+            done.push(simulation.accounts().total().work);
         }
         let rates: Vec<f64> =
             done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();
-        let ledger = simulation.ledger().since(&before);
+        let accounts = simulation.accounts().since(&before);
         let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
         let probe = Probe {
             parameter,
             threads: self.program.threads(parameter),
-            profile: profile(&ledger, self.platform.contexts()),
+            profile: profile(&accounts, self.platform.contexts()),
             progress: progress(&rates),
-            cost: initialization + Duration::from_secs_f64(ledger.at.seconds()),
+            cost: initialization + Duration::from_secs_f64(accounts.at.seconds()),
         };
-        Ok(Probed { probe, unit: self.unit.clone(), watts: None, parts: parts(&ledger) })
+        Ok(Probed { probe, unit: self.unit.clone(), watts: None, parts: parts(&accounts) })
     }
 }
 
@@ -160,7 +160,7 @@ impl Testbed for ModelProber {
 }
 
 /// The roles of a window, in the order in which the program creates them.
-fn parts(window: &Ledger) -> Vec<Part> {
+fn parts(window: &Accounts) -> Vec<Part> {
     let mut roles: Vec<&str> = Vec::new();
     for thread in &window.threads {
         if !roles.contains(&thread.role.as_str()) {
@@ -200,7 +200,7 @@ fn progress(rates: &[f64]) -> Progress {
 }
 
 /// What the operating system's tools would have told of a window.
-pub fn profile(window: &Ledger, contexts: usize) -> Profile {
+pub fn profile(window: &Accounts, contexts: usize) -> Profile {
     let total = window.total();
     let seconds = window.at.seconds();
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };

@@ -1,6 +1,6 @@
 //! A program running on a platform, and what can be seen of it.
 
-use crate::accounting::Ledger;
+use crate::accounting::Accounts;
 use crate::kernel::{Kernel, Stuck};
 use crate::platform::Platform;
 use crate::program::{Program, ProgramError};
@@ -64,17 +64,22 @@ impl<'a> Simulation<'a> {
     }
 
     /// What has happened so far.
-    pub fn ledger(&self) -> Ledger {
-        self.kernel.ledger()
+    pub fn accounts(&self) -> Accounts {
+        self.kernel.accounts()
     }
 }
 
 /// A whole run with parameter `n`. Errors: `n` out of range, a deadlock.
-pub fn run(platform: &Platform, program: &Program, n: u32, seed: u64) -> Result<Ledger, RunError> {
+pub fn run(
+    platform: &Platform,
+    program: &Program,
+    n: u32,
+    seed: u64,
+) -> Result<Accounts, RunError> {
     let mut simulation = Simulation::new(platform, program, n, seed)?;
     let stuck = |stuck| RunError::Stuck { program: program.name.clone(), n, stuck };
     simulation.advance(Nanos::NEVER).map_err(stuck)?;
-    Ok(simulation.ledger())
+    Ok(simulation.accounts())
 }
 
 /// How many times faster than the sequential program a whole run with parameter `n` is. Errors: as

@@ -29,7 +29,7 @@ impl Span {
 
 /// One step of a thread. Locks, barriers and queues are indices into those of the program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum Action {
     /// Computes, in nanoseconds of work alone on the machine.
     Compute(Span),
     /// Takes one of the mutexes `first..first + count`, at random.
@@ -52,7 +52,7 @@ pub(crate) enum Step {
 pub(crate) struct Body {
     pub(crate) role: String,
     /// Done again and again.
-    pub(crate) script: Arc<[Step]>,
+    pub(crate) script: Arc<[Action]>,
     /// How often.
     pub(crate) rounds: u64,
     /// The queue it puts into, to be left at the end.

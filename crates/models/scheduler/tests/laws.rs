@@ -1,7 +1,7 @@
 //! Laws that hold for any program on any machine, whatever was fitted.
 
 use pinwise_scheduler::{
-    Costs, Daemons, Fitted, ForkJoin, Ledger, Nanos, Pipeline, Platform, Program, Simulation,
+    Accounts, Costs, Daemons, Fitted, ForkJoin, Nanos, Pipeline, Platform, Program, Simulation,
     Stage, Structure,
 };
 use pinwise_scheduler::{ModelProber, run, speedup};
@@ -109,16 +109,16 @@ fn a_pipeline_is_as_fast_as_its_slowest_stage_and_busy_by_the_utilization_law() 
     let platform = ideal("4x6x1");
     let program = pipeline(vec![1.0, 10.0, 0.5], 2000);
     for (n, slowest) in [(2, 5.0), (5, 2.0), (10, 1.0), (16, 1.0)] {
-        let ledger = run(&platform, &program, n, 1).unwrap();
+        let accounts = run(&platform, &program, n, 1).unwrap();
         let expected = 2000.0 * slowest / 1e3;
         assert!(
-            (ledger.at.seconds() / expected - 1.0).abs() < 0.02,
+            (accounts.at.seconds() / expected - 1.0).abs() < 0.02,
             "n {n}: {} s, expected {expected}",
-            ledger.at.seconds()
+            accounts.at.seconds()
         );
         // U = X S: the threads of a stage are busy for items times service, however many they are.
         for (stage, service) in [("stage0", 1.0), ("stage1", 10.0), ("stage2", 0.5)] {
-            let busy = ledger.role(stage).busy().seconds();
+            let busy = accounts.role(stage).busy().seconds();
             assert!(
                 (busy / (2000.0 * service / 1e3) - 1.0).abs() < 1e-3,
                 "n {n}, {stage}: {busy} s"
@@ -135,8 +135,8 @@ fn sleeping_and_busy_time_make_the_cycle() {
         1,
         Fitted { work_ms: 20_000.0, sleep_every_ms: 2.0, sleep_ms: 6.0, ..Fitted::default() },
     );
-    let ledger = run(&platform, &program, 16, 1).unwrap();
-    let total = ledger.total();
+    let accounts = run(&platform, &program, 16, 1).unwrap();
+    let total = accounts.total();
     let ratio = total.sleep.seconds() / total.busy().seconds();
     assert!((ratio / 3.0 - 1.0).abs() < 0.05, "6 ms of sleep to 2 ms of work, {ratio}");
 }
@@ -156,14 +156,18 @@ fn built_in_programs_run_to_their_end_with_any_number_of_threads() {
     }
 }
 
-fn sums(ledger: &Ledger, contexts: usize) {
-    for thread in &ledger.threads {
-        assert!(thread.account.elapsed() <= ledger.at + Nanos(1), "{thread:?} at {:?}", ledger.at);
+fn sums(accounts: &Accounts, contexts: usize) {
+    for thread in &accounts.threads {
+        assert!(
+            thread.account.elapsed() <= accounts.at + Nanos(1),
+            "{thread:?} at {:?}",
+            accounts.at
+        );
     }
-    assert!(ledger.busy.0 <= ledger.at.0 * contexts as u64);
+    assert!(accounts.busy.0 <= accounts.at.0 * contexts as u64);
     assert_eq!(
-        ledger.total().busy(),
-        ledger.busy,
+        accounts.total().busy(),
+        accounts.busy,
         "contexts are busy with the program's threads and nothing else"
     );
 }
@@ -191,7 +195,7 @@ proptest! {
                 at += Nanos(333_333);
                 watched.advance(at).unwrap();
             }
-            prop_assert_eq!(watched.ledger().at, whole.at);
+            prop_assert_eq!(watched.accounts().at, whole.at);
         }
     }
 
@@ -203,10 +207,10 @@ proptest! {
         let mut simulation = Simulation::endless(&platform, &program, n, seed).unwrap();
         for look in 1..8 {
             simulation.advance(Nanos(look * 1_700_000)).unwrap();
-            let ledger = simulation.ledger();
-            sums(&ledger, 24);
-            for (index, thread) in ledger.threads.iter().enumerate() {
-                let lifetime = ledger.at - Nanos(platform.costs.create.0 * index as u64);
+            let accounts = simulation.accounts();
+            sums(&accounts, 24);
+            for (index, thread) in accounts.threads.iter().enumerate() {
+                let lifetime = accounts.at - Nanos(platform.costs.create.0 * index as u64);
                 prop_assert_eq!(thread.account.elapsed(), lifetime, "thread {}", index);
             }
         }

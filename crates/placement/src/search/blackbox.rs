@@ -19,7 +19,9 @@ use crate::statistics::t_quantile;
 use crate::{Profile, Question};
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
-use pinwise_prediction::{BlackBox, Cast, Entry, Local, Predicted, Predictor, Profiling, Progress};
+use pinwise_prediction::{
+    BlackBox, CoreLocal, Entry, Predicted, Predictor, Profiling, Progress, ThreadKinds,
+};
 use pinwise_topology::{DomainKind, SharingTree};
 
 /// How many are measured before the scatter of predictions is known.
@@ -45,9 +47,10 @@ pub fn core_local(
     threads: usize,
     profile: &Profile,
     per_context: Option<usize>,
-) -> Result<Local, pinwise_prediction::LocalError> {
-    let level: DomainKind = profile.core_local.unwrap_or_else(|| Local::usual_level(tree, USUAL));
-    Local::new(tree, level, room(tree, threads, per_context))
+) -> Result<CoreLocal, pinwise_prediction::CoreLocalError> {
+    let level: DomainKind =
+        profile.core_local.unwrap_or_else(|| CoreLocal::usual_level(tree, USUAL));
+    CoreLocal::new(tree, level, room(tree, threads, per_context))
 }
 
 #[derive(Debug)]
@@ -59,8 +62,8 @@ enum Stage {
 
 #[derive(Debug)]
 pub(crate) struct Predicting {
-    cast: Cast,
-    local: Local,
+    thread_kinds: ThreadKinds,
+    local: CoreLocal,
     profiling: Profiling,
     /// Asked for and not learned yet.
     asked: Vec<(Entry, Setting)>,
@@ -81,12 +84,12 @@ impl Predicting {
         workload: &Workload,
         affordable: f64,
     ) -> Result<Self, SearchError> {
-        let cast = Cast::new(workload);
+        let thread_kinds = ThreadKinds::new(workload);
         let local =
             core_local(tree, workload.threads.len(), &question.profile, question.per_context)
                 .map_err(SearchError::Local)?;
         let begin = |share: f64| {
-            Profiling::new(tree, cast.clone(), local.clone(), share, question.precision)
+            Profiling::new(tree, thread_kinds.clone(), local.clone(), share, question.precision)
                 .map_err(SearchError::Profiling)
         };
         let whole = begin(question.profile.share)?;
@@ -96,7 +99,7 @@ impl Predicting {
         let profiling = if fits < question.profile.share { begin(fits)? } else { whole };
         let (asked, ranked) = (Vec::new(), Vec::new());
         Ok(Self {
-            cast,
+            thread_kinds,
             local,
             profiling,
             asked,
@@ -158,7 +161,7 @@ impl Explorer for Predicting {
             Stage::Profile => {
                 let entries = self.profiling.next(view.space, view.random);
                 let asked = |entry: Entry| {
-                    let setting = self.profiling.experiment(&entry)?.setting(&self.cast);
+                    let setting = self.profiling.experiment(&entry)?.setting(&self.thread_kinds);
                     Some((entry, setting))
                 };
                 self.asked = entries.into_iter().filter_map(asked).collect();

@@ -1,6 +1,6 @@
 //! Why there is no search.
 
-use pinwise_prediction::{LocalError, ProfilingError};
+use pinwise_prediction::{CoreLocalError, ProfilingError};
 use pinwise_topology::SpaceError;
 
 /// Why a question cannot be searched for.
@@ -19,7 +19,7 @@ pub enum SearchError {
     },
     /// No level to profile within.
     #[error("{0}: name another level with --core-local, or use --strategy auto, which needs none")]
-    Local(LocalError),
+    Local(CoreLocalError),
     /// The workload cannot be profiled.
     #[error(transparent)]
     Profiling(ProfilingError),

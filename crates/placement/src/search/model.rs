@@ -6,7 +6,9 @@
 //! two models that are wrong are wrong in different places.
 
 use pinwise_measure::Workload;
-use pinwise_prediction::{Cast, Colocation, Fitted, Learned, Pipeline, Predictor, Walk, draw};
+use pinwise_prediction::{
+    Colocation, Fitted, Learned, Pipeline, Predictor, ThreadKinds, Walk, draw,
+};
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
 
@@ -36,10 +38,10 @@ pub(crate) enum Model {
 
 impl Modeler {
     pub(crate) fn new(workload: &Workload, space: &Space) -> Self {
-        let cast = Cast::new(workload);
+        let thread_kinds = ThreadKinds::new(workload);
         Self {
-            pipeline: Pipeline::new(&cast, space.tree()),
-            colocation: Colocation::new(&cast, space.tree()),
+            pipeline: Pipeline::new(&thread_kinds, space.tree()),
+            colocation: Colocation::new(&thread_kinds, space.tree()),
         }
     }
 

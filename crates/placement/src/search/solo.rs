@@ -20,7 +20,7 @@ use crate::{Budget, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
-use pinwise_prediction::{BaseSpace, Cast, Experiment, Placed};
+use pinwise_prediction::{BaseSpace, Experiment, Placed, ThreadKinds};
 use pinwise_topology::{PerContext, Space};
 
 /// Windows of each assignment.
@@ -69,17 +69,18 @@ impl Solo {
     /// `None` where instances cannot run alone, there is one only, or they have too many
     /// assignments.
     pub(crate) fn new(question: &Question, workload: &Workload, space: &Space) -> Option<Self> {
-        let cast = Cast::new(workload);
-        if !question.pieces || cast.instances().len() < 2 {
+        let thread_kinds = ThreadKinds::new(workload);
+        if !question.pieces || thread_kinds.instances().len() < 2 {
             return None;
         }
         let mut applications = Vec::new();
-        for application in 0..cast.applications() {
+        for application in 0..thread_kinds.applications() {
             let per_context = match space.per_context() {
                 PerContext::AtMost(most) => most,
-                PerContext::Any => cast.roster(application).len(),
+                PerContext::Any => thread_kinds.roster(application).len(),
             };
-            let base = BaseSpace::new(space.tree(), &cast, application, per_context).ok()?;
+            let base =
+                BaseSpace::new(space.tree(), &thread_kinds, application, per_context).ok()?;
             if base.count() > BigUint::from(10 * MOST) {
                 return None;
             }
@@ -87,14 +88,14 @@ impl Solo {
                 instances: vec![Placed { application, leaves: leaves.to_vec() }],
             };
             applications.push(Application {
-                instances: cast
+                instances: thread_kinds
                     .instances()
                     .iter()
                     .filter(|instance| instance.application == application)
                     .count(),
                 settings: base
                     .experiments()
-                    .map(|class| alone(class.leaves()).setting(&cast))
+                    .map(|class| alone(class.leaves()).setting(&thread_kinds))
                     .collect(),
             });
         }

@@ -10,7 +10,7 @@ use pinwise_jobs::{
 };
 use pinwise_measure::{MeasureError, Workload};
 use pinwise_placement::{SearchError, core_local};
-use pinwise_prediction::{Cast, ExperimentCount, Profiling};
+use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_processor::program::Pipeline;
 use pinwise_topology::{Alike, Fingerprint, Machine, SharingTree};
 use serde::Serialize;
@@ -58,7 +58,7 @@ impl Place {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let local = core_local(&tree, workload.threads.len(), &profile, per_context)
             .map_err(|error| Usage(SearchError::Local(error).to_string()))?;
-        let count = ExperimentCount::new(&tree, &Cast::new(&workload), &local)
+        let count = ExperimentCount::new(&tree, &ThreadKinds::new(&workload), &local)
             .map_err(|error| Usage(error.to_string()))?;
         let entries = count.slowdown.ok_or_else(|| {
             Usage("too many experiments to count: give --core-local a smaller level".into())

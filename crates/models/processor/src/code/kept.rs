@@ -6,7 +6,7 @@
 //! all lines of a job fit the second level, set by set.
 
 use crate::processor::Processor;
-use crate::program::{Address, Job, Ring, Side, Step};
+use crate::program::{Address, Job, ProgramStep, Ring, Side};
 use std::ops::RangeInclusive;
 
 /// What of a job's memory is never lost.
@@ -27,9 +27,9 @@ impl Kept {
         );
         for step in job.threads.iter().flat_map(|program| program.steps()) {
             match *step {
-                Step::Load(address) => used.push(reached(job, address)),
-                Step::Store(address) => stored.push(reached(job, address)),
-                Step::Poll { ring, .. } | Step::Publish { ring, .. } => {
+                ProgramStep::Load(address) => used.push(reached(job, address)),
+                ProgramStep::Store(address) => stored.push(reached(job, address)),
+                ProgramStep::Poll { ring, .. } | ProgramStep::Publish { ring, .. } => {
                     stored.push(indices(&job.rings[ring]))
                 }
                 _ => {}
@@ -118,7 +118,7 @@ mod tests {
     }
 
     /// Of a job with these steps, whether each of these addresses is kept.
-    fn kept<const N: usize>(steps: &[Step], addresses: [Address; N]) -> [bool; N] {
+    fn kept<const N: usize>(steps: &[ProgramStep], addresses: [Address; N]) -> [bool; N] {
         let job = Job::independent(vec![Program::new(steps.to_vec()).unwrap()]);
         let kept = Kept::new(&Processor::model("ultrasparc-t2").unwrap(), &job);
         addresses.map(|address| kept.is_kept(&job, address))
@@ -128,7 +128,11 @@ mod tests {
     fn what_is_stored_to_is_not_kept() {
         let (below, stored, above) =
             (Address::Fixed(1023), Address::Fixed(1039), Address::Fixed(1040));
-        let steps = [Step::Load(below), Step::Store(Address::Fixed(1024)), Step::Load(above)];
+        let steps = [
+            ProgramStep::Load(below),
+            ProgramStep::Store(Address::Fixed(1024)),
+            ProgramStep::Load(above),
+        ];
         assert_eq!(kept(&steps, [below, stored, above, walk(0, 4096)]), [true, false, true, false]);
     }
 
@@ -136,17 +140,17 @@ mod tests {
     fn nothing_is_kept_where_a_set_is_asked_for_more_than_it_holds() {
         // 4 MiB of 16 ways: lines that lie 256 KiB apart share a set.
         let apart = |lines: u64| {
-            let loads = (0..lines).map(|line| Step::Load(Address::Fixed(line << 18)));
+            let loads = (0..lines).map(|line| ProgramStep::Load(Address::Fixed(line << 18)));
             kept(&loads.collect::<Vec<_>>(), [Address::Fixed(0)])
         };
         assert_eq!([apart(16), apart(17)], [[true], [false]]);
-        let whole = |length| kept(&[Step::Load(walk(0, length))], [walk(0, 64)]);
+        let whole = |length| kept(&[ProgramStep::Load(walk(0, length))], [walk(0, 64)]);
         assert_eq!([whole(4 << 20), whole((4 << 20) + 64)], [[true], [false]]);
     }
 
     #[test]
     fn what_two_steps_use_counts_once_and_what_is_resident_counts() {
-        let half = Step::Load(walk(0, 2 << 20));
+        let half = ProgramStep::Load(walk(0, 2 << 20));
         assert_eq!(kept(&[half; 5], [walk(0, 64)]), [true]);
         let threads = vec![Program::new(vec![half]).unwrap()];
         let resident = vec![Region { base: 2 << 20, length: 3 << 20 }];

@@ -3,7 +3,7 @@
 use super::kept::Kept;
 use super::{Flow, Instruction, Operation, other};
 use crate::processor::Processor;
-use crate::program::{Address, Job, Program, Side, Step};
+use crate::program::{Address, Job, Program, ProgramStep, Side};
 
 /// Appends a program; returns where it begins.
 pub(super) fn append(
@@ -20,8 +20,8 @@ pub(super) fn append(
         let next = if at == last { begin } else { at + 1 };
         let mut instruction = Instruction { next, ..resolve(processor, job, kept, step) };
         match step {
-            Step::Loop { .. } | Step::Poll { .. } => open.push(at),
-            Step::End => {
+            ProgramStep::Loop { .. } | ProgramStep::Poll { .. } => open.push(at),
+            ProgramStep::End => {
                 // A checked program closes only what it opened.
                 let opened = open.pop().expect("a checked program is balanced");
                 let opening = &mut instructions[opened as usize];
@@ -43,17 +43,17 @@ pub(super) fn append(
 /// Makes one instruction of a row of one-cycle instructions and what follows it, if that is ready
 /// as soon as the row is over; a store may have to wait for the one before. Nothing else leads to
 /// the second of two steps of which the first is no loop, poll or end.
-fn join_rows(steps: &[Step], instructions: &mut [Instruction]) {
+fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
     for at in 1..steps.len() {
         if let (
-            Step::Alu(row),
-            Step::Branch
-            | Step::Multiply
-            | Step::FpAdd
-            | Step::Divide(_)
-            | Step::FpDivide
-            | Step::Load(_)
-            | Step::Wait { .. },
+            ProgramStep::Alu(row),
+            ProgramStep::Branch
+            | ProgramStep::Multiply
+            | ProgramStep::FpAdd
+            | ProgramStep::Divide(_)
+            | ProgramStep::FpDivide
+            | ProgramStep::Load(_)
+            | ProgramStep::Wait { .. },
         ) = (steps[at - 1], steps[at])
         {
             instructions[at - 1] = Instruction { row, ..instructions[at] };
@@ -62,7 +62,7 @@ fn join_rows(steps: &[Step], instructions: &mut [Instruction]) {
 }
 
 /// A step by itself, without its place among others.
-fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruction {
+fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: ProgramStep) -> Instruction {
     let mut instruction = Instruction {
         flow: Flow::Known,
         operation: Operation::Delay,
@@ -80,16 +80,16 @@ fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruc
     };
     let (fpx, fpd) = (&processor.intra_core.fpx, &processor.intra_core.fpd);
     let (operation, value) = match step {
-        Step::Alu(count) => {
+        ProgramStep::Alu(count) => {
             instruction.row = count - 1;
             (Operation::Delay, 1)
         }
-        Step::Branch => (Operation::Delay, processor.intra_pipe.integer.taken_branch),
-        Step::Multiply => (Operation::Fpx, fpx.multiply),
-        Step::FpAdd => (Operation::Fpx, fpx.fp_add),
-        Step::Divide(cycles) => (Operation::Fpd, cycles),
-        Step::FpDivide => (Operation::Fpd, fpd.fp_divide),
-        Step::Wait { mean, spread } => {
+        ProgramStep::Branch => (Operation::Delay, processor.intra_pipe.integer.taken_branch),
+        ProgramStep::Multiply => (Operation::Fpx, fpx.multiply),
+        ProgramStep::FpAdd => (Operation::Fpx, fpx.fp_add),
+        ProgramStep::Divide(cycles) => (Operation::Fpd, cycles),
+        ProgramStep::FpDivide => (Operation::Fpd, fpd.fp_divide),
+        ProgramStep::Wait { mean, spread } => {
             // Where nothing is left to chance, nothing is drawn.
             if spread > 0 {
                 instruction.flow = Flow::Draw;
@@ -97,22 +97,22 @@ fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruc
             }
             (Operation::Delay, mean - spread)
         }
-        Step::Loop { times, spread } => {
+        ProgramStep::Loop { times, spread } => {
             instruction.flow = Flow::Loop;
             instruction.length = 2 * u64::from(spread) + 1;
             (Operation::Delay, times - spread)
         }
-        Step::Load(address) => {
+        ProgramStep::Load(address) => {
             let kept = kept.is_kept(job, address);
             return Instruction {
                 operation: Operation::Load { kept },
                 ..access(instruction, address)
             };
         }
-        Step::Store(address) => {
+        ProgramStep::Store(address) => {
             return Instruction { operation: Operation::Store, ..access(instruction, address) };
         }
-        Step::Poll { ring, side } => {
+        ProgramStep::Poll { ring, side } => {
             let value = job.rings[ring].index(other(side));
             return Instruction {
                 flow: Flow::Stay,
@@ -123,7 +123,7 @@ fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruc
                 ..instruction
             };
         }
-        Step::Publish { ring, side } => {
+        ProgramStep::Publish { ring, side } => {
             let value = job.rings[ring].index(side);
             return Instruction {
                 flow: Flow::Stay,
@@ -134,11 +134,11 @@ fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: Step) -> Instruc
                 ..instruction
             };
         }
-        Step::Done => {
+        ProgramStep::Done => {
             instruction.flow = Flow::Done;
             (Operation::Delay, 0)
         }
-        Step::End => (Operation::Delay, 0),
+        ProgramStep::End => (Operation::Delay, 0),
     };
     Instruction { operation, value: u64::from(value), ..instruction }
 }

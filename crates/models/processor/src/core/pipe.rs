@@ -4,7 +4,7 @@
 //! first. With it, it also gets ahead of its core: instructions that need nothing but fetch slots
 //! and time concern nobody else, so they are run through until a unit is needed ([`Pipe::go_on`]).
 
-use super::claim::{Claim, Clear};
+use super::reservation::{Clear, Reservation};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
 use crate::AfterLoad;
 use crate::code::{Code, Operation};
@@ -132,7 +132,7 @@ impl Pipe {
         self.due = self.due.min(at);
     }
 
-    /// Runs from cycle `now` on until a strand's turn comes that needs a unit it has no `claim` to,
+    /// Runs from cycle `now` on until a strand's turn comes that needs a unit it has no `reservation` to,
     /// at most until cycle `limit`, before which no unit makes a strand ready that waits.
     pub(super) fn go_on(
         &mut self,
@@ -140,7 +140,7 @@ impl Pipe {
         limit: u64,
         strands: &mut [Strand],
         code: &mut Code,
-        claim: &mut Claim<'_>,
+        reservation: &mut Reservation<'_>,
     ) {
         while now < limit {
             self.rouse(now, strands);
@@ -174,7 +174,7 @@ impl Pipe {
                 let wanted = (strand.cursor.operation, strand.cursor.value);
                 let latency = match wanted.0 {
                     Operation::Delay => Some(wanted.1),
-                    _ => claim.take(wanted, now, &mut self.clear, strands, code),
+                    _ => reservation.take(wanted, now, &mut self.clear, strands, code),
                 };
                 let Some(latency) = latency else { break };
                 let strand = &mut strands[number];

@@ -8,7 +8,7 @@ use crate::code::{Code, Cursor, Operation};
 pub struct Counters {
     /// Instructions fetched.
     pub instructions: u64,
-    /// Units of work done ([`crate::program::Step::Done`]).
+    /// Units of work done ([`crate::program::ProgramStep::Done`]).
     pub work: u64,
     /// The cycle of the last of them.
     pub worked_at: u64,

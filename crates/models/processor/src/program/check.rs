@@ -1,6 +1,6 @@
 //! What a program and a job must satisfy.
 
-use super::{Address, Job, Region, Ring, Step};
+use super::{Address, Job, ProgramStep, Region, Ring};
 
 /// Addresses are below this: 64 GiB.
 const MOST_ADDRESS: u64 = 1 << 36;
@@ -8,7 +8,7 @@ const MOST_ADDRESS: u64 = 1 << 36;
 /// Why steps are no program. Steps are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
-    /// A [`Step::End`] that nothing opened, or something that nothing closes.
+    /// A [`ProgramStep::End`] that nothing opened, or something that nothing closes.
     #[error("program, step {0}: loops, polls and ends do not match")]
     Unbalanced(usize),
     /// A pass through the program may fetch no instruction at all, and would never end.
@@ -60,7 +60,7 @@ pub enum JobError {
     },
 }
 
-impl Step {
+impl ProgramStep {
     /// Whether it is an instruction: takes a fetch slot.
     pub fn is_instruction(&self) -> bool {
         !matches!(self, Self::Loop { .. } | Self::End | Self::Done)
@@ -92,7 +92,7 @@ impl Address {
 }
 
 /// Whether `steps` are a program.
-pub(super) fn steps(steps: &[Step]) -> Result<(), ProgramError> {
+pub(super) fn steps(steps: &[ProgramStep]) -> Result<(), ProgramError> {
     // For each open body: whether it surely runs, and whether a run of it surely fetches an
     // instruction.
     let mut bodies = vec![(true, false)];
@@ -106,10 +106,10 @@ pub(super) fn steps(steps: &[Step]) -> Result<(), ProgramError> {
             *fetches = true;
         }
         match *step {
-            Step::Loop { times, spread } => bodies.push((times > spread, false)),
-            Step::Poll { .. } => bodies.push((false, true)),
-            Step::End if bodies.len() == 1 => return Err(ProgramError::Unbalanced(number)),
-            Step::End => {
+            ProgramStep::Loop { times, spread } => bodies.push((times > spread, false)),
+            ProgramStep::Poll { .. } => bodies.push((false, true)),
+            ProgramStep::End if bodies.len() == 1 => return Err(ProgramError::Unbalanced(number)),
+            ProgramStep::End => {
                 let inner = bodies.pop();
                 if inner == Some((true, true))
                     && let Some((_, fetches)) = bodies.last_mut()
@@ -150,9 +150,13 @@ impl Job {
         for (thread, program) in self.threads.iter().enumerate() {
             for (step, what) in program.steps().iter().enumerate() {
                 let (ring, side, offset) = match *what {
-                    Step::Poll { ring, side } | Step::Publish { ring, side } => (ring, side, 0),
-                    Step::Load(Address::Slot { ring, side, offset })
-                    | Step::Store(Address::Slot { ring, side, offset }) => (ring, side, offset),
+                    ProgramStep::Poll { ring, side } | ProgramStep::Publish { ring, side } => {
+                        (ring, side, 0)
+                    }
+                    ProgramStep::Load(Address::Slot { ring, side, offset })
+                    | ProgramStep::Store(Address::Slot { ring, side, offset }) => {
+                        (ring, side, offset)
+                    }
                     _ => continue,
                 };
                 let Some(found) = self.rings.get(ring) else {
@@ -177,29 +181,37 @@ mod tests {
 
     #[test]
     fn bodies_must_be_closed() {
-        let open = Step::Loop { times: 2, spread: 0 };
-        assert_eq!(Program::new(vec![Step::Branch, Step::End]), Err(ProgramError::Unbalanced(1)));
-        assert_eq!(Program::new(vec![open, Step::Branch]), Err(ProgramError::Unbalanced(2)));
+        let open = ProgramStep::Loop { times: 2, spread: 0 };
+        assert_eq!(
+            Program::new(vec![ProgramStep::Branch, ProgramStep::End]),
+            Err(ProgramError::Unbalanced(1))
+        );
+        assert_eq!(Program::new(vec![open, ProgramStep::Branch]), Err(ProgramError::Unbalanced(2)));
         assert!(
-            Program::new([vec![open; 9], vec![Step::Branch], vec![Step::End; 9]].concat()).is_ok()
+            Program::new(
+                [vec![open; 9], vec![ProgramStep::Branch], vec![ProgramStep::End; 9]].concat()
+            )
+            .is_ok()
         );
     }
 
     #[test]
     fn a_pass_without_an_instruction_is_refused() {
         assert_eq!(Program::new(vec![]), Err(ProgramError::Idle));
-        assert_eq!(Program::new(vec![Step::Done]), Err(ProgramError::Idle));
-        let sometimes = |spread| vec![Step::Loop { times: 2, spread }, Step::Branch, Step::End];
+        assert_eq!(Program::new(vec![ProgramStep::Done]), Err(ProgramError::Idle));
+        let sometimes = |spread| {
+            vec![ProgramStep::Loop { times: 2, spread }, ProgramStep::Branch, ProgramStep::End]
+        };
         assert_eq!(Program::new(sometimes(2)), Err(ProgramError::Idle));
         assert!(Program::new(sometimes(1)).is_ok());
-        let poll = vec![Step::Poll { ring: 0, side: Side::Consumer }, Step::End];
+        let poll = vec![ProgramStep::Poll { ring: 0, side: Side::Consumer }, ProgramStep::End];
         assert!(Program::new(poll).is_ok());
         let inner = vec![
-            Step::Loop { times: 1, spread: 1 },
-            Step::Loop { times: 1, spread: 0 },
-            Step::Branch,
-            Step::End,
-            Step::End,
+            ProgramStep::Loop { times: 1, spread: 1 },
+            ProgramStep::Loop { times: 1, spread: 0 },
+            ProgramStep::Branch,
+            ProgramStep::End,
+            ProgramStep::End,
         ];
         assert_eq!(Program::new(inner), Err(ProgramError::Idle));
     }
@@ -207,17 +219,17 @@ mod tests {
     #[test]
     fn values_out_of_range_are_refused() {
         for step in [
-            Step::Alu(0),
-            Step::Divide(0),
-            Step::Wait { mean: 10, spread: 10 },
-            Step::Loop { times: 3, spread: 4 },
-            Step::Load(Address::Fixed(1 << 36)),
-            Step::Load(Address::Walk { base: 0, stride: 48, length: 1024 }),
-            Step::Store(Address::Random { base: 0, length: 0, grain: 8 }),
-            Step::Store(Address::Random { base: (1 << 36) - 64, length: 128, grain: 64 }),
+            ProgramStep::Alu(0),
+            ProgramStep::Divide(0),
+            ProgramStep::Wait { mean: 10, spread: 10 },
+            ProgramStep::Loop { times: 3, spread: 4 },
+            ProgramStep::Load(Address::Fixed(1 << 36)),
+            ProgramStep::Load(Address::Walk { base: 0, stride: 48, length: 1024 }),
+            ProgramStep::Store(Address::Random { base: 0, length: 0, grain: 8 }),
+            ProgramStep::Store(Address::Random { base: (1 << 36) - 64, length: 128, grain: 64 }),
         ] {
             assert_eq!(
-                Program::new(vec![Step::Branch, step]),
+                Program::new(vec![ProgramStep::Branch, step]),
                 Err(ProgramError::Value(1)),
                 "{step:?}"
             );
@@ -227,12 +239,12 @@ mod tests {
     #[test]
     fn a_job_knows_its_rings() {
         let ring = Ring { base: 0, slots: 16, slot_bytes: 32 };
-        let job = |steps: Vec<Step>, rings| Job {
+        let job = |steps: Vec<ProgramStep>, rings| Job {
             threads: vec![Program::new(steps).unwrap()],
             rings,
             resident: Vec::new(),
         };
-        let publish = Step::Publish { ring: 0, side: Side::Producer };
+        let publish = ProgramStep::Publish { ring: 0, side: Side::Producer };
         assert_eq!(job(vec![publish], vec![ring]).check(), Ok(()));
         assert_eq!(
             job(vec![publish], vec![]).check(),
@@ -244,7 +256,7 @@ mod tests {
         );
         let resident = vec![Region { base: 0, length: 1 }, Region { base: 64, length: 0 }];
         assert_eq!(Job { resident, ..Job::default() }.check(), Err(JobError::Region(1)));
-        let far = Step::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
+        let far = ProgramStep::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
         let mut twice = job(vec![publish], vec![ring]);
         twice.threads.push(twice.threads[0].clone());
         assert_eq!(twice.check(), Err(JobError::Taken { thread: 1, step: 0, ring: 0 }));

@@ -4,7 +4,7 @@
 //! branch back: with 1,000 instructions to a round, the loop is less than 1 % of the time, as in
 //! the paper. Those that load walk through an array by the pointers in it, a cache line at a time.
 
-use super::{Address, Program, Region, Step};
+use super::{Address, Program, ProgramStep, Region};
 
 /// A microbenchmark: stresses one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,25 +87,26 @@ impl Microbenchmark {
     /// The program of one instance. Instances with different numbers have arrays of their own.
     pub fn program(self, instance: u32) -> Program {
         let Region { base, length } = self.region(instance);
-        let walk = |stride| Step::Load(Address::Walk { base, stride, length });
+        let walk = |stride| ProgramStep::Load(Address::Walk { base, stride, length });
         let body = match self {
-            Self::IntAdd => vec![Step::Alu(ROUND)],
-            Self::IntMul => unrolled(&[Step::Multiply]),
-            Self::IntDiv => unrolled(&DIVISIONS.map(Step::Divide)),
-            Self::FpAdd => unrolled(&[Step::FpAdd]),
-            Self::FpDiv => unrolled(&[Step::FpDivide]),
+            Self::IntAdd => vec![ProgramStep::Alu(ROUND)],
+            Self::IntMul => unrolled(&[ProgramStep::Multiply]),
+            Self::IntDiv => unrolled(&DIVISIONS.map(ProgramStep::Divide)),
+            Self::FpAdd => unrolled(&[ProgramStep::FpAdd]),
+            Self::FpDiv => unrolled(&[ProgramStep::FpDivide]),
             Self::Dcache => unrolled(&[walk(16)]),
             Self::L2cache | Self::Mem => unrolled(&[walk(64)]),
         };
-        let steps = [body, vec![Step::Alu(1), Step::Branch, Step::Done]].concat();
+        let steps =
+            [body, vec![ProgramStep::Alu(1), ProgramStep::Branch, ProgramStep::Done]].concat();
         Program::new(steps).expect("each microbenchmark is a valid program")
     }
 }
 
 /// `steps` again and again without a branch, until a round is full.
-fn unrolled(steps: &[Step]) -> Vec<Step> {
+fn unrolled(steps: &[ProgramStep]) -> Vec<ProgramStep> {
     let times = ROUND / steps.len() as u32;
-    [&[Step::Loop { times, spread: 0 }], steps, &[Step::End]].concat()
+    [&[ProgramStep::Loop { times, spread: 0 }], steps, &[ProgramStep::End]].concat()
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@
 
 mod layout;
 
-use super::{Address, Job, Program, Side, Step};
+use super::{Address, Job, Program, ProgramStep, Side};
 use layout::Layout;
 use pinwise_measure::{Thread, Workload};
 
@@ -188,18 +188,18 @@ impl Pipeline {
     }
 
     /// The P thread.
-    fn processor(self, layout: &mut Layout, [from, to]: [usize; 2]) -> Vec<Step> {
+    fn processor(self, layout: &mut Layout, [from, to]: [usize; 2]) -> Vec<ProgramStep> {
         let variables = layout.variables();
         let common = repeat(25, 6, &block(&variables));
         [take(from), common, self.work(layout, &variables), put(to)].concat()
     }
 
     /// What P does with a packet besides what every P does.
-    fn work(self, layout: &mut Layout, variables: &Address) -> Vec<Step> {
+    fn work(self, layout: &mut Layout, variables: &Address) -> Vec<ProgramStep> {
         let block = block(variables);
         let instructions = |count: u32| repeat(count / BLOCK, 0, &block);
         let mut lookups = |times, bytes| {
-            let entry = Step::Load(layout.table(bytes, WORD));
+            let entry = ProgramStep::Load(layout.table(bytes, WORD));
             repeat(times, 0, &[repeat(17, 0, &block), vec![entry; 2]].concat())
         };
         match self {
@@ -210,28 +210,39 @@ impl Pipeline {
             Self::HashNL2 => lookups(3, 512 << 10),
             Self::HashNMem => lookups(3, 64 << 20),
             Self::IntAdd => {
-                [lookups(1, 1 << 10), repeat(30, 0, &[Step::Alu(16), Step::Branch])].concat()
+                [lookups(1, 1 << 10), repeat(30, 0, &[ProgramStep::Alu(16), ProgramStep::Branch])]
+                    .concat()
             }
-            Self::IntMul => [lookups(1, 1 << 10), repeat(80, 0, &[Step::Multiply])].concat(),
+            Self::IntMul => [lookups(1, 1 << 10), repeat(80, 0, &[ProgramStep::Multiply])].concat(),
             Self::IntDiv => {
-                let three = [19, 20, 19].map(Step::Divide);
+                let three = [19, 20, 19].map(ProgramStep::Divide);
                 [lookups(1, 1 << 10), repeat(8, 0, &three), three[..2].to_vec()].concat()
             }
             Self::PacketAnalyzer => {
-                let header = layout.packets(4, LINE).into_iter().map(Step::Load);
-                let entry = layout.log(4096, 7).into_iter().map(Step::Store);
+                let header = layout.packets(4, LINE).into_iter().map(ProgramStep::Load);
+                let entry = layout.log(4096, 7).into_iter().map(ProgramStep::Store);
                 header.chain(instructions(823 - 4 - 7)).chain(entry).collect()
             }
             Self::AhoCorasick => {
-                let byte = Step::Load(layout.payload());
-                let transition = Step::Load(layout.table(12 << 10, WORD));
-                repeat(167, 160, &[byte, Step::Alu(5), transition, Step::Alu(12), Step::Branch])
+                let byte = ProgramStep::Load(layout.payload());
+                let transition = ProgramStep::Load(layout.table(12 << 10, WORD));
+                repeat(
+                    167,
+                    160,
+                    &[
+                        byte,
+                        ProgramStep::Alu(5),
+                        transition,
+                        ProgramStep::Alu(12),
+                        ProgramStep::Branch,
+                    ],
+                )
             }
             Self::Stateful => {
                 let record = layout.table(512 << 10, LINE);
-                let hash = repeat(6, 0, &[Step::Multiply, Step::Alu(4)]);
-                let find = [Step::Load(record); 6];
-                let update = [Step::Store(record), Step::Alu(4)].repeat(6);
+                let hash = repeat(6, 0, &[ProgramStep::Multiply, ProgramStep::Alu(4)]);
+                let find = [ProgramStep::Load(record); 6];
+                let update = [ProgramStep::Store(record), ProgramStep::Alu(4)].repeat(6);
                 let rest = instructions(634 - 6 * 5 - 6 - 6 * 5);
                 [hash, find.to_vec(), rest, update].concat()
             }
@@ -239,25 +250,30 @@ impl Pipeline {
     }
 }
 
-fn repeat(times: u32, spread: u32, steps: &[Step]) -> Vec<Step> {
-    [&[Step::Loop { times, spread }], steps, &[Step::End]].concat()
+fn repeat(times: u32, spread: u32, steps: &[ProgramStep]) -> Vec<ProgramStep> {
+    [&[ProgramStep::Loop { times, spread }], steps, &[ProgramStep::End]].concat()
 }
 
-fn block(variables: &Address) -> [Step; 4] {
-    [Step::Alu(10), Step::Load(*variables), Step::Alu(6), Step::Branch]
+fn block(variables: &Address) -> [ProgramStep; 4] {
+    [ProgramStep::Alu(10), ProgramStep::Load(*variables), ProgramStep::Alu(6), ProgramStep::Branch]
 }
 
 /// What R and T do with their interface.
-fn interface(variables: &Address, wait: u32) -> Vec<Step> {
+fn interface(variables: &Address, wait: u32) -> Vec<ProgramStep> {
     let block = block(variables);
-    let wait = Step::Wait { mean: wait, spread: WAIT_SPREAD };
+    let wait = ProgramStep::Wait { mean: wait, spread: WAIT_SPREAD };
     let turn = [vec![wait], repeat(BLOCKS_PER_WAIT, 0, &block)].concat();
     [repeat(WAITS, 0, &turn), block.to_vec()].concat()
 }
 
 /// Waits for the ring; a round of polling takes 36 cycles.
-fn poll(ring: usize, side: Side) -> Vec<Step> {
-    vec![Step::Poll { ring, side }, Step::Alu(28), Step::Branch, Step::End]
+fn poll(ring: usize, side: Side) -> Vec<ProgramStep> {
+    vec![
+        ProgramStep::Poll { ring, side },
+        ProgramStep::Alu(28),
+        ProgramStep::Branch,
+        ProgramStep::End,
+    ]
 }
 
 /// The words of the slot whose turn it is.
@@ -270,25 +286,29 @@ fn descriptor(ring: usize, side: Side) -> impl Iterator<Item = Address> {
 }
 
 /// Takes a descriptor from a ring.
-fn take(ring: usize) -> Vec<Step> {
+fn take(ring: usize) -> Vec<ProgramStep> {
     let side = Side::Consumer;
-    let loads = descriptor(ring, side).map(Step::Load);
-    poll(ring, side).into_iter().chain(loads).chain([Step::Publish { ring, side }]).collect()
+    let loads = descriptor(ring, side).map(ProgramStep::Load);
+    poll(ring, side).into_iter().chain(loads).chain([ProgramStep::Publish { ring, side }]).collect()
 }
 
 /// Puts a descriptor into a ring.
-fn put(ring: usize) -> Vec<Step> {
+fn put(ring: usize) -> Vec<ProgramStep> {
     let side = Side::Producer;
-    let stores = descriptor(ring, side).map(Step::Store);
-    poll(ring, side).into_iter().chain(stores).chain([Step::Publish { ring, side }]).collect()
+    let stores = descriptor(ring, side).map(ProgramStep::Store);
+    poll(ring, side)
+        .into_iter()
+        .chain(stores)
+        .chain([ProgramStep::Publish { ring, side }])
+        .collect()
 }
 
-fn receiver(variables: &Address, ring: usize) -> Vec<Step> {
+fn receiver(variables: &Address, ring: usize) -> Vec<ProgramStep> {
     [interface(variables, RECEIVE), put(ring)].concat()
 }
 
-fn transmitter(variables: &Address, ring: usize) -> Vec<Step> {
-    [take(ring), interface(variables, TRANSMIT), vec![Step::Done]].concat()
+fn transmitter(variables: &Address, ring: usize) -> Vec<ProgramStep> {
+    [take(ring), interface(variables, TRANSMIT), vec![ProgramStep::Done]].concat()
 }
 
 #[cfg(test)]
@@ -332,18 +352,18 @@ mod tests {
     }
 
     /// Instructions of one pass, with the middle of every range, polls found ready.
-    fn instructions(steps: &[Step]) -> u64 {
+    fn instructions(steps: &[ProgramStep]) -> u64 {
         let mut counts = vec![(1, 0)];
         for step in steps {
             match *step {
-                Step::Loop { times, .. } => counts.push((u64::from(times), 0)),
-                Step::Poll { .. } => counts.push((0, 0)),
-                Step::End => {
+                ProgramStep::Loop { times, .. } => counts.push((u64::from(times), 0)),
+                ProgramStep::Poll { .. } => counts.push((0, 0)),
+                ProgramStep::End => {
                     let (times, count) = counts.pop().unwrap();
                     counts.last_mut().unwrap().1 += times * count;
                 }
-                Step::Done => {}
-                Step::Alu(count) => counts.last_mut().unwrap().1 += u64::from(count),
+                ProgramStep::Done => {}
+                ProgramStep::Alu(count) => counts.last_mut().unwrap().1 += u64::from(count),
                 _ => counts.last_mut().unwrap().1 += 1,
             }
         }

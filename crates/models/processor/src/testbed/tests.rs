@@ -1,7 +1,7 @@
 //! Measurements on a simulated processor.
 
 use super::*;
-use crate::program::Step;
+use crate::program::ProgramStep;
 use crate::{Chip, Job, Program};
 use pinwise_topology::{Assignment, CpuSet};
 
@@ -91,7 +91,9 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
 #[test]
 fn the_time_of_the_last_pair_is_known() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
-    let job = Job::independent(vec![Program::new(vec![Step::Alu(10), Step::Done]).unwrap()]);
+    let job = Job::independent(vec![
+        Program::new(vec![ProgramStep::Alu(10), ProgramStep::Done]).unwrap(),
+    ]);
     let mut chip =
         Chip::new(&processor, &job, &[Placed { context: 0, start: 0, seed: 0 }], Pace::Events)
             .unwrap();

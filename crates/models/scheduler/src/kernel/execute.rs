@@ -1,6 +1,6 @@
 //! What a running thread does next, step by step of its script.
 
-use super::{Burst, Kernel, Nanos, Phase, State, Step, ThreadId, Timer, Wait};
+use super::{Action, Burst, Kernel, Nanos, Phase, State, ThreadId, Timer, Wait};
 use crate::synchronization::{Heir, Taken};
 
 /// What a thread does after a phase.
@@ -73,7 +73,7 @@ impl Kernel<'_> {
     /// Asleep until the barrier it stands at opens; whoever opens it only has to wake it.
     fn wait_at_barrier(&mut self, id: ThreadId) -> Next {
         let thread = &mut self.threads[id];
-        let join = matches!(thread.body.script[thread.step], Step::Barrier { join: true, .. });
+        let join = matches!(thread.body.script[thread.step], Action::Barrier { join: true, .. });
         thread.step += 1;
         self.wait_as(id, Phase::Begin);
         Next::Wait(if join { Wait::Join } else { Wait::Lock })
@@ -95,13 +95,13 @@ impl Kernel<'_> {
         }
         let step = thread.body.script[thread.step];
         match step {
-            Step::Compute(span) => {
+            Action::Compute(span) => {
                 thread.step += 1;
                 let work = span.draw(&mut self.random);
                 thread.set_burst(Burst::Work, work);
                 return Next::Burst;
             }
-            Step::Sleep { span, chance } => {
+            Action::Sleep { span, chance } => {
                 thread.step += 1;
                 if chance < 1.0 && self.random.unit() >= chance {
                     return Next::On;
@@ -111,17 +111,17 @@ impl Kernel<'_> {
                 self.timer(until, Timer::Wake(id));
                 return Next::Wait(Wait::Sleep);
             }
-            Step::Unlock => {
+            Action::Unlock => {
                 thread.step += 1;
                 return self.unlock(id);
             }
-            Step::Lock { first, count } => {
+            Action::Lock { first, count } => {
                 let mutex = first + self.random.below(count as u64) as usize;
                 self.threads[id].phase = Phase::Reach(mutex);
             }
-            Step::Barrier { barrier, .. } => thread.phase = Phase::Arrive(barrier),
-            Step::Pop(queue) => thread.phase = Phase::Take(queue),
-            Step::Push(queue) => thread.phase = Phase::Put(queue),
+            Action::Barrier { barrier, .. } => thread.phase = Phase::Arrive(barrier),
+            Action::Pop(queue) => thread.phase = Phase::Take(queue),
+            Action::Push(queue) => thread.phase = Phase::Put(queue),
         }
         self.threads[id].set_burst(Burst::User, lock);
         Next::Burst

@@ -6,7 +6,7 @@ fn platform(shape: &str) -> Platform {
     Platform::new(&Machine::from_shape(shape).unwrap()).unwrap()
 }
 
-fn body(script: Vec<Step>, rounds: u64) -> Body {
+fn body(script: Vec<Action>, rounds: u64) -> Body {
     Body { role: "threads".to_owned(), script: script.into(), rounds, output: None }
 }
 
@@ -21,7 +21,7 @@ fn exactly(mean: f64) -> Span {
 #[test]
 fn a_barrier_nobody_else_comes_to_is_told_as_a_deadlock() {
     let platform = platform("2x1");
-    let script = vec![Step::Compute(exactly(5e3)), Step::Barrier { barrier: 0, join: false }];
+    let script = vec![Action::Compute(exactly(5e3)), Action::Barrier { barrier: 0, join: false }];
     let mut kernel = Kernel::new(
         &platform,
         parts(vec![body(script.clone(), 1), body(script, 1)], 0, vec![3]),
@@ -36,11 +36,11 @@ fn a_barrier_nobody_else_comes_to_is_told_as_a_deadlock() {
 #[test]
 fn two_threads_on_one_context_take_turns_by_time_slices() {
     let platform = platform("1x1");
-    let threads = vec![body(vec![Step::Compute(exactly(2e9))], 1); 2];
+    let threads = vec![body(vec![Action::Compute(exactly(2e9))], 1); 2];
     let mut kernel = Kernel::new(&platform, parts(threads, 0, vec![]), 1);
     kernel.advance(Nanos::from_seconds(2.0)).unwrap();
-    let ledger = kernel.ledger();
-    let [one, other] = [0, 1].map(|thread| ledger.threads[thread].account);
+    let accounts = kernel.accounts();
+    let [one, other] = [0, 1].map(|thread| accounts.threads[thread].account);
     assert!(one.user.seconds() > 0.8 && other.user.seconds() > 0.8, "{one:?} {other:?}");
     assert!(one.involuntary > 3 && one.voluntary == 0 && one.migrations == 0, "{one:?}");
 }
@@ -48,29 +48,31 @@ fn two_threads_on_one_context_take_turns_by_time_slices() {
 #[test]
 fn a_contended_mutex_serializes_and_its_waiters_account_for_it() {
     let platform = platform("4x1");
-    let script = vec![Step::Lock { first: 0, count: 1 }, Step::Compute(exactly(1e6)), Step::Unlock];
+    let script =
+        vec![Action::Lock { first: 0, count: 1 }, Action::Compute(exactly(1e6)), Action::Unlock];
     let mut kernel = Kernel::new(&platform, parts(vec![body(script, 100); 4], 1, vec![]), 1);
     kernel.advance(Nanos::NEVER).unwrap();
-    let ledger = kernel.ledger();
+    let accounts = kernel.accounts();
     assert!(
-        ledger.at >= Nanos::from_millis(400.0),
+        accounts.at >= Nanos::from_millis(400.0),
         "four times a hundred milliseconds cannot overlap: {:?}",
-        ledger.at
+        accounts.at
     );
-    assert!(ledger.at <= Nanos::from_millis(420.0), "{:?}", ledger.at);
+    assert!(accounts.at <= Nanos::from_millis(420.0), "{:?}", accounts.at);
     // Whoever releases it takes it again before the thread it has woken is there, so that one
     // finishes after the other: 100 + 200 + 300 ms.
-    assert!(ledger.total().lock > Nanos::from_millis(590.0), "{:?}", ledger.total());
+    assert!(accounts.total().lock > Nanos::from_millis(590.0), "{:?}", accounts.total());
 }
 
 #[test]
 fn a_thread_wakes_where_its_cache_is_warm_and_moves_only_for_an_idle_context() {
     let platform = platform("4x1");
-    let script = vec![Step::Compute(exactly(1e6)), Step::Sleep { span: exactly(1e6), chance: 1.0 }];
+    let script =
+        vec![Action::Compute(exactly(1e6)), Action::Sleep { span: exactly(1e6), chance: 1.0 }];
     let mut kernel = Kernel::new(&platform, parts(vec![body(script, 200); 4], 0, vec![]), 1);
     kernel.advance(Nanos::NEVER).unwrap();
-    assert_eq!(kernel.ledger().total().migrations, 0, "as many threads as contexts");
-    assert_eq!(kernel.ledger().total().voluntary, 800);
+    assert_eq!(kernel.accounts().total().migrations, 0, "as many threads as contexts");
+    assert_eq!(kernel.accounts().total().voluntary, 800);
 }
 
 proptest! {
@@ -85,11 +87,11 @@ proptest! {
         let platform = platform("2x4x1");
         let any = |mean| Span { mean, spread: 1.0 };
         let script = vec![
-            Step::Compute(any(compute)),
-            Step::Lock { first: 0, count: 3 },
-            Step::Compute(any(critical)),
-            Step::Unlock,
-            Step::Sleep { span: any(sleep), chance: 0.5 },
+            Action::Compute(any(compute)),
+            Action::Lock { first: 0, count: 3 },
+            Action::Compute(any(critical)),
+            Action::Unlock,
+            Action::Sleep { span: any(sleep), chance: 0.5 },
         ];
         let mut kernel = Kernel::new(&platform, parts(vec![body(script, u64::MAX); threads], 3, vec![]), seed);
         for look in 1..2000 {
@@ -109,9 +111,9 @@ proptest! {
         let platform = platform("2x3x1");
         let any = |mean| Span { mean, spread: 1.0 };
         let script = vec![
-            Step::Compute(any(compute)),
-            Step::Barrier { barrier: 0, join: false },
-            Step::Sleep { span: any(1e5), chance: 0.3 },
+            Action::Compute(any(compute)),
+            Action::Barrier { barrier: 0, join: false },
+            Action::Sleep { span: any(1e5), chance: 0.3 },
         ];
         let mut kernel = Kernel::new(&platform, parts(vec![body(script, u64::MAX); threads], 0, vec![threads]), seed);
         for look in 1..500 {

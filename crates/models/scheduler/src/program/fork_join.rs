@@ -6,7 +6,7 @@
 
 use super::{Fitted, ForkJoin};
 use crate::kernel::Parts;
-use crate::thread::{Body, Span, Step};
+use crate::thread::{Action, Body, Span};
 
 const OPEN: usize = 0;
 const CLOSE: usize = 1;
@@ -14,23 +14,23 @@ const CLOSE: usize = 1;
 pub(super) fn parts(shape: &ForkJoin, fitted: &Fitted, n: u32, endless: bool) -> Parts {
     let ForkJoin { main_works, helpers, iterations, units, locks } = *shape;
     let rounds = if endless { u64::MAX } else { u64::from(iterations) };
-    let body = |role: &str, alone: Vec<Step>, together: Vec<Step>| {
+    let body = |role: &str, alone: Vec<Action>, together: Vec<Action>| {
         // A main thread that does not work waits for the end of others' work.
         let join = role == "main" && !main_works;
-        let barrier = |barrier| Step::Barrier { barrier, join };
+        let barrier = |barrier| Action::Barrier { barrier, join };
         let script = [alone, vec![barrier(OPEN)], together, vec![barrier(CLOSE)]].concat();
         Body { role: role.to_owned(), script: script.into(), rounds, output: None }
     };
     let parallel = fitted.work_ms * 1e6 * (1.0 - fitted.serial);
     let serial =
-        Step::Compute(Span { mean: fitted.work_ms * 1e6 * fitted.serial, spread: fitted.spread });
+        Action::Compute(Span { mean: fitted.work_ms * 1e6 * fitted.serial, spread: fitted.spread });
     let mut shares =
         (0..n).map(|worker| share(fitted, locks, parallel * fraction(units, worker, n)));
     let main = if main_works { shares.next().unwrap_or_default() } else { Vec::new() };
     let mut bodies = vec![body("main", vec![serial], main)];
     bodies.extend(shares.map(|share| body("workers", Vec::new(), share)));
     let sleep =
-        Step::Sleep { span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 }, chance: 1.0 };
+        Action::Sleep { span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 }, chance: 1.0 };
     bodies.extend((0..helpers).map(|_| body("helpers", Vec::new(), vec![sleep])));
     let parties = bodies.len();
     Parts {
@@ -53,8 +53,8 @@ fn fraction(units: Option<u32>, worker: u32, n: u32) -> f64 {
 }
 
 /// `work` nanoseconds of the parallel part.
-fn share(fitted: &Fitted, locks: u32, work: f64) -> Vec<Step> {
-    let compute = |mean: f64| Step::Compute(Span { mean, spread: fitted.spread });
+fn share(fitted: &Fitted, locks: u32, work: f64) -> Vec<Action> {
+    let compute = |mean: f64| Action::Compute(Span { mean, spread: fitted.spread });
     let sleeps = fitted.sleep_every_ms > 0.0;
     let segment = if locks > 0 { fitted.segment_us * 1e3 } else { fitted.sleep_every_ms * 1e6 };
     if work <= 0.0 {
@@ -71,14 +71,14 @@ fn share(fitted: &Fitted, locks: u32, work: f64) -> Vec<Step> {
         steps.push(compute(each - critical));
         if locks > 0 {
             steps.extend([
-                Step::Lock { first: 0, count: locks as usize },
+                Action::Lock { first: 0, count: locks as usize },
                 compute(critical),
-                Step::Unlock,
+                Action::Unlock,
             ]);
         }
         if sleeps {
             let chance = each / (fitted.sleep_every_ms * 1e6);
-            steps.push(Step::Sleep {
+            steps.push(Action::Sleep {
                 span: Span { mean: fitted.sleep_ms * 1e6, spread: 1.0 },
                 chance,
             });
@@ -114,12 +114,12 @@ mod tests {
         let steps = share(&fitted, 3, 1e6);
         let work = steps
             .iter()
-            .map(|step| if let Step::Compute(span) = step { span.mean } else { 0.0 })
+            .map(|step| if let Action::Compute(span) = step { span.mean } else { 0.0 })
             .sum::<f64>();
         assert!((work - 1e6).abs() < 1e-3, "{work}");
         let chance = steps
             .iter()
-            .map(|step| if let Step::Sleep { chance, .. } = step { *chance } else { 0.0 })
+            .map(|step| if let Action::Sleep { chance, .. } = step { *chance } else { 0.0 })
             .sum::<f64>();
         assert!((chance - 1.0).abs() < 1e-9, "one wait per millisecond, {chance}");
     }

@@ -3,7 +3,7 @@
 
 use super::{Fitted, Pipeline, Stage};
 use crate::kernel::Parts;
-use crate::thread::{Body, Span, Step};
+use crate::thread::{Action, Body, Span};
 
 pub(super) fn parts(shape: &Pipeline, fitted: &Fitted, n: u32, endless: bool) -> Parts {
     let Pipeline { stages, items, capacity } = shape;
@@ -17,11 +17,11 @@ pub(super) fn parts(shape: &Pipeline, fitted: &Fitted, n: u32, endless: bool) ->
         let last = index + 1 == stages.len();
         let mut script = Vec::new();
         if index > 0 {
-            script.push(Step::Pop(index - 1));
+            script.push(Action::Pop(index - 1));
         }
-        script.push(Step::Compute(Span { mean: work * 1e6, spread: fitted.spread }));
+        script.push(Action::Compute(Span { mean: work * 1e6, spread: fitted.spread }));
         if !last {
-            script.push(Step::Push(index));
+            script.push(Action::Push(index));
             queues.push((*capacity as usize, many(stage)));
         }
         // The items are the first stage's to make; the others go on until there are none.

@@ -1,0 +1,238 @@
+//! A predictor learned from measurements alone: which kinds of threads share what.
+//!
+//! **Features.** For each level of the machine and each pair of kinds, how many pairs of threads of
+//! these kinds are in one domain of the level, counted over all threads and over those of one
+//! instance; and, where contexts are not all alike, how many threads of each kind are on contexts
+//! of each sort. **Model.** The logarithm of performance is linear in them ([`crate::ridge`]):
+//! contention multiplies. No profile and no knowledge of the machine but its tree is needed; a few
+//! hundred random runs will do.
+//!
+//! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top,
+//! which is what one is after. So it chooses what to measure; it is never itself the claim.
+
+use crate::learned::levels::Levels;
+use crate::learned::ridge::Ridge;
+use crate::{Predictor, ThreadKinds};
+use pinwise_topology::SharingTree;
+
+/// Counts of what shares what. See the module.
+#[derive(Clone, Debug)]
+pub struct Colocation {
+    thread_kinds: ThreadKinds,
+    shared: Levels,
+}
+
+/// A [`Colocation`] with what each count is worth.
+#[derive(Clone, Debug)]
+pub struct Learned {
+    colocation: Colocation,
+    ridge: Ridge,
+}
+
+impl Colocation {
+    /// The counts for the workload of `thread_kinds` on `tree`, which has contexts.
+    pub fn new(thread_kinds: &ThreadKinds, tree: &SharingTree) -> Self {
+        Self { thread_kinds: thread_kinds.clone(), shared: Levels::new(tree) }
+    }
+
+    /// The counts of an assignment: level by level (contexts first, then outermost to innermost)
+    /// those of all pairs, then those within instances, each as a triangle (kind 0 with 0, 1
+    /// with 0, 1 with 1, …); then kinds by sorts of contexts, where there are several.
+    ///
+    /// # Panics
+    /// If there are fewer leaves than threads, or one does not exist.
+    pub fn count(&self, leaves: &[u32]) -> Vec<f64> {
+        let triangle = self.triangle();
+        let mut counts = vec![0.0; self.width()];
+        for (level, counts) in self.shared.domains.iter().zip(counts.chunks_exact_mut(2 * triangle))
+        {
+            let (all, own) = counts.split_at_mut(triangle);
+            self.pairs(level, leaves, |a, b, pairs| all[corner(a, b)] += pairs);
+            self.partners(level, leaves, |a, b| own[corner(a, b)] += 1.0);
+        }
+        let sorts = &mut counts[2 * triangle * self.shared.domains.len()..];
+        if !sorts.is_empty() {
+            (0..self.thread_kinds.threads())
+                .for_each(|thread| sorts[self.sort(thread, leaves)] += 1.0);
+        }
+        counts
+    }
+
+    /// Pairs of kinds.
+    fn triangle(&self) -> usize {
+        let kinds = self.thread_kinds.kinds().len();
+        kinds * (kinds + 1) / 2
+    }
+
+    /// How many counts there are.
+    fn width(&self) -> usize {
+        let sorts = if self.shared.sort_count > 1 {
+            self.shared.sort_count * self.thread_kinds.kinds().len()
+        } else {
+            0
+        };
+        2 * self.triangle() * self.shared.domains.len() + sorts
+    }
+
+    /// The number among its kind and all sorts of the context that a thread is on.
+    fn sort(&self, thread: usize, leaves: &[u32]) -> usize {
+        self.shared.sorts[leaves[thread] as usize] * self.thread_kinds.kinds().len()
+            + self.thread_kinds.kind(thread)
+    }
+
+    /// Tells, with repetitions, kinds and how many pairs of threads of these share a domain of a
+    /// level.
+    fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
+        let kinds = self.thread_kinds.kinds().len();
+        let mut held = vec![0.0; self.shared.most_domains * kinds];
+        // Each thread meets those that came before it.
+        for thread in 0..self.thread_kinds.threads() {
+            let kind = self.thread_kinds.kind(thread);
+            let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];
+            let present = domain.iter().enumerate().filter(|(_, held)| **held > 0.0);
+            present.for_each(|(other, held)| tell(kind, other, *held));
+            domain[kind] += 1.0;
+        }
+    }
+
+    /// Tells the kinds of each two threads of one instance that share a domain of a level.
+    fn partners(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize)) {
+        for instance in self.thread_kinds.instances() {
+            for (index, &a) in instance.threads.iter().enumerate() {
+                for &b in &instance.threads[..index] {
+                    if level[leaves[a] as usize] == level[leaves[b] as usize] {
+                        tell(self.thread_kinds.kind(a), self.thread_kinds.kind(b));
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the counts are worth by measurements: leaves of each thread, and the performance (only
+    /// those above 0 are used). `None` where these are too few or all alike.
+    pub fn learn<'a>(
+        &self,
+        measured: impl IntoIterator<Item = (&'a [u32], f64)>,
+    ) -> Option<Learned> {
+        let usable = measured
+            .into_iter()
+            .filter(|(_, performance)| *performance > 0.0 && performance.is_finite());
+        let (rows, values): (Vec<_>, Vec<_>) =
+            usable.map(|(leaves, performance)| (self.count(leaves), performance.ln())).unzip();
+        Some(Learned { colocation: self.clone(), ridge: Ridge::fit(&rows, &values)? })
+    }
+}
+
+impl Learned {
+    /// The leave-one-out error: root mean square of predicted / measured - 1, to first order.
+    pub fn error(&self) -> f64 {
+        self.ridge.error
+    }
+}
+
+impl Predictor for Learned {
+    fn predict(&self, leaves: &[u32]) -> f64 {
+        let colocation = &self.colocation;
+        let triangle = colocation.triangle();
+        let (pairs, sorts) =
+            self.ridge.weights.split_at(2 * triangle * colocation.shared.domains.len());
+        let mut sum = self.ridge.intercept;
+        for (level, weights) in
+            colocation.shared.domains.iter().zip(pairs.chunks_exact(2 * triangle))
+        {
+            let (all, own) = weights.split_at(triangle);
+            // Of a level that never made a difference (no two threads on one context) nothing was
+            // learned.
+            if weights.iter().any(|weight| *weight != 0.0) {
+                colocation.pairs(level, leaves, |a, b, pairs| sum += all[corner(a, b)] * pairs);
+                colocation.partners(level, leaves, |a, b| sum += own[corner(a, b)]);
+            }
+        }
+        if !sorts.is_empty() {
+            sum += (0..colocation.thread_kinds.threads())
+                .map(|thread| sorts[colocation.sort(thread, leaves)])
+                .sum::<f64>();
+        }
+        // Far outside of what was learned from, a prediction stays a number.
+        sum.clamp(-600.0, 600.0).exp()
+    }
+}
+
+/// The place of a pair of kinds in a triangle.
+fn corner(a: usize, b: usize) -> usize {
+    let (more, less) = (a.max(b), a.min(b));
+    more * (more + 1) / 2 + less
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interchangeable_threads::tests::workload;
+    use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, Space};
+
+    fn tree(shape: &str) -> SharingTree {
+        SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure)
+    }
+
+    #[test]
+    fn counts_are_the_same_for_all_that_perform_the_same() {
+        let tree = tree("2x2x2");
+        let colocation = Colocation::new(&ThreadKinds::new(&workload("RP RP")), &tree);
+        let space = Space::new(tree, 4, PerContext::Any).unwrap();
+        let mut random = Random::new(3);
+        for _ in 0..200 {
+            let some = space.sample(&mut random);
+            // The same seen from the other end of the machine.
+            let mirrored: Vec<u32> = some.leaves().iter().map(|leaf| 7 - leaf).collect();
+            assert_eq!(colocation.count(some.leaves()), colocation.count(&mirrored));
+        }
+        // Both R on context 0, both P on context 2: pairs by level (context, core, package), all
+        // and of one instance.
+        let counts = colocation.count(&[0, 2, 0, 2]);
+        // Kinds are P and R: PP, RP, RR. Packages are 4 contexts wide, levels come outermost first
+        // after the contexts.
+        assert_eq!(counts[..6], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(counts[6..12], [1.0, 4.0, 1.0, 0.0, 2.0, 0.0]);
+        assert_eq!(counts[12..], [1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_law_of_the_counts_is_learned_from_random_runs() {
+        let tree = tree("4x2x2");
+        let thread_kinds = ThreadKinds::new(&workload("RPT RPT"));
+        let colocation = Colocation::new(&thread_kinds, &tree);
+        let space = Space::new(tree, 6, PerContext::AtMost(1)).unwrap();
+        let mut random = Random::new(4);
+        let law = |leaves: &[u32]| {
+            let core = |thread: usize| leaves[thread] / 2;
+            let clashes =
+                f64::from(u8::from(core(0) == core(3))) + f64::from(u8::from(core(1) == core(4)));
+            100.0 * (-0.3 * clashes + 0.1 * f64::from(u8::from(core(0) == core(1)))).exp()
+        };
+        let drawn: Vec<Assignment> = (0..400).map(|_| space.sample(&mut random)).collect();
+        let (learn, held_out) = drawn.split_at(300);
+        let learned = colocation
+            .learn(learn.iter().map(|drawn| (drawn.leaves(), law(drawn.leaves()))))
+            .unwrap();
+        let worst = held_out
+            .iter()
+            .map(|drawn| (learned.predict(drawn.leaves()) / law(drawn.leaves()) - 1.0).abs());
+        // R with P of its own instance counts for either instance, so that is all it cannot tell.
+        assert!(worst.fold(0.0, f64::max) < 0.12, "error {}", learned.error());
+        assert!(learned.error() < 0.05);
+        assert!(colocation.learn([(drawn[0].leaves(), 1.0)]).is_none());
+        for drawn in held_out {
+            let counts = colocation.count(drawn.leaves());
+            let sum: f64 = counts
+                .iter()
+                .zip(&learned.ridge.weights)
+                .map(|(count, weight)| count * weight)
+                .sum();
+            assert!(
+                (learned.predict(drawn.leaves()) / (learned.ridge.intercept + sum).exp() - 1.0)
+                    .abs()
+                    < 1e-9
+            );
+        }
+    }
+}

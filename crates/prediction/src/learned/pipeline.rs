@@ -1,0 +1,320 @@
+//! A predictor learned from measurements alone that knows what an instance is: as fast as its
+//! slowest thread.
+//!
+//! **Model.** A thread of kind k is slowed by what the others on its domains weigh on it,
+//!
+//! log slow = b(k) + sum over levels l of f(l, z) + sum over levels and partners that share the
+//! domain of p(l, k, k'), z = sum of w(l, k, k') over the others in its domain of level l + sum of
+//! q(l, k, {k', k''}) over each two of them, f(l, z) = z + c(l) z²,
+//!
+//! an instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
+//! instances. β says how much the slowest thread alone decides: large for a pipeline, small where
+//! threads work side by side. Where contexts are not all alike, b depends on the sort of context
+//! too. The *pairs* q stand for company that is worse (or better) together than apart.
+//!
+//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; they are
+//! believed only if measurements that were left out are predicted clearly better with them.
+//!
+//! **Limits.** As of [`crate::Colocation`]: it chooses what to measure and is never itself the
+//! claim.
+
+mod compact;
+mod fit;
+
+use crate::learned::levels::Levels;
+use crate::{Predictor, ThreadKinds, Walk};
+use compact::Compact;
+use pinwise_topology::SharingTree;
+
+/// What β is before anything is known.
+const SHARPNESS: f64 = 12.0;
+/// More parameters than this are not fitted: a few hundred measurements could not tell them apart,
+/// and it would take seconds.
+const MOST_PARAMETERS: usize = 250;
+
+/// Which parameters there are, and where in the vector of all they are.
+#[derive(Clone, Debug)]
+pub struct Pipeline {
+    thread_kinds: ThreadKinds,
+    levels: Levels,
+    kinds: usize,
+    /// Kinds of the threads by instance, flat, with the threads.
+    instances: Vec<Vec<(usize, usize)>>,
+    bases: usize,
+    /// Where the pairs begin; none where there would be too many parameters.
+    pairs: usize,
+    parameters: usize,
+}
+
+/// A [`Pipeline`] with its parameters.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    compact: Compact,
+    /// See [`Fitted::error`].
+    error: f64,
+}
+
+/// What one assignment goes through while fitting; kept from one to the next.
+#[derive(Default)]
+struct Workspace {
+    /// By level, whether nobody has company there in any assignment that is looked at, so that it
+    /// makes no difference; where there are none, all are looked at.
+    idle: Vec<bool>,
+    /// Pairs weigh nothing, and what they might is not asked.
+    without_pairs: bool,
+    /// Threads by level, domain and kind.
+    held: Vec<f64>,
+    slow: Vec<f64>,
+    /// By thread and level.
+    loads: Vec<f64>,
+    /// By thread: how slow it is beside the slowest of its instance, to the power of β.
+    powers: Vec<f64>,
+    /// By instance.
+    rates: Vec<Rate>,
+}
+
+/// How slow an instance is.
+struct Rate {
+    /// The largest logarithm of its threads.
+    most: f64,
+    /// The sum of their powers.
+    powers: f64,
+    performance: f64,
+}
+
+/// How many pairs there are of each two kinds among the others of a thread of kind `own`, of which
+/// `held` counts all, itself included: kind 0 with 0, 1 with 0, 1 with 1, ….
+fn pairs(held: &[f64], own: usize) -> impl Iterator<Item = f64> + '_ {
+    let others = move |kind: usize| held[kind] - f64::from(u8::from(kind == own));
+    let alike = move |kind: usize| others(kind) * (others(kind) - 1.0) / 2.0;
+    (0..held.len()).flat_map(move |a| {
+        (0..=a).map(move |b| if a == b { alike(a) } else { others(a) * others(b) })
+    })
+}
+
+impl Pipeline {
+    /// The model for the workload of `thread_kinds` on `tree`; `None` where it has too many parameters to
+    /// be fitted.
+    pub fn new(thread_kinds: &ThreadKinds, tree: &SharingTree) -> Option<Self> {
+        Self::over(thread_kinds, Levels::new(tree))
+    }
+
+    fn over(thread_kinds: &ThreadKinds, levels: Levels) -> Option<Self> {
+        let kinds = thread_kinds.kinds().len();
+        let bases = kinds * levels.sort_count.max(1);
+        let plain = bases + levels.domains.len() * (2 * kinds * kinds + 1);
+        let every_pair = plain + levels.domains.len() * kinds * (kinds * (kinds + 1) / 2);
+        let parameters = 1 + if every_pair < MOST_PARAMETERS { every_pair } else { plain };
+        let instances = thread_kinds
+            .instances()
+            .iter()
+            .map(|instance| {
+                instance
+                    .threads
+                    .iter()
+                    .map(|thread| (*thread, thread_kinds.kind(*thread)))
+                    .collect()
+            })
+            .collect();
+        (parameters <= MOST_PARAMETERS).then(|| Self {
+            thread_kinds: thread_kinds.clone(),
+            levels,
+            kinds,
+            instances,
+            bases,
+            pairs: plain,
+            parameters,
+        })
+    }
+
+    fn weight(&self, level: usize, kind: usize, other: usize) -> usize {
+        self.bases + level * (2 * self.kinds * self.kinds + 1) + kind * self.kinds + other
+    }
+
+    fn partner(&self, level: usize, kind: usize, other: usize) -> usize {
+        self.weight(level, kind, other) + self.kinds * self.kinds
+    }
+
+    fn curvature(&self, level: usize) -> usize {
+        self.bases + level * (2 * self.kinds * self.kinds + 1) + 2 * self.kinds * self.kinds
+    }
+
+    /// Where the weights are of pairs on a kind; empty where there are none.
+    fn pair(&self, level: usize, kind: usize) -> std::ops::Range<usize> {
+        let each = (self.sharpest() - self.pairs) / (self.levels.domains.len() * self.kinds);
+        let first = self.pairs + (level * self.kinds + kind) * each;
+        first..first + each
+    }
+
+    /// Where log β is.
+    fn sharpest(&self) -> usize {
+        self.parameters - 1
+    }
+
+    /// The logarithm of performance, and its derivatives where `gradient` is as long as there are
+    /// parameters.
+    fn log_performance(
+        &self,
+        leaves: &[u32],
+        parameters: &[f64],
+        work: &mut Workspace,
+        gradient: &mut [f64],
+    ) -> f64 {
+        let (idle, with_pairs) = (&work.idle, !work.without_pairs);
+        let is_idle = |level: usize| idle.get(level).is_some_and(|idle| *idle);
+        let looked_at =
+            || self.levels.domains.iter().enumerate().filter(|(level, _)| !is_idle(*level));
+        let (kinds, levels) = (self.kinds, self.levels.domains.len());
+        let (threads, wide) = (self.thread_kinds.threads(), self.levels.most_domains * kinds);
+        work.held.clear();
+        work.held.resize(levels * wide, 0.0);
+        for (level, domains) in looked_at() {
+            for (thread, leaf) in leaves.iter().enumerate().take(threads) {
+                work.held[level * wide
+                    + domains[*leaf as usize] * kinds
+                    + self.thread_kinds.kind(thread)] += 1.0;
+            }
+        }
+        work.slow.clear();
+        work.slow.resize(threads, 0.0);
+        work.loads.clear();
+        work.loads.resize(threads * levels, 0.0);
+        for thread in 0..threads {
+            let kind = self.thread_kinds.kind(thread);
+            let mut slow = parameters[self.base(kind, leaves[thread])];
+            for (level, domains) in looked_at() {
+                let held =
+                    &work.held[level * wide + domains[leaves[thread] as usize] * kinds..][..kinds];
+                let weights = &parameters[self.weight(level, kind, 0)..][..kinds];
+                let singly: f64 =
+                    held.iter().zip(weights).map(|(held, weight)| held * weight).sum();
+                let mut load = singly - weights[kind];
+                if with_pairs {
+                    let worth = &parameters[self.pair(level, kind)];
+                    load += worth
+                        .iter()
+                        .zip(pairs(held, kind))
+                        .map(|(worth, pairs)| worth * pairs)
+                        .sum::<f64>();
+                }
+                work.loads[thread * levels + level] = load;
+                slow += load + parameters[self.curvature(level)] * load * load;
+            }
+            work.slow[thread] = slow;
+        }
+        for instance in &self.instances {
+            for (index, &(a, kind_a)) in instance.iter().enumerate() {
+                for &(b, kind_b) in &instance[..index] {
+                    for (level, domains) in looked_at() {
+                        if domains[leaves[a] as usize] == domains[leaves[b] as usize] {
+                            work.slow[a] += parameters[self.partner(level, kind_a, kind_b)];
+                            work.slow[b] += parameters[self.partner(level, kind_b, kind_a)];
+                        }
+                    }
+                }
+            }
+        }
+        let sharpness = Self::sharpness(parameters);
+        work.powers.clear();
+        work.powers.resize(threads, 0.0);
+        work.rates.clear();
+        let mut sum = 0.0;
+        for instance in &self.instances {
+            let most = instance
+                .iter()
+                .map(|(thread, _)| work.slow[*thread])
+                .fold(f64::NEG_INFINITY, f64::max);
+            let mut powers = 0.0;
+            for (thread, _) in instance {
+                let power = (sharpness * (work.slow[*thread] - most)).exp();
+                work.powers[*thread] = power;
+                powers += power;
+            }
+            let performance = (-(most + powers.ln() / sharpness)).exp();
+            sum += performance;
+            work.rates.push(Rate { most, powers, performance });
+        }
+        if !gradient.is_empty() {
+            gradient.fill(0.0);
+            for (instance, rate) in self.instances.iter().zip(&work.rates) {
+                let share = rate.performance / sum;
+                let mut mean = 0.0;
+                for &(a, kind) in instance {
+                    let own = work.powers[a] / rate.powers;
+                    mean += own * (work.slow[a] - rate.most);
+                    let by = -share * own;
+                    gradient[self.base(kind, leaves[a])] += by;
+                    for (level, domains) in looked_at() {
+                        let load = work.loads[a * levels + level];
+                        let slope = by * (1.0 + 2.0 * parameters[self.curvature(level)] * load);
+                        let held = &work.held[level * wide + domains[leaves[a] as usize] * kinds..]
+                            [..kinds];
+                        let first = self.weight(level, kind, 0);
+                        for (other, held) in held.iter().enumerate() {
+                            gradient[first + other] += slope * held;
+                        }
+                        gradient[first + kind] -= slope;
+                        let worth =
+                            &mut gradient[if with_pairs { self.pair(level, kind) } else { 0..0 }];
+                        worth
+                            .iter_mut()
+                            .zip(pairs(held, kind))
+                            .for_each(|(worth, pairs)| *worth += slope * pairs);
+                        gradient[self.curvature(level)] += by * load * load;
+                        for &(b, other) in instance {
+                            if b != a && domains[leaves[a] as usize] == domains[leaves[b] as usize]
+                            {
+                                gradient[self.partner(level, kind, other)] += by;
+                            }
+                        }
+                    }
+                }
+                // d/dβ of ln(sum)/β, times β for log β.
+                gradient[self.sharpest()] -= share * (mean - rate.powers.ln() / sharpness);
+            }
+        }
+        sum.ln()
+    }
+
+    /// How much the slowest thread of an instance decides alone: β.
+    fn sharpness(parameters: &[f64]) -> f64 {
+        parameters.last().map_or(SHARPNESS, |logarithm| logarithm.clamp(-2.0, 5.0).exp())
+    }
+
+    fn base(&self, kind: usize, leaf: u32) -> usize {
+        if self.levels.sort_count > 1 {
+            self.levels.sorts[leaf as usize] * self.kinds + kind
+        } else {
+            kind
+        }
+    }
+}
+
+/// Performance by its logarithm: far outside of what was learned from, a prediction stays a number.
+fn bounded(logarithm: f64) -> f64 {
+    logarithm.clamp(-600.0, 600.0).exp()
+}
+
+impl Fitted {
+    /// Root mean square of measured / predicted - 1, each measurement left out of what predicts it,
+    /// by generalized cross-validation; the better count for more.
+    pub fn error(&self) -> f64 {
+        self.error
+    }
+}
+
+impl Predictor for Fitted {
+    fn predict(&self, leaves: &[u32]) -> f64 {
+        thread_local! {
+            static WORK: std::cell::RefCell<compact::Workspace> = std::cell::RefCell::default();
+        }
+        bounded(WORK.with(|work| self.compact.log_performance(leaves, &mut work.borrow_mut())))
+    }
+
+    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn Walk + 'a> {
+        Box::new(compact::Steps::new(&self.compact, leaves))
+    }
+}
+
+#[cfg(test)]
+mod tests;

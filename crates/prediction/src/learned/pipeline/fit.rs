@@ -1,0 +1,297 @@
+//! The parameters that measurements support.
+//!
+//! Least squares on the logarithm of performance by the Levenberg-Marquardt algorithm (Marquardt,
+//! J. SIAM 11, 1963), from several starting points, since which kind is the slowest makes separate
+//! minima. The penalty is that of a normal prior on every parameter; its weight follows from the
+//! residuals.
+//!
+//! **The better count for more.** No formula is right everywhere, and it is near the top that it
+//! has to be: a measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
+//! [`NEAR`])²), as if the formula's error grew with the distance.
+//!
+//! **Left out.** What a fit is worth is told by generalized cross-validation (Golub, Heath and
+//! Wahba, Technometrics 21, 1979): the residual of a left-out row is e / (1 - h) with its leverage
+//! h, to first order without a refit, and h is taken to be the mean of all. With its own leverage
+//! in its place, as in [`crate::ridge`], the only row that has some rare company (h = 0.99) decides
+//! alone what all others are worth.
+
+use super::{Compact, Fitted, Pipeline, SHARPNESS, Workspace};
+use crate::learned::ridge::{Cholesky, dot, solve};
+
+/// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature,
+/// of a pair, and of log β.
+const PRIOR: [f64; 5] = [1.0, 0.3, 0.5, 0.1, 1.0];
+/// How much smaller the cross-validation error has to be with pairs for them to be believed: a near
+/// tie is no evidence, and would be decided by rounding.
+const PAIRS: f64 = 0.9;
+/// Kinds that a fit begins with as the slowest, at most; and once with none.
+const STARTS: usize = 3;
+/// Steps of a fit at most; it ends sooner where nothing improves.
+const STEPS: usize = 40;
+/// The least standard deviation that residuals are taken to have: formulas are never exact.
+const LEAST_ERROR: f64 = 1e-4;
+/// Fewer measurements than this are not learned from.
+const LEAST_ROWS: usize = 20;
+/// How far below the best, in the logarithm, a measurement has half the weight.
+const NEAR: f64 = 0.1;
+
+/// A measurement: of what, the logarithm of its performance, its weight.
+struct Row<'a> {
+    leaves: &'a [u32],
+    value: f64,
+    weight: f64,
+}
+
+/// Where a fit came to.
+struct Fit {
+    parameters: Vec<f64>,
+    /// Root mean square of the residuals, degrees of freedom taken into account.
+    error: f64,
+    /// What was minimized.
+    minimized: f64,
+}
+
+impl Pipeline {
+    /// The parameters that measurements support: leaves of each thread, and the performance (only
+    /// those above 0 are used). `None` where there are fewer than 20.
+    pub fn learn<'a>(
+        &self,
+        measured: impl IntoIterator<Item = (&'a [u32], f64)>,
+    ) -> Option<Fitted> {
+        let values: Vec<(&[u32], f64)> = measured
+            .into_iter()
+            .filter(|(_, performance)| *performance > 0.0 && performance.is_finite())
+            .map(|(leaves, performance)| (leaves, performance.ln()))
+            .collect();
+        if values.len() < LEAST_ROWS {
+            return None;
+        }
+        let best = values.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
+        let weight = |value: f64| 1.0 / (1.0 + ((best - value) / NEAR).powi(2));
+        let mut rows: Vec<Row> = values
+            .iter()
+            .map(|(leaves, value)| Row { leaves, value: *value, weight: weight(*value) })
+            .collect();
+        // Weights of mean 1, so that errors compare with those of other fits.
+        let mean = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
+        rows.iter_mut().for_each(|row| row.weight /= mean);
+        let level = rows.iter().map(|row| row.value).sum::<f64>() / rows.len() as f64;
+        let slowest = (0..self.kinds.min(STARTS)).map(Some);
+        let shared = self.shared(&rows);
+        let plain = self.fitted(&shared, false);
+        let fits = slowest.chain([None]).map(|slowest| {
+            let prior = self.prior_mean(level, slowest);
+            (self.descend(&rows, &shared, &prior, &prior, &plain), prior)
+        });
+        let (mut fit, prior) = fits.min_by(|a, b| a.0.minimized.total_cmp(&b.0.minimized))?;
+        let mut error = self.left_out(&rows, &shared, &fit, &plain)?;
+        let every = self.fitted(&shared, true);
+        if every.len() > plain.len() {
+            let paired = self.descend(&rows, &shared, &prior, &fit.parameters, &every);
+            let then = self.left_out(&rows, &shared, &paired, &every);
+            if let Some(then) = then.filter(|then| *then < PAIRS * error) {
+                (fit, error) = (paired, then);
+            }
+        }
+        Some(Fitted { compact: Compact::new(self, &fit.parameters), error })
+    }
+
+    /// For assignments with company on the domains of `shared` levels, where `free` parameters are
+    /// fitted and the other pairs are 0.
+    fn workspace(&self, shared: &[bool], free: &[usize]) -> Workspace {
+        let without_pairs =
+            !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
+        Workspace {
+            idle: shared.iter().map(|shared| !shared).collect(),
+            without_pairs,
+            ..Workspace::default()
+        }
+    }
+
+    /// What is expected where performance is e^`level` in the middle and threads of one kind, or
+    /// none, are the slowest.
+    fn prior_mean(&self, level: f64, slowest: Option<usize>) -> Vec<f64> {
+        let middle = (self.instances.len() as f64).ln() - level;
+        let base = |base: usize| {
+            let faster = slowest.is_some_and(|slowest| base % self.kinds != slowest);
+            middle - if faster { 0.7 } else { 0.3 }
+        };
+        let mut mean: Vec<f64> = (0..self.bases).map(base).collect();
+        mean.resize(self.parameters, 0.0);
+        mean[self.sharpest()] = SHARPNESS.ln();
+        mean
+    }
+
+    /// The standard deviation of the prior of a parameter.
+    fn prior_spread(&self, parameter: usize) -> f64 {
+        let of_level = parameter.saturating_sub(self.bases) % (2 * self.kinds * self.kinds + 1);
+        if parameter < self.bases {
+            PRIOR[0]
+        } else if parameter == self.sharpest() {
+            PRIOR[4]
+        } else if parameter >= self.pairs {
+            PRIOR[3]
+        } else if of_level == 2 * self.kinds * self.kinds {
+            PRIOR[2]
+        } else {
+            PRIOR[1]
+        }
+    }
+
+    /// By level, whether anybody ever had company on a domain.
+    fn shared(&self, rows: &[Row]) -> Vec<bool> {
+        let is_shared = |domains: &Vec<usize>| {
+            let mut seen = vec![usize::MAX; self.levels.most_domains];
+            rows.iter().enumerate().any(|(number, row)| {
+                row.leaves.iter().any(|leaf| {
+                    std::mem::replace(&mut seen[domains[*leaf as usize]], number) == number
+                })
+            })
+        };
+        self.levels.domains.iter().map(is_shared).collect()
+    }
+
+    /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody
+    /// ever had company there is nothing to learn.
+    fn fitted(&self, shared: &[bool], pairs: bool) -> Vec<usize> {
+        let of_level = |index: usize, all: usize| shared[index * shared.len() / all.max(1)];
+        let is_fitted = |parameter: &usize| match *parameter {
+            own if own < self.bases => true,
+            own if own < self.pairs => of_level(own - self.bases, self.pairs - self.bases),
+            own if own < self.sharpest() => {
+                pairs && of_level(own - self.pairs, self.sharpest() - self.pairs)
+            }
+            _ => true,
+        };
+        (0..self.parameters).filter(is_fitted).collect()
+    }
+
+    /// Levenberg-Marquardt from `begin` over the parameters `free`; what the prior expects is
+    /// `prior`.
+    fn descend(
+        &self,
+        rows: &[Row],
+        shared: &[bool],
+        prior: &[f64],
+        begin: &[f64],
+        free: &[usize],
+    ) -> Fit {
+        let (n, p) = (rows.len(), self.parameters);
+        let mut at = begin.to_vec();
+        let mut work = self.workspace(shared, free);
+        let mut damping = 1e-2;
+        let mut error = 0.05f64;
+        let residuals = |at: &[f64], work: &mut Workspace| -> f64 {
+            let residual = |row: &Row, work: &mut Workspace| {
+                row.value - self.log_performance(row.leaves, at, work, &mut [])
+            };
+            rows.iter().map(|row| row.weight * residual(row, work).powi(2)).sum()
+        };
+        let spread: Vec<f64> = (0..p).map(|k| self.prior_spread(k)).collect();
+        let penalty =
+            |at: &[f64]| -> f64 { (0..p).map(|k| ((at[k] - prior[k]) / spread[k]).powi(2)).sum() };
+        let mut squares = residuals(&at, &mut work);
+        let mut gradient = vec![0.0; p];
+        for _ in 0..STEPS {
+            let mut gram = Gram::new(free.len());
+            let mut right = vec![0.0; free.len()];
+            for row in rows {
+                let residual =
+                    row.value - self.log_performance(row.leaves, &at, &mut work, &mut gradient);
+                let slopes: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
+                gram.add(&slopes, row.weight);
+                right
+                    .iter_mut()
+                    .zip(&slopes)
+                    .for_each(|(right, slope)| *right += row.weight * slope * residual);
+            }
+            let ridge = error * error;
+            for (i, &k) in free.iter().enumerate() {
+                let precision = ridge / spread[k].powi(2);
+                *gram.diagonal(i) += precision;
+                right[i] -= precision * (at[k] - prior[k]);
+            }
+            let objective = squares + ridge * penalty(&at);
+            let mut improved = false;
+            for _ in 0..8 {
+                let mut damped = gram.clone();
+                (0..free.len()).for_each(|i| {
+                    *damped.diagonal(i) = *damped.diagonal(i) * (1.0 + damping) + 1e-12
+                });
+                let Some(step) = solve(damped.lower, &right, free.len()) else {
+                    damping *= 10.0;
+                    continue;
+                };
+                let mut tried = at.clone();
+                free.iter().zip(&step).for_each(|(k, step)| tried[*k] += step.clamp(-0.5, 0.5));
+                let there = residuals(&tried, &mut work);
+                if there + ridge * penalty(&tried) < objective {
+                    improved = (objective - there - ridge * penalty(&tried)) > 1e-6 * objective;
+                    at = tried;
+                    squares = there;
+                    damping = (damping * 0.3).max(1e-9);
+                    break;
+                }
+                damping *= 4.0;
+            }
+            let degrees = (n as f64 - free.len() as f64 * 0.7).max(n as f64 * 0.2);
+            error = (squares / degrees).sqrt().max(LEAST_ERROR);
+            if !improved {
+                break;
+            }
+        }
+        let minimized = squares + error * error * penalty(&at);
+        Fit { parameters: at, error, minimized }
+    }
+
+    /// The generalized cross-validation error of a fit, weighted as it was; `None` where it is no
+    /// minimum.
+    fn left_out(&self, rows: &[Row], shared: &[bool], fit: &Fit, free: &[usize]) -> Option<f64> {
+        let mut work = self.workspace(shared, free);
+        let mut gram = Gram::new(free.len());
+        let mut gradient = vec![0.0; self.parameters];
+        let mut squares = 0.0;
+        let mut slopes: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
+        for row in rows {
+            let predicted =
+                self.log_performance(row.leaves, &fit.parameters, &mut work, &mut gradient);
+            squares += row.weight * (row.value - predicted).powi(2);
+            let own: Vec<f64> = free.iter().map(|k| gradient[*k]).collect();
+            gram.add(&own, row.weight);
+            slopes.push(own);
+        }
+        for (i, &k) in free.iter().enumerate() {
+            *gram.diagonal(i) += (fit.error / self.prior_spread(k)).powi(2);
+        }
+        let factor = Cholesky::new(gram.lower, free.len())?;
+        let leverage =
+            |(row, slopes): (&Row, &Vec<f64>)| row.weight * dot(slopes, &factor.solve(slopes));
+        let mean = rows.iter().zip(&slopes).map(leverage).sum::<f64>() / rows.len() as f64;
+        Some(((squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3)).max(LEAST_ERROR))
+    }
+}
+
+/// A symmetric matrix, its lower triangle row by row.
+#[derive(Clone)]
+struct Gram {
+    lower: Vec<f64>,
+    width: usize,
+}
+
+impl Gram {
+    fn new(width: usize) -> Self {
+        Self { lower: vec![0.0; width * width], width }
+    }
+
+    /// Adds the product of a vector with itself.
+    fn add(&mut self, vector: &[f64], weight: f64) {
+        for (i, &own) in vector.iter().enumerate().filter(|(_, own)| **own != 0.0) {
+            let row = &mut self.lower[i * self.width..=i * self.width + i];
+            row.iter_mut().zip(vector).for_each(|(sum, other)| *sum += weight * own * other);
+        }
+    }
+
+    fn diagonal(&mut self, index: usize) -> &mut f64 {
+        &mut self.lower[index * self.width + index]
+    }
+}

@@ -1,0 +1,21 @@
+//! BlackBox: what each instance does alone, what co-runners do to a thread, and the experiments
+//! that fill both tables.
+//!
+//! Source: blackbox-scheduler.txt. Start at `blackbox.rs`.
+
+pub(crate) mod base;
+pub(crate) mod blackbox;
+pub(crate) mod core_local;
+pub(crate) mod experiment;
+pub(crate) mod gaussian;
+pub(crate) mod layout;
+pub(crate) mod profiling;
+pub(crate) mod slowdown;
+
+pub use base::{BaseSpace, BaseTable};
+pub use blackbox::BlackBox;
+pub use core_local::{Build, CoreLocal, CoreLocalError};
+pub use experiment::{Experiment, ExperimentCount, Placed};
+pub use layout::Layouts;
+pub use profiling::{Checked, Entry, Profiling, ProfilingError, Solo};
+pub use slowdown::SlowdownTable;

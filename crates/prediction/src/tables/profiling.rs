@@ -1,0 +1,438 @@
+//! Profiling: which experiments to make, and what follows from those that were made.
+//!
+//! **As published** (blackbox-scheduler.txt, section 3.1.1) every entry of the base time tables and
+//! of the slowdown table is measured.
+//!
+//! **Reduced**, the base tables are measured, and of the slowdown table a part that is chosen as it
+//! goes:
+//! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each
+//!    kind at each level.
+//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). A batch is, for
+//!    most of it, the entries that the best assignments read, where every entry is taken to be as
+//!    good as it may well be; the others are read by assignments drawn where good ones are
+//!    expected. An entry that decides nothing, since another thread of the instance certainly keeps
+//!    less, is left out.
+//! 3. The *check*. Every entry of a batch was forecast before it was measured. How far off these
+//!    forecasts were, in the deviations they stated, is what stated intervals are stretched by; the
+//!    entries drawn tell how often intervals held.
+//! 4. The *end*: the best assignment is predicted from measured entries alone (or close to), and
+//!    with every other entry at the upper end of its interval no assignment would be predicted
+//!    better by more than asked for; or the experiments allowed are used up.
+//!
+//! What was measured is never replaced by a forecast.
+
+mod batch;
+mod check;
+mod error;
+mod forecast;
+mod site;
+
+use crate::tables::experiment;
+use crate::{
+    BaseSpace, BaseTable, BlackBox, Build, CoreLocal, Experiment, Layouts, Placed, SlowdownTable,
+    ThreadKinds,
+};
+pub use check::Checked;
+use check::Checks;
+pub use error::ProfilingError;
+use forecast::{DEVIATIONS, Forecast};
+use pinwise_topology::{Assignment, Random, SharingTree, Space};
+use site::Sites;
+use std::collections::BTreeMap;
+
+/// More entries than this are not measured unless all are: by then forecasts cost more than they
+/// are worth.
+const MOST_REDUCED: usize = 800;
+
+/// Fewer entries than this are not worth to be forecast from: a table that is not larger is
+/// measured.
+const LEAST_REDUCED: usize = 20;
+
+/// Entries of a slowdown table that are gone through, at most: one of eight roles on the UltraSPARC
+/// T2 has 653,400.
+const MOST_ENTRIES: usize = 1 << 20;
+
+/// Assignments of an instance alone that are gone through, at most: an application of eight threads
+/// on the UltraSPARC T2 has 74,376.
+const MOST_ALONE: u32 = 1_000_000;
+
+/// What the instances of a workload do alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Solo {
+    /// The sum over them of the best that each did; 0 before any was measured.
+    pub sum: f64,
+    /// Relative standard deviation of one measurement.
+    pub noise: f64,
+    /// Degrees of freedom of that: 0 where nothing says how measurements scatter.
+    pub degrees: f64,
+}
+
+/// One entry of a table to be measured.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Entry {
+    /// The base performance of an application in an assignment, as [`BaseSpace::experiments`] gives
+    /// it.
+    Base(usize, Assignment),
+    /// What a kind of threads keeps with a layout around.
+    Slowdown(usize, usize),
+}
+
+/// A profile in the making.
+#[derive(Clone, Debug)]
+pub struct Profiling {
+    thread_kinds: ThreadKinds,
+    local: CoreLocal,
+    layouts: Layouts,
+    bases: Vec<BaseSpace>,
+    base_values: Vec<BTreeMap<Assignment, f64>>,
+    sites: Sites,
+    /// By site. An entry that cannot be measured is known to keep nothing.
+    measured: Vec<Option<f64>>,
+    /// Performance beside nobody, by kind and build of domains.
+    alone: Vec<Vec<Option<f64>>>,
+    /// Relative standard deviation of one measurement, as large as it may well be:
+    /// [`Profiling::noise`].
+    noise: f64,
+    /// Slowdown entries that may be measured.
+    most: usize,
+    asked: usize,
+    stage: Stage,
+    /// By site, as of the last batch.
+    forecasts: Vec<Forecast>,
+    /// What was asked last and not learned yet, and whether it was drawn.
+    forecast: BTreeMap<usize, bool>,
+    checks: Checks,
+    ended: Option<String>,
+    /// By what share at most another assignment may be predicted better.
+    within: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    Begin,
+    Frame,
+    Batches,
+    End,
+}
+
+impl Profiling {
+    /// The profile of `thread_kinds` on `tree`, within the domains of `local`. `share` of its experiments
+    /// are made at most, all of them, as published, where that is 1; fewer where no assignment
+    /// would be predicted better by more than `within`.
+    ///
+    /// # Errors
+    /// An instance that does not fit the machine, or has too many assignments; too many layouts of
+    /// threads within a domain.
+    pub fn new(
+        tree: &SharingTree,
+        thread_kinds: ThreadKinds,
+        local: CoreLocal,
+        share: f64,
+        within: f64,
+    ) -> Result<Self, ProfilingError> {
+        let (kinds, level) = (thread_kinds.kinds().len(), local.level().name());
+        let slots = local.builds().iter().map(Build::slots).max().unwrap_or_default();
+        let base = |application| {
+            let base = BaseSpace::new(tree, &thread_kinds, application, local.per_context())?;
+            let (threads, count) = (thread_kinds.roster(application).len(), base.count());
+            if count > MOST_ALONE.into() {
+                Err(ProfilingError::TooManyAlone { threads, count })
+            } else {
+                Ok(base)
+            }
+        };
+        let bases = (0..thread_kinds.applications()).map(base).collect::<Result<Vec<_>, _>>()?;
+        let layouts = Layouts::new(&local, kinds);
+        let too_many = ProfilingError::TooManyLayouts { kinds, slots, level };
+        let layouts = layouts.ok_or(too_many.clone())?;
+        let entries = experiment::reachable(&thread_kinds, &layouts);
+        if entries.len() > MOST_ENTRIES {
+            return Err(too_many);
+        }
+        let sites = Sites::new(&thread_kinds, &local, &layouts, entries);
+        let base_values = vec![BTreeMap::new(); thread_kinds.applications()];
+        let alone: usize = bases.iter().map(|base| base.experiments().count()).sum();
+        let most =
+            if share >= 1.0 { usize::MAX } else { Self::allowed(share, alone as f64, sites.len()) };
+        Ok(Self {
+            measured: vec![None; sites.len()],
+            alone: vec![vec![None; local.builds().len()]; kinds],
+            noise: 0.0,
+            forecasts: vec![Forecast::UNKNOWN; sites.len()],
+            thread_kinds,
+            local,
+            layouts,
+            bases,
+            base_values,
+            sites,
+            most,
+            asked: 0,
+            stage: Stage::Begin,
+            forecast: BTreeMap::new(),
+            checks: Checks::default(),
+            ended: None,
+            within,
+        })
+    }
+
+    /// How many of `entries` of a slowdown table may be measured so that they and the `base`
+    /// experiments of the base tables, which are all made, are no more than `share` of both. Up
+    /// to 20 always, even where the base tables alone are more than that, and 800 at most unless
+    /// all are.
+    pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
+        // Below 0 where the base tables are more; as a count that is none.
+        let room = share * (base + entries as f64) - base;
+        let allowed = if share >= 1.0 { entries } else { (room as usize).min(MOST_REDUCED) };
+        allowed.max(LEAST_REDUCED).min(entries)
+    }
+
+    /// Entries of the slowdown table there are, and how many were asked for.
+    pub fn slowdown_entries(&self) -> (usize, usize) {
+        (self.sites.len(), self.asked)
+    }
+
+    /// Kind and layout of every entry of the slowdown table, in the order of these.
+    pub fn entries(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.sites.iter().map(|site| (site.kind, site.layout))
+    }
+
+    /// Entries of the slowdown table that were measured.
+    pub fn slowdown_measured(&self) -> usize {
+        self.measured.iter().flatten().count()
+    }
+
+    /// Entries of it that are measured at most.
+    pub fn most(&self) -> usize {
+        self.most.min(self.sites.len())
+    }
+
+    /// Experiments that fill the base time tables.
+    pub fn base_experiments(&self) -> usize {
+        self.bases.iter().map(|base| base.experiments().count()).sum()
+    }
+
+    /// Entries of the base time tables that were measured.
+    pub fn base_measured(&self) -> usize {
+        self.base_values.iter().map(BTreeMap::len).sum()
+    }
+
+    /// What the instances do alone. That the best of several measurements is taken makes it rather
+    /// too high, which is the safe side of a bound.
+    pub fn solo(&self) -> Solo {
+        let best = |application: usize| {
+            self.base_values[application].values().copied().fold(0.0, f64::max)
+        };
+        let (noise, degrees) = self.scatter();
+        Solo {
+            sum: self
+                .thread_kinds
+                .instances()
+                .iter()
+                .map(|instance| best(instance.application))
+                .sum(),
+            noise,
+            degrees,
+        }
+    }
+
+    /// How good forecasts were; nothing where everything was measured.
+    pub fn checked(&self) -> Checked {
+        self.checks.checked()
+    }
+
+    /// Why profiling ended; `None` before.
+    pub fn ended(&self) -> Option<&str> {
+        self.ended.as_deref()
+    }
+
+    /// The experiment that fills an entry.
+    pub fn experiment(&self, entry: &Entry) -> Option<Experiment> {
+        match entry {
+            Entry::Base(application, assignment) => {
+                let placed =
+                    Placed { application: *application, leaves: assignment.leaves().to_vec() };
+                Some(Experiment { instances: vec![placed] })
+            }
+            Entry::Slowdown(kind, layout) => {
+                experiment::stress(&self.thread_kinds, &self.local, &self.layouts, *kind, *layout)
+            }
+        }
+    }
+
+    /// Enters what an experiment gave; `None` where it cannot be made.
+    pub fn learn(&mut self, entry: &Entry, performance: Option<f64>) {
+        match entry {
+            Entry::Base(application, assignment) => {
+                self.base_values[*application]
+                    .insert(assignment.clone(), performance.unwrap_or(0.0));
+            }
+            Entry::Slowdown(kind, layout) => {
+                let alone = &mut self.alone[*kind][self.layouts.build(*layout)];
+                if self.layouts.is_alone(*layout) {
+                    *alone = performance;
+                }
+                let share = performance.zip(*alone).map_or(0.0, |(with, alone)| with / alone);
+                let Some(site) = self.sites.number(*kind, *layout) else { return };
+                self.measured[site] = Some(share);
+                if let Some(drawn) = self.forecast.remove(&site).filter(|_| share > 0.0) {
+                    self.checks.enter(&self.forecasts[site], share, self.noise, drawn);
+                }
+            }
+        }
+    }
+
+    /// What to measure next: entries that can be measured in any order; nothing once profiling has
+    /// ended. What was asked for before has been learned by then.
+    pub fn next(&mut self, space: &Space, random: &mut Random) -> Vec<Entry> {
+        loop {
+            match self.stage {
+                Stage::Begin => {
+                    // Beside nobody first: what all shares are shares of.
+                    self.stage = Stage::Frame;
+                    let base = |(application, base): (usize, &BaseSpace)| {
+                        base.experiments()
+                            .map(|assignment| Entry::Base(application, assignment))
+                            .collect::<Vec<_>>()
+                    };
+                    let bases: Vec<Entry> = self.bases.iter().enumerate().flat_map(base).collect();
+                    let alone = (0..self.sites.len())
+                        .filter(|site| self.layouts.is_alone(self.sites.at(*site).layout))
+                        .collect();
+                    return [bases, self.ask(alone)].concat();
+                }
+                Stage::Frame if self.most == usize::MAX => {
+                    self.end("every entry of the tables was measured".into());
+                    return self.ask(
+                        (0..self.sites.len())
+                            .filter(|site| self.measured[*site].is_none())
+                            .collect(),
+                    );
+                }
+                Stage::Frame => {
+                    self.stage = Stage::Batches;
+                    let mut frame = self.sites.frame();
+                    // A frame larger than half of what is allowed leaves too little to choose.
+                    random.shuffle(&mut frame);
+                    let left = self.most.saturating_sub(self.asked);
+                    let rest = frame.split_off(left.div_ceil(2).min(frame.len()));
+                    // But where a kind of threads has no company in a build of domains, nothing can
+                    // be forecast there.
+                    for site in rest {
+                        let of =
+                            |site: &usize| (self.sites.at(*site).kind, self.sites.at(*site).build);
+                        if frame.len() < left && !frame.iter().any(|other| of(other) == of(&site)) {
+                            frame.push(site);
+                        }
+                    }
+                    return self.ask(frame);
+                }
+                Stage::Batches => {
+                    self.noise = self.noise();
+                    self.forecasts = forecast::forecast(
+                        &self.sites,
+                        &self.measured,
+                        self.noise,
+                        self.checks.stretch(),
+                    );
+                    let left = self.most.saturating_sub(self.asked);
+                    if left == 0 {
+                        self.end(format!("all {} experiments allowed were made", self.asked));
+                        continue;
+                    }
+                    let (batch, drawn) = self.batch(space, random, left);
+                    if let Some(why) = self.enough(space, random, batch.len()) {
+                        self.end(why);
+                        continue;
+                    }
+                    self.forecast =
+                        batch.iter().map(|site| (*site, drawn.contains(site))).collect();
+                    return self.ask(batch);
+                }
+                Stage::End => return Vec::new(),
+            }
+        }
+    }
+
+    /// The predictor, with forecasts for what was not measured.
+    pub fn blackbox(&self) -> BlackBox {
+        self.blackbox_of(|forecast| forecast.share)
+    }
+
+    /// Predictors of the ends of intervals: between what the predictions would lie if every entry
+    /// were measured, at 95 % confidence of each entry that was not.
+    pub fn ends(&self) -> [BlackBox; 2] {
+        [self.blackbox_of(|forecast| forecast.low), self.blackbox_of(|forecast| forecast.high)]
+    }
+
+    fn blackbox_of(&self, of: impl Fn(&Forecast) -> f64) -> BlackBox {
+        let mut slowdown = SlowdownTable::of(self.layouts.clone());
+        for (number, site) in self.sites.iter().enumerate() {
+            slowdown.set(site.kind, site.layout, of(&self.forecast(number)));
+        }
+        let base = |(space, values): (&BaseSpace, &BTreeMap<Assignment, f64>)| {
+            BaseTable::of(space.clone(), values.clone())
+        };
+        let bases = self.bases.iter().zip(&self.base_values).map(base).collect();
+        BlackBox::new(self.thread_kinds.clone(), self.local.clone(), bases, slowdown)
+    }
+
+    fn end(&mut self, why: String) {
+        self.stage = Stage::End;
+        self.ended = Some(why);
+    }
+
+    fn ask(&mut self, sites: Vec<usize>) -> Vec<Entry> {
+        self.asked += sites.len();
+        let sites = sites.into_iter().map(|site| self.sites.at(site));
+        sites.map(|site| Entry::Slowdown(site.kind, site.layout)).collect()
+    }
+
+    /// Relative standard deviation of one measurement and its degrees of freedom, from all that
+    /// measure the same: an instance with each thread in a domain of its own, as the base table
+    /// has it and as its kinds have it beside nobody, where they have it on the same kinds of
+    /// cores.
+    fn scatter(&self) -> (f64, f64) {
+        let (mut squares, mut degrees) = (0.0, 0.0f64);
+        for (application, base) in self.bases.iter().enumerate() {
+            let mut same: BTreeMap<Assignment, Vec<f64>> = BTreeMap::new();
+            for (kind, alone) in self.alone.iter().enumerate() {
+                if self.thread_kinds.kinds()[kind].application != application {
+                    continue;
+                }
+                for (build, value) in alone.iter().enumerate() {
+                    let Some(value) = *value else { continue };
+                    let entry = Entry::Slowdown(kind, self.layouts.of(build).start);
+                    let Some(spread) = self.experiment(&entry) else { continue };
+                    let name = base.name(&Assignment::new(spread.instances[0].leaves.clone()));
+                    same.entry(name).or_default().push(value);
+                }
+            }
+            for (name, mut values) in same {
+                values.extend(self.base_values[application].get(&name));
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                squares += values.iter().map(|value| (value / mean - 1.0).powi(2)).sum::<f64>();
+                degrees += (values.len() - 1) as f64;
+            }
+        }
+        ((squares / degrees.max(1.0)).sqrt(), degrees)
+    }
+
+    fn noise(&self) -> f64 {
+        let (scatter, degrees) = self.scatter();
+        // From few, it may well be larger: the t-quantile over the normal one (Abramowitz and
+        // Stegun, 26.7.5).
+        let (z, degrees) = (DEVIATIONS, degrees.max(1.0));
+        let wide = 1.0
+            + (z.powi(2) + 1.0) / (4.0 * degrees)
+            + (5.0 * z.powi(4) + 16.0 * z.powi(2) + 3.0) / (96.0 * degrees.powi(2));
+        wide * scatter
+    }
+
+    /// What the tables say of an entry, measured or not.
+    fn forecast(&self, number: usize) -> Forecast {
+        self.measured[number].map_or(self.forecasts[number], Forecast::exact)
+    }
+}
+
+#[cfg(test)]
+mod tests;
