@@ -1,10 +1,10 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of
 //! docs/method/prediction.md.
 //!
-//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [PROGRAM…]`, by default on
-//! the nine IPFwd programs of the paper, with 6 and 24 threads on the simulated UltraSPARC T2. What
-//! is measured (the full tables, all assignments of 6 threads, random ones of 24 and a climb on the
-//! processor from what the full tables predict best) is kept in DIR and not measured again.
+//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [PROGRAM…]`, by default on the
+//! nine IPFwd programs of the paper, with 6 and 24 threads on the simulated UltraSPARC T2. DIR
+//! stores what is measured, so that it is not measured again: the full tables, all assignments of 6
+//! threads, random ones of 24, and a climb on the processor from what the full tables predict best.
 //! Everything is seeded: the same text comes out again.
 
 use pinwise_measure::{Effort, Setting, Testbed};
@@ -210,7 +210,7 @@ impl Study {
         }
     }
 
-    /// Prints the row of so many instances.
+    /// Prints the row of `instances` instances.
     fn compare(&self, tables: &Tables, instances: usize) -> Result<(), Box<dyn Error>> {
         let thread_kinds = ThreadKinds::new(self.testbed(instances, 1)?.workload());
         let space = Space::new(self.tree.clone(), thread_kinds.threads(), PerContext::AtMost(1))?;
@@ -354,7 +354,7 @@ impl Study {
         candidates.extend(best_drawn.iter().cloned());
         candidates.sort_unstable();
         candidates.dedup();
-        // All in windows of which none was chosen for what it showed.
+        // All in windows that were not chosen for their results.
         let judged = self.measure(8, 3, candidates.iter().map(pinned).collect(), JUDGING)?;
         let known: Performances = candidates.iter().cloned().zip(judged).collect();
         let random =
@@ -368,8 +368,8 @@ impl Study {
     }
 }
 
-/// By how much the best predicted of random assignments, and the best of the five best predicted,
-/// are below the best of them: as the paper measures it for 24 threads (section 5.2), by one window
+/// How far the best predicted of random assignments, and the best of the five best predicted, are
+/// below the best of them. The paper measures it so for 24 threads (section 5.2), by one window
 /// each.
 fn among(blackbox: &BlackBox, drawn: &[(Vec<u32>, f64)]) -> [f64; 2] {
     let mut ranked: Vec<(f64, f64)> =

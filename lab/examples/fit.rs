@@ -1,9 +1,9 @@
 //! Fits numbers of a description to the published speed-ups: `cargo run --release -p pinwise-lab --example fit --
 //! PROGRAM NUMBER...`.
 //!
-//! The numbers named (`serial`, `work_ms`, ...) are varied, one after the other and by shrinking
-//! factors, to lower the error of the speed-up at the published best number of threads and at the
-//! one the published search chose; that any other number of threads is faster than the published
+//! The named numbers (`serial`, `work_ms`, ...) are varied, one after the other and by shrinking
+//! factors. This lowers the error of the speed-up at the published best number of threads and at
+//! the one that the published search chose. A number of threads that is faster than the published
 //! best counts as error too. Nothing else is looked at: no profile, no search, no threshold. Prints
 //! the description with what was found.
 

@@ -112,8 +112,8 @@ fn row<'a>(name: &str, searched: impl Iterator<Item = &'a Searched> + Clone) -> 
     )
 }
 
-/// The searches of one program. The best number of so many that were measured with noise is better
-/// by luck, too: it and what was chosen are measured anew, longer.
+/// The searches of one program. The best of many numbers measured with noise is better by luck,
+/// too. It and the chosen one are measured again, longer.
 fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched>, Box<dyn Error>> {
     let Drawn { kind, program } = drawn;
     let own = program.parameter(platform.contexts() as u32);

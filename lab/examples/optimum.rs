@@ -5,9 +5,9 @@
 //! machine does changes nothing.
 //!
 //! 24 threads in 8 instances on 8x2x4. Workloads 0 to 11 are of one application on the testbed of
-//! made-up contention, 12 to 15 of two applications and 16 to 19 of four, which slow each other by
-//! who shares their pipe and core. Where there are four, threads are taken to interfere
-//! within a pipe: 12 kinds of threads have 9.9 million entries within a core.
+//! made-up contention, 12 to 15 of two applications and 16 to 19 of four. Threads slow each other
+//! depending on who shares their pipe and core. Where there are four, threads are taken to
+//! interfere within a pipe: 12 kinds of threads have 9.9 million entries within a core.
 
 use pinwise_measure::{Effort, Testbed, Thread, Workload};
 use pinwise_prediction::{

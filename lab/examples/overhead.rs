@@ -1,8 +1,8 @@
 //! What watching costs a program whose threads wait for each other: `lab/bench/monitor.sh`.
 //!
 //! A program runs all the time and tells what it has done so far, and what CPU time that took.
-//! Windows in which it is watched in one of the ways and two in which it is not alternate in random
-//! order; a window is compared with the unwatched ones of its round, so that slow changes of the
+//! Windows in which it is watched in one of the ways alternate in random order with two in which it
+//! is not. A window is compared with the unwatched ones of its round, so that slow changes of the
 //! machine do not matter. Two figures come out:
 //!
 //! - *slowdown*: how much less it does in a second. All that counts, and wavers by the luck of
@@ -11,9 +11,9 @@
 //!   For a program that keeps all contexts busy that is what it loses, and it wavers less.
 //!
 //! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy
-//! counts as one that is off, however far. *told* is what the monitor tells of itself as a share of
-//! the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is allowed,
-//! unless it was given up in an earlier window or the warm-up of one.
+//! counts as one that is off, however far. *told* is what the monitor reports of itself, as a share
+//! of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
+//! allowed, unless it was given up in an earlier window or the warm-up of one.
 //!
 //! ```text
 //! overhead [--window MS] [--rounds N] [KIND...] [WAY...]      the table; WAY: proc, perf, ebpf, chosen
@@ -80,8 +80,8 @@ impl Drop for Program {
     }
 }
 
-/// Runs a program of this kind: for each line on standard input it answers with what it has
-/// counted, the time since it began and its CPU time, in nanoseconds; ends with its input.
+/// Runs a program of this kind. For each line on standard input it prints its count, the time since
+/// it began and its CPU time, in nanoseconds. It ends with its input.
 fn run(kind: &str) -> Result<()> {
     let began = Instant::now();
     let count = waiting::start(kind).ok_or_else(|| format!("no such program: {kind}"))?;
@@ -185,7 +185,7 @@ fn location(values: &[f64]) -> [f64; 3] {
     ]
 }
 
-/// Where ratios lie of which these are the logarithms, less one, in percent with its 95 % interval.
+/// The ratios that have these logarithms, less one, in percent with their 95 % interval.
 fn percent(logarithms: &[f64]) -> String {
     let [middle, low, high] = location(logarithms).map(|logarithm| 100.0 * logarithm.exp_m1());
     format!("{middle:+.2} ({low:+.2} to {high:+.2})")

@@ -1,10 +1,10 @@
-//! What the search finds, and whether its bound holds, where the truth is known: two instances of a
+//! What the search finds, and whether its bound holds, where the truth is known. Two instances of a
 //! packet program on the simulated UltraSPARC T2 have 1,526 different assignments, which are all
 //! measured first.
 //!
 //!     cargo run --release -p pinwise-lab --example simulated -- 50 intadd intmul
 //!
-//! Each search is then run so many times, with another seed each, on that population with the noise
+//! Each search then runs RUNS times, each time with another seed, on that population with the noise
 //! of one measurement of the default length.
 
 use pinwise_campaign::{Record, Step, Strategy};

@@ -7,8 +7,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 /// A machine of the tables. Its numbers are those of its `.mct` file: nodes, contexts, cores of a
-/// package, and in which order the operating system numbers contexts (on lpdquad context 4 is 135
-/// cycles from 0, 1 to 3 are 338: round the packages).
+/// package, and the order in which the operating system numbers contexts. On lpdquad context 4 is
+/// 135 cycles from 0, and 1 to 3 are 338: round the packages.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// As in the names of the files.
@@ -57,8 +57,8 @@ pub fn table(host: Host, folder: &std::path::Path) -> Result<MetisTable, Box<dyn
 
 impl Host {
     /// Where a policy puts `threads`: G. Chatzopoulos, R. Guerraoui, T. Harris, V. Trigonakis,
-    /// "Abstracting multi-core topologies with MCTOP", EuroSys 2017, table 2. `None` for a
-    /// policy that is none of its own.
+    /// "Abstracting multi-core topologies with MCTOP", EuroSys 2017, table 2. `None` for an unknown
+    /// policy.
     fn arm(self, policy: &str, threads: u32) -> Option<Arm> {
         let all = self.packages * self.cores;
         let per_core = self.contexts / all;
@@ -119,7 +119,7 @@ impl Cells {
         (cells.default < cells.arms.len()).then_some(cells)
     }
 
-    /// At most so many may be measured.
+    /// The most cells that may be measured.
     pub fn quarter(&self) -> usize {
         self.arms.len() / 4
     }

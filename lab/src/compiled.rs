@@ -12,8 +12,8 @@
 //!   The sum names the content, and the contents of one or two parts name a row of shares, one per
 //!   part and kind. Rows are laid side by side, so that a thread's share stands where its packed
 //!   byte and its kind say.
-//! * An instance's base performance depends on the domains its threads share, which follow from the
-//!   bits in which their parts differ; the exclusive or of each thread's part with the first one's
+//! * An instance's base performance depends on the domains its threads share. These follow from the
+//!   bits in which their parts differ: the exclusive or of each thread's part with the first one's
 //!   is the index.
 //!
 //! It is the same prediction as [`BlackBox::performance`], in single precision. Compiled are
@@ -200,7 +200,7 @@ impl Compiled {
         })
     }
 
-    /// An assignment in packed form: so many bytes for each, and the same for all.
+    /// An assignment in packed form: one byte per thread.
     ///
     /// # Panics
     /// If there are fewer leaves than threads or a leaf does not exist.

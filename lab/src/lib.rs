@@ -1,8 +1,8 @@
 //! What several studies share. The studies themselves are the examples of this crate.
 //!
-//! [`thread_reinforcer`] and [`metis`] read what others published and hold it against pinwise;
-//! [`compiled`] predicts tens of millions of assignments a second;
-//! [`sweep`] measures the truth on the model of a scheduler, with which searches are compared.
+//! [`thread_reinforcer`] and [`metis`] read what others published, to compare pinwise with it.
+//! [`compiled`] predicts tens of millions of assignments a second. [`sweep`] measures the truth on
+//! the model of a scheduler, to compare searches with it.
 
 #![forbid(unsafe_code)]
 

@@ -2,8 +2,9 @@
 //! MCTOP's authors measured them.
 //!
 //! The benchmark suite Metis on three machines, in the two forms in which `LPD-EPFL/mctop`
-//! publishes its results: a table for each program (policies in rows, numbers of threads in
-//! columns; time in ms, power in W, energy in J for each), or repeats of single cells:
+//! publishes its results. The first is a table for each program: policies in rows, numbers of
+//! threads in columns, and time in ms, power in W, energy in J for each. The second is repeats of
+//! single cells:
 //!
 //! ```text
 //! ./bin/lpdquad/kmeans -- 10 16 5000000 40 --

@@ -89,7 +89,7 @@ fn speedups_are_the_published_ones_they_were_fitted_to() -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Every number of threads the paper reports is a whole number of steps from Tmin: what follows
+/// Every number of threads the paper reports is a whole number of steps from Tmin. This follows
 /// from figure 8, where the half step is never reached (see the tests of the search).
 #[test]
 fn the_paper_reports_whole_steps_only() -> Result<(), Box<dyn Error>> {

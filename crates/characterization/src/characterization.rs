@@ -321,7 +321,7 @@ fn time(runs: &[Vec<Pace>]) -> f64 {
 }
 
 /// How much longer operations of the first program take in the runs `beside` others than in the
-/// pauses of these, or, where they make none, in the runs `alone` of the same round.
+/// pauses of the others. If these make no pauses, the runs `alone` of the same round count.
 fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
     let ratio = |run: &Vec<Pace>| run.first().and_then(|pace| Some((pace.time / pace.alone?).ln()));
     match beside.iter().map(ratio).collect::<Option<Vec<f64>>>() {

@@ -9,13 +9,13 @@ use std::time::Duration;
 /// Sets beside stressors that are tried.
 const TRIED: usize = 16;
 
-/// About how long [`crate::execute()`] takes, from runs that are made for that and then forgotten:
-/// every benchmark alone, and some sets beside stressors, which tell how many times longer sets
-/// take than [`Bench::expected`] says. That depends on the machine's unrest.
+/// About how long [`crate::execute()`] takes. It runs every benchmark alone, and some sets with
+/// stressors, and forgets the results. The latter show how many times longer sets take than
+/// [`Bench::expected`] says. That depends on the machine's unrest.
 ///
-/// A few sets take most of the time. So sets are drawn with probabilities in proportion to what is
-/// expected of them, evenly over the plan, where neighbours are alike; the mean of their ratios
-/// then estimates that of the sums. They run as many at once as later.
+/// A few sets take most of the time. So sets are drawn with probabilities in proportion to their
+/// expected time, evenly over the plan, where neighbours are alike. The mean of their ratios then
+/// estimates that of the sums. They run as many at once as later.
 ///
 /// # Errors
 /// As of [`crate::execute()`].

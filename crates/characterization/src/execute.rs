@@ -1,9 +1,9 @@
 //! Running a plan: rounds, random order, runs alone in between.
 //!
 //! Every round runs every set once and each reference alone [`ALONE`] times, all in one random
-//! order: slow changes of the machine (frequency, temperature, other users) then look like noise,
-//! which intervals show, and not like differences between sets. Each run has a seed of its own, so
-//! that on a model rounds vary the start offsets and on the host the memory.
+//! order. Slow changes of the machine (frequency, temperature, other users) then look like noise,
+//! which intervals show, and not like differences between sets. Each run has its own seed, so
+//! rounds vary the start offsets on a model and the memory on the host.
 
 use crate::characterization::{Characterization, Runs};
 use crate::plan::{Experiment, Plan};

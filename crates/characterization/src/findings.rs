@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 const NEGLIGIBLE: f64 = 1.05;
 /// From here on it is high.
 const HIGH: f64 = 1.5;
-/// Tasks for which the size of the space is told, as in section 4.4, or as many as there are
+/// Tasks for which the size of the space is printed: as in section 4.4, or as many as there are
 /// contexts.
 const TASKS: usize = 9;
 
@@ -48,7 +48,7 @@ pub struct Critical {
     /// The benchmark that uses it.
     pub benchmark: String,
     /// The benchmark beside it: the same, or one whose loads and stores go the same way and
-    /// farther. Empty in documents written before it was told.
+    /// farther. Empty in documents of earlier versions.
     #[serde(default)]
     pub stressor: String,
     /// How many of them ran at that level.
@@ -142,7 +142,7 @@ pub struct Remote {
     pub core_local: bool,
 }
 
-/// A benchmark of which it cannot be said whether other cores matter to it.
+/// A benchmark for which the measurements do not show whether other cores matter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undecided {
     /// The benchmark.
@@ -209,8 +209,8 @@ fn critical(names: &[String], benchmarks: &[Microbenchmark], full: &[&Slowdown])
             let rows: Vec<&Slowdown> = full.iter().filter(of_both).copied().collect();
             names.iter().rev().find_map(|level| slowed_at(&rows, level).map(|row| (level, row)))
         };
-        // One that waits for each load may be too slow to disturb its equal, and still be disturbed
-        // by whoever goes the same way. Kinds of domains come outermost first.
+        // One that waits for each load may be too slow to disturb its equal, and still suffer from
+        // stressors that go the same way. Kinds of domains come outermost first.
         let same_way = |other: &&Microbenchmark| {
             benchmark.level < DomainKind::Core && other.level <= benchmark.level
         };
@@ -391,7 +391,7 @@ struct Tables<'a> {
 impl Tables<'_> {
     /// The innermost of `levels`, or a context itself, that can be looked at alone.
     fn local(&self, levels: &[Level]) -> Option<DomainKind> {
-        // A core that holds one context is no level of its own.
+        // A core with one context is no separate level.
         let innermost = if levels.iter().any(|level| !level.is_remote()) {
             DomainKind::Pu
         } else {
@@ -406,9 +406,9 @@ impl Tables<'_> {
             .map(|(kind, _)| kind)
     }
 
-    /// Whether domains of `kind`, with the levels `outside` around them, can be looked at alone:
-    /// nothing there slows down whoever uses what is inside, and of those who use what is
-    /// shared it matters how many of whom are outside, not where.
+    /// Whether domains of `kind`, with the levels `outside` around them, can be looked at alone.
+    /// Then nothing outside slows down users of what is inside. For users of what is shared, it
+    /// matters how many of which kind are outside, not where.
     fn is_local(&self, kind: DomainKind, outside: &Vec<&str>) -> bool {
         let there = |place: &str| place.split('+').all(|level| outside.contains(&level));
         let uses =

@@ -1,7 +1,7 @@
 //! The sharing levels around a context, and those the machine lacks.
 //!
-//! A level is called after the smallest domain that two contexts have in common: `pipe`, `core`,
-//! `l2`, `l3`, `numa`, and `chip` for a package, whether or not the machine has others; `machine`
+//! A level has the name of the smallest domain that two contexts have in common: `pipe`, `core`,
+//! `l2`, `l3`, `numa`, and `chip` for a package, whether or not the machine has others. `machine`
 //! is what is left between packages. On the UltraSPARC T2 these are the paper's IntraPipe,
 //! IntraCore and InterCore: pipe, core, chip.
 

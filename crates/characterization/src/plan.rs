@@ -1,17 +1,16 @@
 //! Which sets of programs to run, and where.
 //!
 //! The reference sits on the first context of each kind of core. Stressors, all of one kind, are
-//! added level by level, the innermost first, in growing number; domains beside the reference are
-//! filled one after the other (*packed*), as in the paper: on an UltraSPARC T2 `pipe` is 1 to 3
-//! stressors in the reference's own pipe, `core` 1 to 4 in the other pipe of its core, `pipe+core`
-//! the own pipe full and 1 to 4 in the other, `chip` up to 8 on another core. Levels within a core
-//! are also combined because units within a core are shared between groups, not between threads
+//! added level by level, the innermost first, in growing number. Domains near the reference are
+//! filled one after the other (*packed*), as in the paper. On an UltraSPARC T2, `pipe` is 1 to 3
+//! stressors in the reference's pipe and `core` 1 to 4 in the other pipe of its core. `pipe+core`
+//! fills the reference's pipe and puts 1 to 4 in the other; `chip` is up to 8 on another core.
+//! Levels within a core are also combined, because groups and not threads share units within a core
 //! (section 4.2: 4 stressors slow FPdiv down 4 times in its own pipe, 1.9 times from the other
 //! pipe, 7.6 times from both).
 //!
-//! Whether it matters *how* remote stressors are arranged is asked once more: as many stressors as
-//! there were packed on one remote core, spread over remote cores (section 4.3, thread assignments
-//! 1 to 3).
+//! The plan asks once more whether it matters *how* remote stressors are arranged: as many as were
+//! packed on one remote core, spread over remote cores (section 4.3, thread assignments 1 to 3).
 
 use crate::level::{self, Absent, Level};
 use pinwise_measure::{Microbenchmark, Seat};

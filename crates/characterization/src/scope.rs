@@ -1,16 +1,16 @@
 //! What it saves to look at one core at a time.
 //!
-//! If what runs on other cores does not matter, or only what it is and not where, an assignment
-//! performs as its cores do one by one: what has to be known is every way in which some of the
-//! tasks can share one core. With t tasks that is the sum over k of C(t, k) times the number of
-//! different assignments of k threads to a core, for each kind of core.
+//! If other cores do not matter, or only what runs there and not where, an assignment performs as
+//! its cores do separately. Then it is enough to know every way in which some of the tasks can
+//! share one core. With t tasks that is the sum over k of C(t, k) times the number of different
+//! assignments of k threads to a core, for each kind of core.
 //!
 //! For nine tasks on an UltraSPARC T2 this gives 6,990 instead of 592,573 assignments, 85 times
 //! fewer. The paper (section 4.4) says "around 520 000" and "8,500", "more than 60x", without the
-//! rule by which it counted. Seen from one of the tasks, the contents of its core are 4,287, and
-//! 8,574 where a core's two pipes are told apart (a mirror image then counts twice): that would be
-//! 60.6 times fewer than 520,000 and may be what was meant. Pipes are alike, and tasks share the
-//! contents of their core, so here each content counts once.
+//! rule by which it counted. From one task's view, the contents of its core are 4,287, or 8,574 if
+//! a core's two pipes are distinct (a mirror image then counts twice). That would be 60.6 times
+//! fewer than 520,000 and may be what was meant. Pipes are alike, and tasks share the contents of
+//! their core, so here each content counts once.
 
 use num_bigint::BigUint;
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!((scope.assignments.as_str(), scope.core_local.as_str()), ("592573", "6990"));
         // Section 4.4: "more than 60x".
         assert!((84.0..85.0).contains(&scope.times_fewer), "{}", scope.times_fewer);
-        // The contents of the core of one of them, pipes told apart: what the paper's "8,500" may
+        // The contents of the core of one task, with distinct pipes: what the paper's "8,500" may
         // be.
         let core = SharingTree::new(
             &Machine::from_shape("package:1 core:1 pipe:2 pu:4").unwrap(),

@@ -5,11 +5,11 @@
 //! sample that is mostly good assignments reaches the end in far fewer measurements. T is the
 //! temperature: at T = 0.01 an assignment predicted 1 % better is drawn e times as often.
 //!
-//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements: one step
-//! moves a thread to a random context, or, where that is full, exchanges it with a thread there;
-//! both are as likely as their reverse. A chain starts anywhere, cools down over its first half,
-//! keeps its temperature over the second, and gives its last state. Every draw has a chain of its
-//! own, so that draws are independent.
+//! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements. One step
+//! moves a thread to a random context; where that is full, it exchanges the thread with one there.
+//! Both are as likely as their reverse. A chain starts anywhere, cools down over its first half,
+//! keeps its temperature over the second, and gives its last state. Each draw has its own chain, so
+//! draws are independent.
 
 use crate::{Change, Predictor, Walk};
 use pinwise_topology::{Assignment, PerContext, Random, Space};

@@ -61,8 +61,8 @@ impl Optima {
         self.ranked.first()
     }
 
-    /// By what share of its own performance the best is at most below the best there is: 0 where it
-    /// is proven to be that.
+    /// The best is at most this share of its performance below the best there is. 0 if it is proven
+    /// to be the best.
     pub fn gap(&self) -> f64 {
         self.best().map_or(f64::INFINITY, |best| (self.upper / best.performance - 1.0).max(0.0))
     }

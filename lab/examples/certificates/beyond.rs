@@ -1,5 +1,5 @@
-//! Workloads of which no published method tells anything, on paper: instances with two threads of
-//! one role, more threads than contexts, cores of two kinds.
+//! Workloads that no published method describes, on paper: instances with two threads of one role,
+//! more threads than contexts, cores of two kinds.
 
 use crate::kept::Kept;
 use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};
@@ -66,7 +66,7 @@ fn case(number: usize, kept: &Kept) -> Case {
     }
 }
 
-/// Six fast cores of two contexts, and eight slow ones of one, four of which share a cache.
+/// Six fast cores of two contexts, and eight slow ones of one; four of these share a cache.
 fn hybrid() -> Machine {
     let mut machine = Machine::from_shape("l2:8 pu:4").expect("a valid shape");
     let is_slow = |cpu: u32| cpu >= 24;

@@ -1,9 +1,9 @@
-//! A simulated processor whose every assignment has one performance, so that truth can be told from
-//! noise.
+//! A simulated processor whose every assignment has one performance, so that truth and noise can be
+//! separated.
 //!
-//! What an assignment does is what one window from one start does, the same for all assignments and
-//! at every repetition: chance in the simulation becomes part of the truth, and noise is added as
-//! on paper. Each assignment is simulated once, whichever campaign asks.
+//! The performance of an assignment is that of one window from one start, the same for all
+//! assignments and at every repetition. So chance in the simulation becomes part of the truth, and
+//! noise is added as on paper. Each assignment is simulated once, whichever campaign asks.
 
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_processor::SimulatedTestbed;
@@ -29,7 +29,7 @@ pub(crate) struct Frozen {
     known: Known,
     /// What no assignment exceeds.
     cap: f64,
-    /// What everything is multiplied by where every instance has a core of its own.
+    /// Multiplies everything if every instance has its own core.
     needle: Option<f64>,
     disturbance: Disturbance,
     number: u64,

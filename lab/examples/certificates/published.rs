@@ -21,9 +21,9 @@ const PRECISION: f64 = 0.01;
 const DRAWS: usize = 24;
 const STEPS: usize = 20_000;
 
-/// The assignment measured best among so many predicted best, by [`FINALISTS`]; or why there is no
-/// profile. Profiles and measurements are free of noise here: the paper reports none. There is no
-/// bound.
+/// The assignment measured best among the best predicted ones, for each number of [`FINALISTS`]; or
+/// why there is no profile. Profiles and measurements are free of noise here: the paper reports
+/// none. There is no bound.
 pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
     let mut testbed = case.quiet();
     let thread_kinds = ThreadKinds::new(testbed.workload());

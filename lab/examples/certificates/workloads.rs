@@ -67,7 +67,7 @@ impl Group {
     }
 }
 
-/// A workload to measure, whose truth can be asked for.
+/// A workload to measure. Its true performances are known.
 pub(crate) enum Bed {
     Paper(Box<Contention>),
     Simulated(Frozen),
@@ -110,10 +110,10 @@ const STEPS: usize = 150_000;
 const ENUMERABLE: u32 = 10_000;
 const ENUMERATED: &str = "enumerated";
 
-/// Workloads on paper: demands drawn from fixed seeds, noise 0, 0.2 and 1 % in turn. Most have 24
-/// threads on an 8x2x4 processor, every seventh 6 and every seventh 12; number 9 has a needle for
-/// its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each other otherwise,
-/// from [`SEEN`] on in ways that were not looked at before.
+/// Workloads on paper: demands drawn from fixed seeds, with noise alternating between 0, 0.2 and 1
+/// %. Most have 24 threads on an 8x2x4 processor, every seventh 6 and every seventh 12; number 9
+/// has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each
+/// other otherwise, from [`SEEN`] on in ways that were not looked at before.
 pub(crate) fn on_paper(kept: &Kept) -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
     crate::each(&numbers, |number| Case::on_paper(*number, kept))
@@ -126,8 +126,8 @@ const NEEDLE: usize = 20;
 const APART: &str = "every instance on a core of its own";
 
 /// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and
-/// eight, and mixes, each program with its instances. Noise 0, 0.2 and 1 % in turn, on top of the
-/// simulation's own chance.
+/// eight, and mixes, each program with its instances. Noise alternates between 0, 0.2 and 1 %, on
+/// top of the simulation's chance.
 pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
     const MIXES: [&[(Pipeline, usize)]; 12] = [
         &[(Pipeline::Hash1L1, 2)],

@@ -12,8 +12,7 @@ use std::fmt::Write;
 const INSTANCES: usize = 2;
 /// The nine variants come first in [`Pipeline::ALL`].
 const VARIANTS: usize = 9;
-/// Windows per assignment. The best and the worst of so many single ones would be flattered by
-/// their noise.
+/// Windows per assignment. Noise would flatter the best and the worst of this many single ones.
 const REPEATS: usize = 2;
 const WINDOW: Window = Window { cycles: 300_000, starts: 1 };
 

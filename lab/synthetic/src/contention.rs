@@ -2,9 +2,9 @@
 //!
 //! A made-up machine whose every performance is known, for judging strategies: fast enough to
 //! anneal over, unlike any real processor in detail, like them in what makes placement hard. An
-//! instance is as fast as its slowest thread; threads burden each other at every level they share;
-//! partners like to be in one core-local domain; a link may saturate; and one arrangement among all
-//! may be better than anything near it suggests.
+//! instance is as fast as its slowest thread. Threads burden each other at every level they share,
+//! and partners like to be in one core-local domain. A link may saturate, and one arrangement may
+//! be better than anything near it suggests.
 //!
 //! With d(l, r) the demand of role r at level l, and D the demands of the other threads in a
 //! thread's domain of level l, a thread needs the time t(r) · n / v · product over l of (1 + sum of
@@ -78,7 +78,7 @@ impl Contention {
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let leaves = tree.leaves().len() as u32;
         let levels = tree.around(0).len();
-        // A domain is told by its first leaf.
+        // Its first leaf identifies a domain.
         let domain = |level: usize, leaf: u32| {
             tree.around(leaf).get(level).map_or(0, |(_, range)| range.start as usize)
         };
@@ -155,8 +155,8 @@ impl Contention {
         self.demand.cap.map_or(sum, |cap| sum.min(cap))
     }
 
-    /// What each instance does where only so many run as have leaves here, the others not at all;
-    /// without cap, needle and disturbance.
+    /// What each instance does if only those run that have leaves here; without cap, needle and
+    /// disturbance.
     ///
     /// # Panics
     /// If a leaf does not exist.
@@ -206,7 +206,7 @@ impl Contention {
             .all(|a| threads.clone().all(|b| (home(a) == home(b)) == (a / members == b / members)))
     }
 
-    /// As a balancing scheduler might leave the threads: in order over the contexts, in turn.
+    /// As a balancing scheduler might leave the threads: in order over the contexts, round robin.
     fn balanced(&self) -> Vec<u32> {
         let (contexts, threads) = (self.speeds.len(), self.workload.threads.len());
         (0..threads).map(|thread| (thread * contexts / threads.max(1) % contexts) as u32).collect()
@@ -348,9 +348,9 @@ mod tests {
         let demand = Demand { time, burden, near: 1, ..demand() };
         let workers =
             Contention::new(machine, 1, &["R", "W", "W", "T"], demand, Disturbance::default());
-        // A worker in the package of the others: it is slowed by the other worker on its core, 2 ·
-        // 1.5; then R, W and T on the other package, where the lone worker has both
-        // neighbours far: 2 · 1.2, and R and T have one far.
+        // A worker in the package of the others. The other worker on its core slows it: 2 · 1.5.
+        // Then R, W and T on the other package: the lone worker has both neighbours far, 2 · 1.2,
+        // and R and T have one far.
         assert!((workers.truth(&[0, 2, 3, 1]) - 1.0 / (2.0 * 1.5)).abs() < 1e-12);
         assert!((workers.truth(&[4, 0, 6, 5]) - 1.0 / (2.0 * 1.2)).abs() < 1e-12);
         let mut random = Random::new(4);

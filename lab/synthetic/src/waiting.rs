@@ -36,8 +36,7 @@ pub fn start(kind: &str) -> Option<Arc<AtomicU64>> {
     Some(count)
 }
 
-/// Computes for about `microseconds`, wherever and however fast the thread runs: the amount of work
-/// is fixed.
+/// Computes for about `microseconds`. The amount of work is fixed, on any context at any speed.
 fn work(microseconds: u64) {
     let mut value = 0x9e37_79b9_7f4a_7c15_u64;
     // A multiplication that waits for the one before takes 3 to 4 cycles; with the rest about 2 ns.

@@ -132,7 +132,7 @@ fn a_full_inner_level_beside_others_counts_for_the_outer_one_by_what_they_add() 
         row("unit", "pipe", 3, 1.0),
         row("unit", "core", 4, 1.0),
         row("unit", "pipe+core", 7, 1.6),
-        // Whoever shares the own pipe costs the same with and without others in the rest of the
+        // A stressor in the same pipe costs the same with and without others in the rest of the
         // core.
         row("fetch", "pipe", 3, 4.0),
         row("fetch", "core", 4, 1.0),

@@ -1,22 +1,22 @@
 //! A model as a bench: the microbenchmarks of the characterization, any set of them on any
 //! contexts.
 //!
-//! Arrays that lie beyond the first-level cache are read through before anything runs
-//! ([`Chip::read_through`]): what is in the second level then depends on how long hits and misses
-//! take and hardly on the cores. Where they do not fit together that happens [`PASSES`] times,
-//! since what is found of them settles over several passes. From then on all programs run, and FAME
-//! decides.
+//! Arrays larger than the first-level cache are read through before anything runs
+//! ([`Chip::read_through`]). The contents of the second level then depend on how long hits and
+//! misses take, and hardly on the cores. Where they do not fit together that happens [`PASSES`]
+//! times, since what is found of them settles over several passes. From then on all programs run,
+//! and FAME decides.
 //!
 //! Arrays that fit there may still drive each other out of a first level, in one of several ways
 //! for ever, by who started when. Such a set, and one that does not settle, runs from [`STARTS`]
 //! starts, and their mean rate counts: another start tells more than a longer look at the same one.
-//! Where all arrays would fit a first level by themselves there are [`MANY_STARTS`]: such sets
-//! settle soon, most of them near one rate and a few at a fraction of it, which eight starts find
-//! or not. Arrays that do not fit the second level need all of the time for one start.
+//! Where each array alone would fit a first level there are [`MANY_STARTS`]. Such sets settle soon,
+//! most of them near one rate and a few at a fraction of it. Eight starts may miss these. Arrays
+//! that do not fit the second level need all of the time for one start.
 //!
-//! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s (hits are not
-//! spread evenly over it, and FAME makes at least five repetitions), and some thousand operations
-//! otherwise.
+//! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s, and some
+//! thousand operations otherwise. Hits are not spread evenly over `mem`'s array, and FAME makes at
+//! least five repetitions.
 
 use crate::program::{Job, Microbenchmark as Program, Region};
 use crate::{Chip, Pace as Stepping, Placed, Processor};
@@ -36,8 +36,8 @@ const READ: f64 = 0.25;
 const LOOK: u64 = 1000;
 /// Cycles that all programs run together before repetitions count.
 const SETTLING: u64 = 20_000;
-/// No set of programs is looked at for longer than this many cycles, six passes of `L2cache`
-/// through memory: where arrays do not fit the second level, it may change its regime for ever.
+/// No set of programs is simulated for longer than this many cycles, six passes of `L2cache`
+/// through memory. Where arrays do not fit the second level, it may change its regime for ever.
 const LONGEST: u64 = 30_000_000;
 /// From how many starts a set runs for which one is no answer, where arrays fit the second level;
 /// each has its part of [`LONGEST`].
@@ -77,7 +77,7 @@ impl ModelBench {
         if self.fits(arrays.map(|program| program.array()).sum()) { 1 } else { PASSES }
     }
 
-    /// Whether the second level holds so many bytes.
+    /// Whether the second level holds this many bytes.
     fn fits(&self, bytes: u64) -> bool {
         bytes <= u64::from(self.processor.inter_core.l2.size_kib) << 10
     }

@@ -6,15 +6,15 @@
 //! runs alone.
 //!
 //! As in the paper, every benchmark is measured in the steady state, over at least five passes
-//! (FAME, section 3.3). The caches are loaded by the benchmarks themselves, in cycles that are
-//! simulated and not counted: a few million, and tens of millions where the arrays do not fit and
-//! the second level takes long to find its regime.
+//! (FAME, section 3.3). The benchmarks load the caches themselves, in cycles that are simulated and
+//! not counted: a few million. It takes tens of millions where the arrays do not fit and the second
+//! level takes long to find its regime.
 //!
 //! Threads without randomness lock into a rhythm that depends on who began when. One run is
 //! therefore no answer: each experiment runs with several sets of start offsets, and the range is
-//! part of the result. What counts is the mean rate over them. Where arrays drive each other out of
-//! a first level although each would fit it, few sets find what a few in a hundred do, and there
-//! are as many as [`crate::ModelBench`] takes.
+//! part of the result. What counts is the mean rate over them. Where arrays that fit a first level
+//! alone drive each other out of it, few sets find what a few in a hundred do. There are as many as
+//! [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
 use crate::program::{Job, Microbenchmark};
@@ -41,7 +41,7 @@ pub enum Place {
 pub struct Experiment {
     /// The benchmark that is measured.
     pub reference: Microbenchmark,
-    /// The one that runs beside it.
+    /// The one that runs with it.
     pub stressor: Microbenchmark,
     /// How often; 0: the reference runs alone.
     pub count: usize,
@@ -101,8 +101,8 @@ impl Experiment {
         Self { reference, stressor: reference, count: 0, place: Place::Pipe }
     }
 
-    /// Cycles per instruction of the reference with each of so many sets of start offsets, or of
-    /// [`Experiment::sets`]; in the first, all start together. Error: the processor has too few
+    /// Cycles per instruction of the reference, with each of `sets` sets of start offsets, or of
+    /// [`Experiment::sets`]. In the first set, all start together. Error: the processor has too few
     /// contexts.
     pub fn cpi(&self, processor: &Processor, sets: usize) -> Result<Spread, PlacementError> {
         (0..self.sets(processor, sets))

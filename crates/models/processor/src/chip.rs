@@ -64,9 +64,9 @@ pub enum PlacementError {
     },
 }
 
-/// A job on a processor, its threads nowhere yet: what is the same wherever they run. Its programs
-/// are resolved, and the second-level cache holds what [`Job::resident`] says, which takes longer
-/// to find than a copy of it.
+/// A job on a processor whose threads are not placed yet: what does not depend on where they run.
+/// Its programs are resolved, and the second-level cache holds what [`Job::resident`] says, which
+/// takes longer to find than a copy of it.
 #[derive(Clone, Debug)]
 pub struct Unplaced {
     processor: Processor,
@@ -142,9 +142,9 @@ impl Chip {
         Unplaced::new(processor, job)?.place(placed, pace)
     }
 
-    /// Puts into the second level what threads leave there that go through `arrays` line by line,
-    /// each from the cycle beside it on, when all have made so many passes; only latencies
-    /// decide in what order they load. No time passes.
+    /// Fills the second level as threads would that go through `arrays` line by line, each from the
+    /// next cycle on, for this many passes. Only latencies decide in what order they load. No time
+    /// passes.
     pub fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
         self.memory.read_through(arrays, passes);
     }
@@ -154,7 +154,7 @@ impl Chip {
         self.now
     }
 
-    /// Lets so many cycles pass.
+    /// Runs for this many cycles.
     pub fn run(&mut self, cycles: u64) {
         let end = self.now + cycles;
         let Self { cores, code, memory, .. } = self;

@@ -114,7 +114,7 @@ struct Traffic {
     slots: [u64; 2],
 }
 
-/// The programs of all threads, each with a copy of its own, and the rings between them.
+/// The programs of all threads, each with its own copy, and the rings between them.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
     instructions: Vec<Instruction>,

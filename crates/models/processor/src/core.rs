@@ -1,13 +1,13 @@
 //! One core: what its pipes fetch in a cycle, and how its shared units answer.
 //!
-//! In a cycle, every pipe picks one instruction of a ready strand; where pipes pick for the same
-//! unit, one of them picks again; then the divide unit and the port of the cache, if they can,
-//! start what waits for them. The rules are explained in docs/lab/simulator.md.
+//! In a cycle, every pipe picks one instruction of a ready strand. Where pipes pick for the same
+//! unit, one of them picks again. Then the divide unit and the port of the cache start what waits
+//! for them, if they can. The rules are explained in docs/lab/simulator.md.
 //!
-//! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it in the
-//! cycles in which a unit is needed, and lets each pipe by itself get from one of them to the next
-//! ([`pipe`]); it gives the same result in less time. What other cores could still do to a line
-//! that it loads is asked nowhere: either no core can take the line away, or the core waits for its
+//! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it only in
+//! cycles in which a unit is needed, and runs each pipe alone from one of them to the next
+//! ([`pipe`]). The result is the same in less time. What other cores could still do to a line that
+//! it loads is asked nowhere: either no core can take the line away, or the core waits for its
 //! turn.
 
 mod divider;
@@ -181,8 +181,8 @@ impl Core {
         self.look_ahead(units);
     }
 
-    /// As long as what comes next is a load of one pipe, of a line that no other core can take
-    /// away, there is no need to wait for a turn among the cores.
+    /// While the next event is a load of one pipe, of a line that no other core can take away, the
+    /// core need not wait for its turn.
     #[inline]
     fn go_on_alone(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         while code.keeps && self.by_itself && self.due < end && self.port.is_idle(self.due) {
@@ -209,8 +209,8 @@ impl Core {
         }
     }
 
-    /// Lets pipe `number` go on by itself behind cycle `now`, at most to `end`; to `known`, if a
-    /// strand of it waits for a unit.
+    /// Runs pipe `number` alone after cycle `now`, at most to `end`; to `known`, if one of its
+    /// strands waits for a unit.
     #[inline]
     fn go_on(
         &mut self,
@@ -263,9 +263,9 @@ impl Core {
         if self.port.closed(now) { LSU } else { 0 }
     }
 
-    /// The strand of pipe `number` that fetches in cycle `now` if the units in `denied` are not to
-    /// be had: of those that are ready, the one that fetched least recently; in the cycle after
-    /// a load, those without a load go first.
+    /// The strand of pipe `number` that fetches in cycle `now` if the units in `denied` are not
+    /// free: the ready one that fetched least recently. In the cycle after a load, those without a
+    /// load go first.
     fn pick(&self, number: usize, now: u64, denied: Units) -> Option<usize> {
         let pipe = &self.pipes[number];
         let after_load = pipe.after_load == now;

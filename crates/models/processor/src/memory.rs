@@ -91,7 +91,7 @@ impl Hierarchy {
         }
     }
 
-    /// So many cores more, with empty first-level caches.
+    /// Adds this many cores, with empty first-level caches.
     pub(crate) fn add_cores(&mut self, processor: &Processor, cores: usize) {
         let l1d = &processor.intra_core.l1d;
         let l1 = Cache::new((l1d.size_kib as usize) << 10, l1d.ways, l1d.line, 1, l1d.policy);
@@ -121,9 +121,9 @@ impl Hierarchy {
         }
     }
 
-    /// Lets a reader of its own go through each of `arrays` line by line from the cycle beside it
-    /// on, each load as soon as the one before has arrived, until every reader has made
-    /// `passes` passes: the second level is then as threads that chase pointers leave it. No core
+    /// Starts a reader for each of `arrays` that goes through it line by line, from the next cycle
+    /// on, each load as soon as the one before has arrived. Ends when every reader has made
+    /// `passes` passes. The second level is then as threads that chase pointers leave it. No core
     /// takes part, and no time has passed afterwards.
     pub(crate) fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
         let line = 1 << self.l2_shift;

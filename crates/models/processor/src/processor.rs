@@ -222,8 +222,8 @@ pub struct L2 {
     pub busy: u32,
 }
 
-/// Main memory behind controllers, each of which serves as many neighbouring banks of the
-/// second-level cache.
+/// Main memory behind controllers. Each serves as many neighbouring banks of the second-level
+/// cache.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Memory {
@@ -293,13 +293,13 @@ impl Processor {
         }
     }
 
-    /// Whether an array of so many bytes does not fit a core's first level.
+    /// Whether an array of this many bytes does not fit a core's first level.
     pub(crate) fn beyond_first_level(&self, array: u64) -> bool {
         array > u64::from(self.intra_core.l1d.size_kib) << 10
     }
 
-    /// Whether arrays of so many bytes each, of programs on one core, do not fit its first level
-    /// together, although one of them would by itself.
+    /// Whether arrays of this many bytes each, of programs on one core, do not fit its first level
+    /// together although one of them would alone.
     pub(crate) fn first_level_contested(&self, arrays: &[u64]) -> bool {
         self.beyond_first_level(arrays.iter().sum())
             && arrays.iter().any(|&array| array > 0 && !self.beyond_first_level(array))

@@ -46,7 +46,7 @@ pub use ring::{Ring, Side};
 /// ([`ProgramStep::Loop`], [`ProgramStep::End`], [`ProgramStep::Done`]) cost nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramStep {
-    /// So many integer arithmetic or logical instructions, at least one.
+    /// This many integer arithmetic or logical instructions, at least one.
     Alu(u32),
     /// A taken branch.
     Branch,
@@ -107,7 +107,7 @@ pub enum Address {
     /// Always the same.
     Fixed(u64),
     /// `base`, `base + stride`, …, and from the start again after `length` bytes. Each such step
-    /// has a position of its own.
+    /// has its own position.
     Walk {
         /// First address.
         base: u64,

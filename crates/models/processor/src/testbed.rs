@@ -1,18 +1,17 @@
 //! A simulated processor as something to measure assignments on.
 //!
-//! **A measurement** runs the packet pipelines from a start drawn by chance: each thread begins
-//! within the first 4,096 cycles and draws its jitter from a seed of its own. After a quarter of
-//! the window has passed unmeasured, packets are counted, of each instance from the last one before
-//! the window to the last one in it, both of even number where there are such: draws come in pairs
-//! that make up for each other, so that pairs of packets differ by much less than packets.
-//! Performance is packets per second of virtual time, all instances together. Each of several
-//! *starts* has a window of its own, and the mean counts. Most assignments give the same from every
-//! start. In some, threads that share a pipe or the divide unit fall into one of several rhythms
-//! and keep it for hundreds of packets, so that a longer window tells little more: as long as the
-//! starts differ so much that their mean is not known to within [`CERTAIN`], more are added, up to
-//! [`MOST_STARTS`]. A single start has nothing to differ from.
+//! **A measurement** runs the packet pipelines from a random start: each thread begins within the
+//! first 4,096 cycles and draws its jitter from its own seed. After a quarter of the window has
+//! passed unmeasured, packets of each instance are counted from the last one before the window to
+//! the last one in it. Both have even numbers if possible: draws come in pairs that compensate for
+//! each other, so pairs of packets differ much less than packets. Performance is packets per second
+//! of virtual time, all instances together. Each of several *starts* has its own window, and the
+//! mean counts. Most assignments give the same from every start. In some, threads that share a pipe
+//! or the divide unit fall into one of several rhythms and keep it for hundreds of packets. A
+//! longer window adds little there. So more starts are added, up to [`MOST_STARTS`], until their
+//! mean is known to within [`CERTAIN`]. A single start has nothing to differ from.
 //!
-//! Everything is drawn from the testbed's seed and the number of the measurement in its campaign: a
+//! All chance comes from the testbed's seed and the number of the measurement in its campaign. A
 //! campaign repeats bit for bit, and measuring the same assignment again gives another start, as on
 //! a real machine.
 //!
@@ -20,14 +19,13 @@
 //! nothing else on the chip; of the packets, those of the first part count.
 //!
 //! **Ready instances.** Where only some of the instances run at a time
-//! ([`SimulatedTestbed::of_ready`]), the parts of a profile are all that runs, and its performance
-//! is their weighted speedup: the sum of packets per second over those of the instance alone.
+//! ([`SimulatedTestbed::of_ready`]), only the pieces of a profile run. Their performance is the
+//! weighted speedup: the sum of packets per second, each divided by that of the instance alone.
 //!
-//! **Unpinned.** There is no operating system in the model. What stands for its default is what the
-//! studies compare with (BlackBox scheduler, section 4.4): a *balanced* placement, which spreads
-//! the threads evenly over cores and, within a core, over pipes, as the load balancers of Linux and
-//! Solaris do, and leaves to chance which threads end up together. Each measurement draws
-//! another one.
+//! **Unpinned.** There is no operating system in the model. Its default is what the studies compare
+//! with (BlackBox scheduler, section 4.4): a *balanced* placement. It spreads the threads evenly
+//! over cores and, within a core, over pipes, as the load balancers of Linux and Solaris do. Chance
+//! decides which threads end up together. Each measurement draws another one.
 
 mod window;
 
@@ -48,7 +46,7 @@ const CERTAIN: f64 = 0.003;
 /// Starts of a measurement, unless more were asked for: what never agrees would take a hundred.
 const MOST_STARTS: u32 = 16;
 
-/// Threads begin within so many cycles.
+/// Threads begin within this many cycles.
 const LATEST_START: u64 = 4096;
 
 /// Packet pipelines on a simulated processor.
@@ -96,9 +94,9 @@ impl SimulatedTestbed {
         Self::of(processor, machine, programs, None, window, seed)
     }
 
-    /// Instances of `programs` that are ready, of which a [`Setting::Profile`] runs some: its
-    /// performance is their weighted speedup over `alone`, what each instance does alone in
-    /// packets/s. All together they need not fit.
+    /// Ready instances of `programs`. A [`Setting::Profile`] runs some of them; its performance is
+    /// their weighted speedup over `alone`, what each instance does alone in packets/s. All
+    /// together they need not fit.
     pub fn of_ready(
         processor: Processor,
         machine: Machine,
@@ -137,8 +135,8 @@ impl SimulatedTestbed {
         })
     }
 
-    /// Measurement `number` of `setting`, so many starts at once; how many does not change the
-    /// result.
+    /// Measurement `number` of `setting`, with `width` starts at once. Their number does not change
+    /// the result.
     fn simulate(
         &self,
         number: u64,

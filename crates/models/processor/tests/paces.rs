@@ -69,7 +69,7 @@ fn program() -> impl Strategy<Value = Program> {
     })
 }
 
-/// The same program as thread number `thread` of so many, at ends of rings that belong to it alone.
+/// The same program as thread number `thread` of `of`, at ends of rings that no other thread uses.
 fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
     let own = |ring: usize, side: Side| {
         let ends: Vec<usize> = (0..2 * RINGS).filter(|end| end % threads == thread).collect();
@@ -198,7 +198,7 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     )
 }
 
-/// Threads anywhere that load a few lines again and again, half of which some store to; one may
+/// Threads anywhere that load a few lines again and again. Some store to half of these; one may
 /// drive them out of a small second level.
 fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
     let line = |lines: u64| (0..lines).prop_map(|line| Address::Fixed(line * 16));

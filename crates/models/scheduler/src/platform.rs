@@ -63,7 +63,7 @@ pub struct Daemons {
 }
 
 impl Platform {
-    /// At most so many contexts are modelled.
+    /// The most contexts that are modelled.
     pub const MOST_CONTEXTS: usize = 256;
 
     /// The contexts of `machine` by package (one package where it names none), with the costs of
@@ -135,9 +135,9 @@ impl Platform {
 impl Costs {
     /// Orders of magnitude of OpenSolaris on a 2.4 GHz Opteron. `nosteal` (100 µs) and `warmth` (3
     /// ticks of 10 ms) are that system's defaults (`nosteal_nsec`, `rechoose_interval` of its
-    /// dispatcher), refills follow from 64-byte lines at about 50 ns near and 110 ns
-    /// far with four misses under way; the others are assumptions, common to all programs, and none
-    /// was fitted to one.
+    /// dispatcher). Refills follow from 64-byte lines at about 50 ns near and 110 ns far with four
+    /// misses under way. The others are assumptions, common to all programs; none was fitted to
+    /// one.
     pub fn opensolaris() -> Self {
         Self {
             switch: Nanos::from_micros(3.0),

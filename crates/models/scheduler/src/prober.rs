@@ -199,7 +199,7 @@ fn progress(rates: &[f64]) -> Progress {
     Progress { rate, error: Some((variance / count).sqrt()), measure: Measure::Metric }
 }
 
-/// What the operating system's tools would have told of a window.
+/// What the operating system's tools would have shown for a window.
 pub fn profile(window: &Accounts, contexts: usize) -> Profile {
     let total = window.total();
     let seconds = window.at.seconds();

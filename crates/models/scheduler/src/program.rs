@@ -1,8 +1,8 @@
 //! Programs described by their structure.
 //!
-//! A description is a TOML file in two parts that are never mixed: `[structure]`, what is known of
-//! the program (its threads, its shape, how its threads wait), and `[fitted]`, numbers chosen so
-//! that the model meets published figures. Shapes:
+//! A description is a TOML file in two parts that are never mixed. `[structure]` is what is known
+//! of the program: its threads, its shape, how its threads wait. `[fitted]` are numbers chosen so
+//! that the model reproduces published figures. Shapes:
 //!
 //! - `fork-join`: in each iteration the main thread works alone, then all threads share the
 //!   parallel part, then all meet at a barrier.
@@ -29,9 +29,9 @@ pub struct Program {
     pub suite: String,
     /// Why it is described so, for people.
     pub about: String,
-    /// How long the whole run takes as a sequential program, in seconds, where that is known: of
-    /// the built-in programs the published parallel time times the speed-up (the paper's
-    /// Tables VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is shorter.
+    /// How long the whole run takes as a sequential program, in seconds, if that is known. For the
+    /// built-in programs it is the published parallel time times the speed-up (the paper's Tables
+    /// VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is shorter.
     #[serde(default)]
     pub whole_s: Option<f64>,
     /// What is known of it.
@@ -208,9 +208,9 @@ impl Program {
     }
 
     /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program
-    /// with one group of threads takes the number as it is (the paper reports 9 threads, 1 + n,
-    /// where the search chose 8), a pipeline of several groups the largest n whose threads are
-    /// not more than the number (63 for 64), at least 1.
+    /// with one group of threads takes the number unchanged (the paper reports 9 threads, 1 + n,
+    /// where the search chose 8). A pipeline of several groups takes the largest n whose threads
+    /// are not more than the number (63 for 64), at least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         let groups = match &self.structure {
             Structure::ForkJoin(_) => 1,
@@ -261,9 +261,9 @@ impl Program {
         self.whole_s.map(|whole| whole / self.speedup_of_progress())
     }
 
-    /// The speed-up over the sequential program that progress of 1 is, since probes count what is
-    /// computed: the sequential program waits for input and output beside that, and of a
-    /// pipeline it computes another amount than the stages do.
+    /// The speed-up over the sequential program for a progress of 1. Probes count computed work.
+    /// The sequential program also waits for input and output, and for a pipeline it computes
+    /// another amount than the stages do.
     pub fn speedup_of_progress(&self) -> f64 {
         self.sequential().seconds() / self.computed().seconds()
     }

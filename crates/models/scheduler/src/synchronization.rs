@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 pub(crate) type ThreadId = usize;
 
 /// A lock with adaptive waiting: who finds it taken spins for a while, then sleeps. A release goes
-/// to a spinning thread; if there is none, the first sleeper is woken and competes for the lock
-/// again with whoever comes meanwhile.
+/// to a spinning thread. If there is none, the first sleeper is woken and competes for the lock
+/// with threads that arrive meanwhile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mutex {
     owner: Option<ThreadId>,
@@ -23,7 +23,7 @@ pub(crate) struct Mutex {
 pub(crate) enum Heir {
     /// Nobody waits.
     Nobody,
-    /// This spinning thread owns the mutex now; so many go on spinning.
+    /// This spinning thread owns the mutex now; this many others go on spinning.
     Spinner(ThreadId, usize),
     /// This sleeping thread is to be woken and will try again.
     Sleeper(ThreadId),
@@ -62,7 +62,7 @@ impl Mutex {
     }
 }
 
-/// Threads that sleep until they are told.
+/// Threads that sleep until they are notified.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Condition {
     waiting: VecDeque<ThreadId>,

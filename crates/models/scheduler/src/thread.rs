@@ -59,7 +59,7 @@ pub(crate) struct Body {
     pub(crate) output: Option<usize>,
 }
 
-/// In the middle of which step a thread is.
+/// Which step a thread is in the middle of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Begins the step it stands at.

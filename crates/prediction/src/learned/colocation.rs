@@ -1,11 +1,10 @@
 //! A predictor learned from measurements alone: which kinds of threads share what.
 //!
-//! **Features.** For each level of the machine and each pair of kinds, how many pairs of threads of
-//! these kinds are in one domain of the level, counted over all threads and over those of one
-//! instance; and, where contexts are not all alike, how many threads of each kind are on contexts
-//! of each sort. **Model.** The logarithm of performance is linear in them ([`crate::ridge`]):
-//! contention multiplies. No profile and no knowledge of the machine but its tree is needed; a few
-//! hundred random runs will do.
+//! **Features.** For each level of the machine and each pair of kinds: how many pairs of threads of
+//! these kinds share a domain, over all threads and within instances. Where contexts differ, also
+//! how many threads of each kind are on contexts of each sort. **Model.** The logarithm of
+//! performance is linear in them ([`crate::ridge`]): contention multiplies. No profile and no
+//! knowledge of the machine but its tree is needed; a few hundred random runs will do.
 //!
 //! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top,
 //! which is what one is after. So it chooses what to measure; it is never itself the claim.
@@ -35,9 +34,9 @@ impl Colocation {
         Self { thread_kinds: thread_kinds.clone(), shared: Levels::new(tree) }
     }
 
-    /// The counts of an assignment: level by level (contexts first, then outermost to innermost)
-    /// those of all pairs, then those within instances, each as a triangle (kind 0 with 0, 1
-    /// with 0, 1 with 1, …); then kinds by sorts of contexts, where there are several.
+    /// The counts of an assignment, level by level (contexts first, then outermost to innermost):
+    /// those of all pairs, then those within instances. Each is a triangle (kind 0 with 0, 1 with
+    /// 0, 1 with 1, …). Kinds by sorts of contexts follow, where there are several.
     ///
     /// # Panics
     /// If there are fewer leaves than threads, or one does not exist.
@@ -217,7 +216,8 @@ mod tests {
         let worst = held_out
             .iter()
             .map(|drawn| (learned.predict(drawn.leaves()) / law(drawn.leaves()) - 1.0).abs());
-        // R with P of its own instance counts for either instance, so that is all it cannot tell.
+        // R with P of the same instance counts for either instance. That is all it cannot
+        // distinguish.
         assert!(worst.fold(0.0, f64::max) < 0.12, "error {}", learned.error());
         assert!(learned.error() < 0.05);
         assert!(colocation.learn([(drawn[0].leaves(), 1.0)]).is_none());

@@ -16,7 +16,7 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Of the leaves of `tree`, of which there are some.
+    /// The levels of `tree`, which has leaves.
     pub(crate) fn new(tree: &SharingTree) -> Self {
         let leaves = tree.leaves().len() as u32;
         let around: Vec<_> = (0..leaves).map(|leaf| tree.around(leaf)).collect();
@@ -27,7 +27,7 @@ impl Levels {
         for kind in kinds {
             let mut numbers = BTreeMap::new();
             let mut number = |leaf: usize| {
-                // A leaf without a domain of this kind around it is one by itself.
+                // A leaf without a domain of this kind around it is a domain alone.
                 let domain = around[leaf].iter().find(|(other, _)| *other == kind);
                 let range = domain
                     .map_or((leaf as u32, leaf as u32 + 1), |(_, range)| (range.start, range.end));

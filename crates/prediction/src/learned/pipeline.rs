@@ -15,7 +15,7 @@
 //! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; they are
 //! believed only if measurements that were left out are predicted clearly better with them.
 //!
-//! **Limits.** As of [`crate::Colocation`]: it chooses what to measure and is never itself the
+//! **Limits.** Those of [`crate::Colocation`]: it chooses what to measure and is never itself the
 //! claim.
 
 mod compact;
@@ -82,8 +82,8 @@ struct Rate {
     performance: f64,
 }
 
-/// How many pairs there are of each two kinds among the others of a thread of kind `own`, of which
-/// `held` counts all, itself included: kind 0 with 0, 1 with 0, 1 with 1, ….
+/// How many pairs of each two kinds are among the others of a thread of kind `own`. `held` counts
+/// all threads, this one included. Order: kind 0 with 0, 1 with 0, 1 with 1, ….
 fn pairs(held: &[f64], own: usize) -> impl Iterator<Item = f64> + '_ {
     let others = move |kind: usize| held[kind] - f64::from(u8::from(kind == own));
     let alike = move |kind: usize| others(kind) * (others(kind) - 1.0) / 2.0;

@@ -1,8 +1,8 @@
 //! Ridge regression: a linear model that stays sane when features outnumber what the sample can
 //! tell apart.
 //!
-//! Columns are standardized; the penalty is the one of a fixed ladder with the smallest
-//! leave-one-out error, which needs no refits: the residual of a left-out row is e / (1 - h) with
+//! Columns are standardized. The penalty is the one of a fixed ladder with the smallest
+//! leave-one-out error. That needs no refits: the residual of a left-out row is e / (1 - h) with
 //! its leverage h (Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman, The Elements of
 //! Statistical Learning, 2nd ed., sections 3.4.1 and 7.10).
 

@@ -2,10 +2,9 @@
 //!
 //! BlackBox's prediction of an instance depends on the other threads only through what is in its
 //! domains. So an assignment is a choice of what each domain holds, and of which threads are of one
-//! instance. [`piece`] lists both, [`price`] finds a bound on what they can be worth together,
-//! [`completion`] the same for what is not chosen yet, and [`branch`] goes through all choices that
-//! are not ruled out, above a floor that is lowered step by step until it has reached what is
-//! known.
+//! instance. [`piece`] lists both. [`price`] finds a bound on what they can be worth together, and
+//! [`completion`] one on what is not chosen yet. [`branch`] goes through all choices that are not
+//! ruled out, above a floor. It lowers the floor step by step to the best known prediction.
 
 mod branch;
 mod completion;

@@ -1,20 +1,20 @@
 //! Which of the assignments that are predicted alike to measure.
 //!
 //! An instance is predicted by the one of its threads that company slows most; what the others
-//! suffer costs nothing there. So many assignments are predicted the same, or nearer to each other
-//! than measurements of the profile repeat, and differ where they run. The reason for which
+//! suffer costs nothing there. So many assignments are predicted alike: the same, or nearer to each
+//! other than measurements of the profile repeat. They differ when they run. The reason for which
 //! forecasts are monotone tells them apart: company only burdens. Of assignments predicted alike,
 //! the one whose threads have the least company of other instances is preferred, nearer company
 //! counting for more. Company within an instance is in its base time table.
 //!
-//! That the tables can be multiplied is an assumption. The base table has what threads of an
-//! instance are to each other while nobody else is there, the slowdown table what company costs
-//! while they are apart: what is gained alone may be lost in company, and the burden of one's own
-//! threads is in both. There are two sorts of assignments for which nothing is assumed, because one
-//! of the tables was measured that way: instances *spread* over as many domains as they can be
-//! ([`BlackBox::spread`]), and instances *secluded*, with domains to themselves, which do what
-//! the base table says. Of the assignments to measure some are the best of these, as long as they
-//! are not predicted much worse.
+//! That the tables can be multiplied is an assumption. The base table contains what threads of an
+//! instance do to each other while nobody else is there. The slowdown table contains what company
+//! costs while they are apart. A gain alone may be lost in company, and the burden of the
+//! instance's threads is in both tables. Two sorts of assignments need no assumption, because one
+//! of the tables was measured that way. *Spread* instances use as many domains as they can
+//! ([`BlackBox::spread`]). *Secluded* instances have domains to themselves and do what the base
+//! table says. Of the assignments to measure some are the best of these, as long as they are not
+//! predicted much worse.
 
 use crate::optimum::Predicted;
 use crate::{BlackBox, Predictor};
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Predictions that differ by no more than this share are alike. With 0.3 to 1 % the choice for six
 /// threads of the nine IPFwd programs is the same but for one of them.
 const ALIKE: f64 = 0.005;
-/// So many of the best predicted are looked at for others like them with less company.
+/// This many of the best predicted are compared with others like them that have less company.
 const RELIEVED: usize = 6;
 /// Spread assignments are measured where they are predicted no worse than the best by this share.
 const BELIEVED: f64 = 0.1;
@@ -34,10 +34,10 @@ const BELIEVED: f64 = 0.1;
 type Reads = Vec<(usize, Assignment, Vec<usize>)>;
 
 impl BlackBox {
-    /// The `count` assignments to measure: what is predicted best comes first, then the best
-    /// secluded one if the base tables promise no less of it, then in turn one of `spread` and
-    /// one of `ranked`, which are as [`crate::Optima`] of these tables and of [`BlackBox::spread`]
-    /// has them, with others predicted like the best of either.
+    /// The `count` assignments to measure. The best predicted comes first, then the best secluded
+    /// one if the base tables promise no less of it. Then `spread` and `ranked` alternate. These
+    /// are the [`crate::Optima`] of [`BlackBox::spread`] and of these tables; assignments predicted
+    /// like the best of either follow it.
     pub fn selected(
         &self,
         space: &Space,
@@ -239,7 +239,7 @@ impl BlackBox {
             let mut parts = vec![(domain, 0)];
             for arity in build.arities() {
                 width /= *arity as u32;
-                // The slots of one context are not told apart.
+                // The slots of one context are interchangeable.
                 parts.extend((leaf - first).checked_div(width).map(|part| (domain, part)));
             }
             parts

@@ -42,13 +42,13 @@ impl BaseSpace {
         Ok(Self { space, exchanges: if affordable { exchanges } else { identity() } })
     }
 
-    /// Different assignments where every thread is told apart: the paper's number.
+    /// How many assignments differ if every thread is distinct: the paper's number.
     pub fn count(&self) -> BigUint {
         self.space.count()
     }
 
-    /// How many experiments: as [`BaseSpace::experiments`] gives, counted without them where every
-    /// thread is told apart.
+    /// How many experiments [`BaseSpace::experiments`] gives, counted without listing them if every
+    /// thread is distinct.
     pub fn experiment_count(&self) -> BigUint {
         if self.exchanges.len() == 1 { self.count() } else { self.experiments().count().into() }
     }

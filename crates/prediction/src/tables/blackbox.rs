@@ -2,7 +2,7 @@
 //! company does to them.
 //!
 //! blackbox-scheduler.txt, section 3.1.2: an instance performs as it would alone on its contexts
-//! (base time table), divided by the largest of its threads' slowdowns (slowdown table); an
+//! (base time table), divided by the largest slowdown of its threads (slowdown table). An
 //! assignment performs as the sum of its instances.
 
 use crate::{BaseTable, CoreLocal, Predictor, SlowdownTable, ThreadKinds};
@@ -112,10 +112,10 @@ pub(crate) mod tests {
     use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
     use std::convert::Infallible;
 
-    /// A processor that behaves exactly as BlackBox assumes: an instance loses by threads on other
-    /// contexts of the core, by kind of thread and of core and by whether they are in the same
-    /// pipe, and nothing by other cores; its threads gain by being close and on the first kind
-    /// of core.
+    /// A processor that behaves exactly as BlackBox assumes. An instance loses by threads on other
+    /// contexts of the core, and nothing by other cores. The loss depends on the kind of thread and
+    /// of core, and on whether they share a pipe. Threads of an instance gain by being close and on
+    /// the first kind of core.
     pub(crate) struct Obedient {
         pub(crate) thread_kinds: ThreadKinds,
         pub(crate) tree: SharingTree,
@@ -202,8 +202,8 @@ pub(crate) mod tests {
             self.performances(&experiment.instances.iter().map(placed).collect::<Vec<_>>())[0]
         }
 
-        /// Profiles it: the performance alone without what own threads do to each other is not to
-        /// be had, so the base table has company of one's own, as on any machine.
+        /// Profiles it. The performance alone always includes what the instance's threads do to
+        /// each other, so the base table does too, as on any machine.
         pub(crate) fn profile(&self) -> BlackBox {
             let local = self.local.clone();
             let mut base = Vec::new();

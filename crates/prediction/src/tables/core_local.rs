@@ -1,8 +1,8 @@
 //! The part of a machine within which threads are taken to interfere: the core-local domain.
 //!
-//! blackbox-scheduler.txt, section 3.1.1: once the workload is chosen, threads on a core are hardly
-//! affected by how the threads of other cores are placed, so a table of what happens within one
-//! core serves for the whole processor. Which level that is differs between machines (a core of the
+//! blackbox-scheduler.txt, section 3.1.1: once the workload is chosen, the placement of threads on
+//! other cores hardly affects the threads on a core. So a table of what happens within one core
+//! serves for the whole processor. Which level that is differs between machines (a core of the
 //! UltraSPARC T2, a core with two contexts, a cluster that shares an L2), so it is an argument.
 //! Domains of one *build*, of one shape and of one kind of cores, have a table together. A hybrid
 //! processor has several builds: cores of two contexts, say, and clusters of slower cores. Where
@@ -114,10 +114,8 @@ impl CoreLocal {
         Ok(local)
     }
 
-    /// The level that is core-local where nobody says otherwise: the outermost one below the whole
-    /// machine whose domains have at most `most` contexts; the innermost there is where all are
-    /// larger. 8 (a core of the UltraSPARC T2) keeps the table of three kinds of threads in the
-    /// thousands.
+    /// The core-local level unless the user names one: the outermost one below the whole machine
+    /// whose domains have at most `most` contexts. If all are larger, the innermost.
     pub fn usual_level(tree: &SharingTree, most: usize) -> DomainKind {
         let contexts = tree.leaves().len();
         let around = (0..contexts as u32).flat_map(|leaf| tree.around(leaf));
@@ -233,8 +231,8 @@ pub(crate) mod tests {
     use super::*;
     use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine};
 
-    /// So many fast cores of two contexts, and clusters of four slow ones of one context that share
-    /// an L2.
+    /// `fast` cores of two contexts, and clusters of four slow ones of one context that share an
+    /// L2.
     pub(crate) fn hybrid(fast: u32, clusters: u32) -> SharingTree {
         let mut machine =
             Machine::from_shape(&format!("l2:{} core:4 pu:2", fast + clusters)).unwrap();

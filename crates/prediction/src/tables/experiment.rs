@@ -44,9 +44,9 @@ impl Experiment {
 /// How many experiments a profile takes: as published, and what is needed of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentCount {
-    /// Base time table, every thread of an instance told apart.
+    /// Base time table, if every thread of an instance is distinct.
     pub base_published: BigUint,
-    /// Slowdown table, every thread of an instance told apart.
+    /// Slowdown table, if every thread of an instance is distinct.
     pub slowdown_published: BigUint,
     /// Base time table with threads of one role interchangeable.
     pub base: BigUint,
@@ -125,12 +125,12 @@ pub(crate) fn reachable(thread_kinds: &ThreadKinds, layouts: &Layouts) -> Vec<(u
     entries
 }
 
-/// The experiment for one entry of the slowdown table: a thread of `kind` in the first domain of
-/// its build with `layout` around it, the rest of its instance each alone in another domain, as far
-/// as there are domains, and whole instances of stressing threads, of which those not in the layout
-/// are put where they disturb least. Of domains as empty as each other those built like the first
-/// are taken: what an instance keeps is asked of threads on one kind of cores, as long as there are
-/// some. `None` if they do not fit on the machine.
+/// The experiment for one entry of the slowdown table. A thread of `kind` is in the first domain of
+/// its build with `layout` around it. The rest of its instance is alone, each thread in another
+/// domain, as far as there are domains. Stressing threads come as whole instances; those not in the
+/// layout are put where they disturb least. Among equally empty domains, those built like the first
+/// come first: the slowdown is asked of threads on one kind of cores, as long as there are some.
+/// `None` if they do not fit on the machine.
 pub(crate) fn stress(
     thread_kinds: &ThreadKinds,
     local: &CoreLocal,
@@ -337,8 +337,8 @@ mod tests {
         let local = CoreLocal::new(&tree, DomainKind::L2, 1).unwrap();
         let layouts = Layouts::new(&local, 3).unwrap();
         let entries = reachable(&thread_kinds, &layouts);
-        // What is beside the thread on its core (nothing or a kind), or on the other three of its
-        // cluster: all but three of its own kind, of which there are three with it.
+        // The neighbour of the thread on its core (nothing or a kind), or on the other three
+        // contexts of its cluster: all but three of its own kind, as there are only three with it.
         assert_eq!(entries.len(), 3 * (4 + 20 - 1));
         assert_eq!(
             ExperimentCount::new(&tree, &thread_kinds, &local).unwrap().slowdown,

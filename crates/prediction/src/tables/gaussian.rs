@@ -1,11 +1,11 @@
 //! Interpolation that says how sure it is: a Gaussian process over counts of co-runners.
 //!
-//! **Model.** What is interpolated is 0 where nothing is counted, and else a straight trend plus a
-//! smooth deviation from it: the covariance of the values at two rows of counts x and x' is s² (λ
-//! x·x' + exp(-Σ (x_i - x'_i)² / 2 l_i²)), with one length l for the counts of each level. **Fit.**
-//! Given the lengths, λ and the noise, s² has a closed form; these are taken from a fixed ladder by
-//! the marginal likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
-//! sections 2.2 and 5.4.1).
+//! **Model.** The function is 0 where nothing is counted, and elsewhere a straight trend plus a
+//! smooth deviation. The covariance of its values at two rows of counts x and x' is s² (λ x·x' +
+//! exp(-Σ (x_i - x'_i)² / 2 l_i²)), with one length l for the counts of each level. **Fit.** Given
+//! the lengths, λ and the noise, s² has a closed form. The marginal likelihood chooses these from a
+//! fixed ladder (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, sections
+//! 2.2 and 5.4.1).
 
 use crate::learned::ridge::{Cholesky, dot};
 
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn stated_deviations_are_those_of_rows_left_out() {
-        // A kinked law of four counts, as of a pipe that saturates.
+        // A kinked law of four counts, like that of a pipe that saturates.
         let law = |row: &[f64]| {
             (0.3 * row[0] + 0.2 * row[1] - 0.4).max(0.0) + 0.05 * row[2] + 0.02 * row[3] * row[0]
         };

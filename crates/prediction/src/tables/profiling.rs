@@ -3,21 +3,22 @@
 //! **As published** (blackbox-scheduler.txt, section 3.1.1) every entry of the base time tables and
 //! of the slowdown table is measured.
 //!
-//! **Reduced**, the base tables are measured, and of the slowdown table a part that is chosen as it
-//! goes:
+//! **Reduced**, the base tables are measured, and a part of the slowdown table that is chosen on the
+//! way:
+//!
 //! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each
 //!    kind at each level.
-//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). A batch is, for
-//!    most of it, the entries that the best assignments read, where every entry is taken to be as
-//!    good as it may well be; the others are read by assignments drawn where good ones are
-//!    expected. An entry that decides nothing, since another thread of the instance certainly keeps
-//!    less, is left out.
-//! 3. The *check*. Every entry of a batch was forecast before it was measured. How far off these
-//!    forecasts were, in the deviations they stated, is what stated intervals are stretched by; the
-//!    entries drawn tell how often intervals held.
-//! 4. The *end*: the best assignment is predicted from measured entries alone (or close to), and
-//!    with every other entry at the upper end of its interval no assignment would be predicted
-//!    better by more than asked for; or the experiments allowed are used up.
+//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). Most of a batch
+//!    are the entries that the best assignments read, if every entry is as good as it may well be.
+//!    The others are read by assignments drawn where good ones are expected. An entry that decides
+//!    nothing, since another thread of the instance certainly keeps less, is left out.
+//! 3. The *check*. Every entry of a batch was forecast before it was measured. The errors of these
+//!    forecasts, in the deviations they stated, stretch the stated intervals. The randomly drawn
+//!    entries show how often intervals held.
+//! 4. The *end* comes when the best assignment is predicted from measured entries alone (or nearly
+//!    so), and no assignment would be predicted better by more than asked for if every other entry
+//!    were at the upper end of its interval. It also comes when the allowed experiments are used
+//!    up.
 //!
 //! What was measured is never replaced by a forecast.
 
@@ -97,7 +98,7 @@ pub struct Profiling {
     most: usize,
     asked: usize,
     stage: Stage,
-    /// By site, as of the last batch.
+    /// By site, after the last batch.
     forecasts: Vec<Forecast>,
     /// What was asked last and not learned yet, and whether it was drawn.
     forecast: BTreeMap<usize, bool>,
@@ -175,10 +176,9 @@ impl Profiling {
         })
     }
 
-    /// How many of `entries` of a slowdown table may be measured so that they and the `base`
-    /// experiments of the base tables, which are all made, are no more than `share` of both. Up
-    /// to 20 always, even where the base tables alone are more than that, and 800 at most unless
-    /// all are.
+    /// How many of `entries` of a slowdown table may be measured, so that they and all `base`
+    /// experiments of the base tables are at most `share` of both. Up to 20 always, even where the
+    /// base tables alone are more than that, and 800 at most unless all are.
     pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
         // Below 0 where the base tables are more; as a count that is none.
         let room = share * (base + entries as f64) - base;
@@ -387,10 +387,9 @@ impl Profiling {
         sites.map(|site| Entry::Slowdown(site.kind, site.layout)).collect()
     }
 
-    /// Relative standard deviation of one measurement and its degrees of freedom, from all that
-    /// measure the same: an instance with each thread in a domain of its own, as the base table
-    /// has it and as its kinds have it beside nobody, where they have it on the same kinds of
-    /// cores.
+    /// Relative standard deviation of one measurement, and its degrees of freedom. It comes from
+    /// all that measure the same: an instance with each thread alone in a domain, once for the base
+    /// table and once for each kind without neighbours, on the same kinds of cores.
     fn scatter(&self) -> (f64, f64) {
         let (mut squares, mut degrees) = (0.0, 0.0f64);
         for (application, base) in self.bases.iter().enumerate() {

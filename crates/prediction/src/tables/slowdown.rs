@@ -2,10 +2,10 @@
 //! company.
 //!
 //! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources": a target thread
-//! runs in a core-local domain with every layout of stressing threads around it, the rest of its
-//! instance elsewhere, and the instance is measured. Kept here is the reciprocal of the paper's
-//! slowdown, performance with the layout / performance alone: taking the smallest share of several
-//! threads is taking their largest slowdown, and a prediction multiplies where it would divide.
+//! runs in a core-local domain with every layout of stressing threads around it. The rest of its
+//! instance runs elsewhere, and the instance is measured. This table holds the reciprocal of the
+//! paper's slowdown: performance with the layout / performance alone. The smallest share of several
+//! threads is their largest slowdown, and a prediction multiplies where it would divide.
 
 use crate::tables::experiment::{Experiment, reachable, stress};
 use crate::{CoreLocal, Layouts, ThreadKinds};

@@ -40,9 +40,9 @@ pub(super) fn append(
     begin
 }
 
-/// Makes one instruction of a row of one-cycle instructions and what follows it, if that is ready
-/// as soon as the row is over; a store may have to wait for the one before. Nothing else leads to
-/// the second of two steps of which the first is no loop, poll or end.
+/// Makes one instruction of a row of one-cycle instructions and the next one, if that is ready as
+/// soon as the row is over. A store may have to wait for the one before. Nothing else leads to the
+/// second of two steps, unless the first is a loop, poll or end.
 fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
     for at in 1..steps.len() {
         if let (
@@ -61,7 +61,7 @@ fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
     }
 }
 
-/// A step by itself, without its place among others.
+/// A step alone, without its place among others.
 fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: ProgramStep) -> Instruction {
     let mut instruction = Instruction {
         flow: Flow::Known,

@@ -15,7 +15,7 @@ pub(crate) struct Divider {
 }
 
 impl Divider {
-    /// An idle unit of a core with so many pipes; `handover`: by how many cycles a division of
+    /// An idle unit of a core with `pipes` pipes. `handover`: by how many cycles a division of
     /// another pipe overlaps the end of the one before.
     pub(crate) fn new(pipes: usize, handover: u32) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl Divider {
             return None;
         }
         let pipes = self.queues.len();
-        // The own pipe is the last in turn, and must let the division end.
+        // This pipe is the last in the order, and must let the division end.
         let turn = (1..=pipes).map(|step| (self.pipe + step) % pipes);
         let own = if now < self.end { Some(self.pipe) } else { None };
         let pipe =

@@ -26,7 +26,7 @@ pub(super) struct Pipe {
     /// When the first strand that is not in the queue becomes ready.
     wakes: u64,
     queue: Queue,
-    /// When other pipes may want what this one takes by itself.
+    /// When other pipes may want what this one takes while it runs alone.
     clear: Clear,
 }
 
@@ -41,7 +41,7 @@ struct Queue {
 }
 
 impl Pipe {
-    /// A pipe of these strands, none of which has fetched.
+    /// A pipe of these strands. None has fetched yet.
     pub(super) fn new(strands: Range<usize>, after_load: AfterLoad) -> Self {
         let loads_yield = after_load == AfterLoad::LoadsYield;
         let after_load = if loads_yield { 0 } else { NEVER };
@@ -132,8 +132,8 @@ impl Pipe {
         self.due = self.due.min(at);
     }
 
-    /// Runs from cycle `now` on until a strand's turn comes that needs a unit it has no `reservation` to,
-    /// at most until cycle `limit`, before which no unit makes a strand ready that waits.
+    /// Runs from cycle `now` until a strand needs a unit that `reservation` does not cover, at most
+    /// until cycle `limit`. Before that, no unit makes a waiting strand ready.
     pub(super) fn go_on(
         &mut self,
         mut now: u64,
@@ -189,8 +189,8 @@ impl Pipe {
         self.due = now.min(limit);
     }
 
-    /// While the one whose turn it is has a row before it, those in the queue fetch in turn, from
-    /// cycle `now` on, up to the cycle before `end`.
+    /// While the current strand has a row before it, the strands in the queue fetch one after the
+    /// other, from cycle `now` up to the cycle before `end`.
     #[inline]
     fn take_turns(&mut self, now: &mut u64, end: u64, strands: &mut [Strand]) {
         let strands = &mut strands[self.strands.clone()];

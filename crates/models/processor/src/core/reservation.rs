@@ -1,15 +1,15 @@
-//! What a pipe may do with shared units while it runs by itself: use one that no other pipe can
-//! come to want meanwhile.
+//! What a pipe may do with shared units while it runs alone: use one that no other pipe can want
+//! meanwhile.
 //!
 //! From where a thread stands in its program there is a least number of cycles to its next
 //! multiplication or division ([`Code::cycles_to`]). Until the first that this allows any thread of
 //! the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 //!
 //! A load needs more: no fill may come in its way, and it must find its line in the first level,
-//! where no other core can take it out before. What such a load changes - the recency of the line,
-//! the last user of the unit - is seen by its own core alone, whose loads stay in order:
-//! a pipe goes on with them only until a cycle in which another is due, and one that waits for a
-//! unit is due by the cycle after the unit can start. Loads follow each other too closely for a
+//! where no other core can take it out before. Such a load changes the recency of the line and the
+//! last user of the unit. Only its own core observes that, and loads of that core stay in order. So
+//! a pipe goes on with loads only until a cycle in which another pipe is due. A pipe that waits for
+//! a unit is due by the cycle after the unit can start. Loads follow each other too closely for a
 //! bound as above to be worth its time.
 
 use super::divider::Divider;

@@ -83,7 +83,7 @@ impl Strand {
         self.fetched = now;
     }
 
-    /// Fetches an instruction in cycle `now` that takes so many cycles, and goes on behind it.
+    /// Fetches an instruction in cycle `now` that takes `latency` cycles, and goes on behind it.
     #[inline]
     pub(super) fn fetch(&mut self, now: u64, latency: u64, code: &mut Code) {
         self.fetched = now + 1;

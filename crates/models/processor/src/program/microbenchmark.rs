@@ -1,8 +1,8 @@
 //! The eight microbenchmarks of V. Čakarević et al., MICRO 2009, section 3.2 and Table 2.
 //!
-//! Each is a long sequence of one instruction, ended by the decrement of a counter and a taken
-//! branch back: with 1,000 instructions to a round, the loop is less than 1 % of the time, as in
-//! the paper. Those that load walk through an array by the pointers in it, a cache line at a time.
+//! Each is a long sequence of one instruction, then the decrement of a counter and a taken branch
+//! back. With 1,000 instructions to a round, the loop is less than 1 % of the time, as in the
+//! paper. Those that load walk through an array by the pointers in it, a cache line at a time.
 
 use super::{Address, Program, ProgramStep, Region};
 
@@ -13,7 +13,7 @@ pub enum Microbenchmark {
     IntAdd,
     /// Integer multiplications.
     IntMul,
-    /// Integer divisions of 19, 20 and 19 cycles in turn. The paper's operands are not known; the
+    /// Integer divisions of 19, 20 and 19 cycles, repeated. The paper's operands are not known; the
     /// latency depends on them.
     IntDiv,
     /// Floating-point additions.
@@ -34,7 +34,7 @@ const ROUND: u32 = 1000;
 /// Latencies of the divisions of `intdiv`, repeating.
 const DIVISIONS: [u32; 3] = [19, 20, 19];
 /// Distance of the arrays of two instances: more than the largest array, and skewed by one line of
-/// the second level so that equal instances do not meet in the same sets in step.
+/// the second level so that equal instances do not use the same sets at the same time.
 const INSTANCE: u64 = (8 << 20) + 64;
 
 impl Microbenchmark {

@@ -5,9 +5,9 @@
 //! context, and a thread whose ring is empty or full polls it.
 //!
 //! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs.
-//! All code other than what is named below is made of *blocks* of 18 instructions: 10 additions, a
-//! load of the thread's own variables, 6 additions, a taken branch: one load and one branch in 18,
-//! as in compiled integer code. A block takes 24 cycles where nothing is shared.
+//! All code not named below is made of *blocks* of 18 instructions: 10 additions, a load of the
+//! thread's variables, 6 additions, a taken branch. That is one load and one branch in 18, as in
+//! compiled integer code. A block takes 24 cycles where nothing is shared.
 //!
 //! **R** waits five times for its network interface, 120 ± 32 cycles each, with 31 blocks in
 //! between; writes the packet's descriptor, 32 bytes, into the ring to P. **T** reads the
@@ -24,14 +24,14 @@
 //! | `stateful` | 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB (lock, record) |
 //!
 //! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come
-//! near the throughputs and differences that the studies print; docs/lab/fidelity.md has both, and
+//! near the throughputs and differences that the studies print. docs/lab/fidelity.md has both, and
 //! where they differ. Those of the last three are counted on the programs that ship with pinwise,
-//! instruction by instruction on x86-64, with cachegrind (`lab/examples/process.rs`):
-//! the instructions per packet; the mean length of payloads and headers of their generated packets;
-//! 12 KiB of transitions, because with a cache like the T2's (8 KiB, 4 ways) 0.37 transitions per
-//! byte are missed. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock
-//! and record. Left out is what a register window or a better compiler saves: loads and stores of
-//! the stack.
+//! instruction by instruction on x86-64, with cachegrind (`lab/examples/process.rs`). They are the
+//! instructions per packet, the mean length of payloads and headers of their generated packets, and
+//! 12 KiB of transitions. With a cache like the T2's (8 KiB, 4 ways), 0.37 transitions per byte
+//! miss. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock and
+//! record. Left out is what a register window or a better compiler saves: loads and stores of the
+//! stack.
 //!
 //! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without
 //! them the threads of a deterministic model fall into step for millions of cycles, and
@@ -137,9 +137,9 @@ impl Pipeline {
         }
     }
 
-    /// The threads of instances of these programs, R, P and T of each in turn; named as those of
-    /// the program on Linux are, so that plans are the same. Where the programs differ, roles
-    /// say the program too: threads of one role do the same.
+    /// The threads of instances of these programs: R, P and T of each instance, one instance after
+    /// the other. They have the names of the program's threads on Linux, so that plans are the
+    /// same. Where the programs differ, roles say the program too: threads of one role do the same.
     pub fn workload(programs: &[Self]) -> Workload {
         let mut different = programs.to_vec();
         different.dedup();
@@ -163,9 +163,9 @@ impl Pipeline {
         }
     }
 
-    /// Instances of these programs that run side by side, each with rings, tables and packets of
-    /// its own: threads in the order of [`Pipeline::workload`]. Of an instance, only T counts
-    /// units of work: packets.
+    /// Instances of these programs that run together, each with its own rings, tables and packets.
+    /// Threads are in the order of [`Pipeline::workload`]. Of an instance, only T counts units of
+    /// work: packets.
     pub fn job(programs: &[Self]) -> Job {
         let mut job = Job::default();
         let mut layout = Layout::default();

@@ -79,7 +79,7 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
         .measure_all(&[(apart(), Effort::default()), (apart(), Effort::default())]);
     assert_ne!(again[0], again[1], "the second time starts differently");
     let measured = again[0].as_ref().unwrap();
-    // So many starts of 40,000 cycles at 1.2 GHz.
+    // This many starts of 40,000 cycles at 1.2 GHz.
     let starts = measured.duration.as_secs_f64() / (40e3 / 1.2e9);
     assert!((starts - starts.round()).abs() < 1e-3 && (2.0..16.5).contains(&starts), "{starts}");
     assert!(measured.spread.is_some_and(|spread| spread < 0.2 * measured.performance));

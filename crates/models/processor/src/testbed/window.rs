@@ -15,9 +15,9 @@ pub struct Window {
 impl Window {
     /// What makes measurements of one instance each of `programs` agree within 0.5 %
     /// (docs/lab/simulator.md has the figures): three times 100,000 cycles. The packets of
-    /// [`Pipeline::AhoCorasick`] are long, and differ by more than the others'; it takes three
-    /// times 600,000 cycles in all its instances together, and 200,000 at least: shorter ones
-    /// need so many more starts that they take longer.
+    /// [`Pipeline::AhoCorasick`] are long and differ more than the others'. It takes three times
+    /// 600,000 cycles in all its instances together, and 200,000 at least. Shorter windows need so
+    /// many more starts that they take longer.
     pub fn of(programs: &[Pipeline]) -> Self {
         let uneven =
             programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;

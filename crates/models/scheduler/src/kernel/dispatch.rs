@@ -1,11 +1,11 @@
 //! Who runs where: wake-up placement, preemption, time slices, balancing, taking work away.
 //!
 //! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at the context
-//! it ran on last if that was within the last 30 ms, else at the context that runs the least
-//! important thread, its own package first. If the queue there is longer than the next one's in the
-//! ring of its package (by more than two from priority 16 on), the thread goes to the next. A
-//! higher priority preempts at once; who is preempted goes to the front of its queue, whose slice
-//! ended to the back. An idle context takes the most important thread that has waited 100 µs
+//! it ran on last, if that was within the last 30 ms. Otherwise it goes to the context that runs
+//! the least important thread, its own package first. If the queue there is longer than the next
+//! one's in the ring of its package (by more than two from priority 16 on), the thread goes to the
+//! next. A higher priority preempts at once; who is preempted goes to the front of its queue, whose
+//! slice ended to the back. An idle context takes the most important thread that has waited 100 µs
 //! elsewhere, from its own package first.
 
 use super::{Burst, Kernel, Nanos, Phase, State, ThreadId, Timer, Wait, timesharing};
@@ -63,8 +63,8 @@ impl Kernel<'_> {
     }
 
     /// The context that runs the least important thread, or none, where `id` would run at once: at
-    /// home, else elsewhere; where it would not, the best at home. Among equals the one it ran
-    /// on last, then the first from a place of its own.
+    /// home, else elsewhere; where it would not, the best at home. Among equals the one it ran on
+    /// last, then the first from its own place on.
     fn least_important(&self, id: ThreadId) -> usize {
         let thread = &self.threads[id];
         let packages = self.platform.packages();
@@ -90,7 +90,7 @@ impl Kernel<'_> {
         place.running.map(|thread| self.threads[thread].priority).max(place.queue.top())
     }
 
-    /// Gives `context`, on which nothing runs, the next thread: of its own queue, or of another's.
+    /// Gives the idle `context` the next thread, from its own queue or from another's.
     pub(super) fn dispatch(&mut self, context: usize) {
         let next = self.contexts[context].queue.pop().or_else(|| self.steal(context));
         let Some(id) = next else {
@@ -174,8 +174,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// The running thread of `context` has to make room: to the front of the queue if it has some
-    /// of its slice left, else to the back of the queue here or next door.
+    /// The running thread of `context` has to make room. It goes to the front of the queue if some
+    /// of its slice is left, else to the back of the queue here or next door.
     fn put_back(&mut self, context: usize) {
         let Some(id) = self.take_off(context) else { return };
         self.give_up_spinning(id);

@@ -70,7 +70,7 @@ impl Kernel<'_> {
         Next::Wait(Wait::Lock)
     }
 
-    /// Asleep until the barrier it stands at opens; whoever opens it only has to wake it.
+    /// Asleep until the barrier opens. The thread that opens it only has to wake this one.
     fn wait_at_barrier(&mut self, id: ThreadId) -> Next {
         let thread = &mut self.threads[id];
         let join = matches!(thread.body.script[thread.step], Action::Barrier { join: true, .. });
@@ -227,7 +227,7 @@ impl Kernel<'_> {
         self.wake_all(id)
     }
 
-    /// The thread has done its rounds: who waits for what it would have put in is told.
+    /// The thread has done its rounds. Threads that wait for its items are notified.
     fn leave(&mut self, id: ThreadId) -> Next {
         self.threads[id].leaving = true;
         if let Some(queue) = self.threads[id].body.output
@@ -238,7 +238,7 @@ impl Kernel<'_> {
         self.wake_all(id)
     }
 
-    /// Begins to wake the threads of its list, each of which costs it time.
+    /// Begins to wake the threads of its list. Each wake-up costs it time.
     fn wake_all(&mut self, id: ThreadId) -> Next {
         let thread = &mut self.threads[id];
         if thread.to_wake.is_empty() {

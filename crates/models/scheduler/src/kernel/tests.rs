@@ -59,8 +59,8 @@ fn a_contended_mutex_serializes_and_its_waiters_account_for_it() {
         accounts.at
     );
     assert!(accounts.at <= Nanos::from_millis(420.0), "{:?}", accounts.at);
-    // Whoever releases it takes it again before the thread it has woken is there, so that one
-    // finishes after the other: 100 + 200 + 300 ms.
+    // The releasing thread takes it again before the woken one is there, so that one finishes after
+    // the other: 100 + 200 + 300 ms.
     assert!(accounts.total().lock > Nanos::from_millis(590.0), "{:?}", accounts.total());
 }
 
@@ -105,7 +105,7 @@ proptest! {
         }
     }
 
-    /// Whoever waits, runs or sleeps is in exactly one place.
+    /// A thread that waits, runs or sleeps is in exactly one place.
     #[test]
     fn every_thread_is_where_its_state_says(threads in 1usize..40, compute in 1e4..1e6, seed in any::<u64>()) {
         let platform = platform("2x3x1");

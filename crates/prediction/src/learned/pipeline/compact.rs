@@ -1,9 +1,8 @@
 //! The formula of a fitted pipeline without its derivatives, laid out for speed.
 //!
-//! A search asks for a prediction after every step of every draw, some millions in a campaign:
-//! levels that make no difference are left out, and of an assignment that differs from the one
-//! before by a move only what the move changes is worked out anew. Either way the same numbers are
-//! added in the same order: equal to the last bit.
+//! A search asks for a prediction after every step of every draw, some millions in a campaign. So
+//! levels that make no difference are left out, and after a move only what the move changes is
+//! computed again. Either way the same numbers are added in the same order: equal to the last bit.
 
 use super::{Pipeline, pairs};
 use crate::{Change, Walk};

@@ -5,15 +5,15 @@
 //! minima. The penalty is that of a normal prior on every parameter; its weight follows from the
 //! residuals.
 //!
-//! **The better count for more.** No formula is right everywhere, and it is near the top that it
-//! has to be: a measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
+//! **Better measurements count more.** No formula is right everywhere, and it has to be right near
+//! the top. A measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
 //! [`NEAR`])²), as if the formula's error grew with the distance.
 //!
-//! **Left out.** What a fit is worth is told by generalized cross-validation (Golub, Heath and
-//! Wahba, Technometrics 21, 1979): the residual of a left-out row is e / (1 - h) with its leverage
-//! h, to first order without a refit, and h is taken to be the mean of all. With its own leverage
-//! in its place, as in [`crate::ridge`], the only row that has some rare company (h = 0.99) decides
-//! alone what all others are worth.
+//! **Left out.** Generalized cross-validation rates a fit (Golub, Heath and Wahba, Technometrics
+//! 21, 1979). The residual of a left-out row is e / (1 - h) with its leverage h, to first order
+//! without a refit. The mean of all leverages stands for h. With its own leverage in its place, as
+//! in [`crate::ridge`], the only row that has some rare company (h = 0.99) decides alone what all
+//! others are worth.
 
 use super::{Compact, Fitted, Pipeline, SHARPNESS, Workspace};
 use crate::learned::ridge::{Cholesky, dot, solve};

@@ -1,9 +1,10 @@
 //! Going through all that prices do not rule out.
 //!
-//! Domain after domain gets a holding, in one order of holdings so that no set of them comes twice,
-//! as long as what is chosen and the most that the rest can be worth stay above a floor. Where all
-//! domains have one, their pieces are joined to instances in every way that stays above the floor;
-//! what the prices pay for an instance beyond what it does is gone from what is left above it.
+//! Domain after domain gets a holding, as long as what is chosen and the most that the rest can be
+//! worth stay above a floor. Holdings come in one order, so that no set of them comes twice. When
+//! all domains have one, their pieces are joined to instances in every way that stays above the
+//! floor. What the prices pay for an instance beyond its performance is subtracted from the room
+//! above the floor.
 
 use super::completion::Completion;
 use super::piece::{Cut, Part, Pieces};
@@ -15,8 +16,8 @@ use crate::optimum::incremental::Incremental;
 /// Holdings and parts looked at between questions whether to go on: a millisecond or so, however
 /// many there are at one node.
 pub(crate) const ASK: u64 = 1 << 18;
-/// What is not better than the floor by this share of it is not told from it: sums of the same
-/// numbers differ so much by their order.
+/// Differences below this share of the floor do not count: sums of the same numbers differ that
+/// much by their order.
 pub(crate) const ROUNDING: f64 = 1e-11;
 
 /// What is gone through, and what for.
@@ -81,7 +82,7 @@ impl Findings<'_, '_> {
         self.floor.max(self.top.threshold()) * (1.0 + ROUNDING)
     }
 
-    /// Counts a node at which so many holdings or parts are looked at.
+    /// Counts a node, and the holdings or parts looked at there.
     fn count(&mut self, looked: usize) {
         self.nodes += 1;
         self.looked += 1 + looked as u64;
@@ -210,8 +211,7 @@ impl Branch<'_> {
             }
             return;
         };
-        // Of parts in domains that hold the same, of which the same is left, one is as good as the
-        // other.
+        // Parts are interchangeable if their domains hold the same and have the same left.
         let mut tried = Vec::new();
         // Equal pieces are chosen in ascending order.
         let after =

@@ -4,8 +4,8 @@
 use crate::BlackBox;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a domain may hold is gone through up to so many contents, and so many ways to divide these
-/// among instances.
+/// Contents of a domain are listed up to this many, and as many ways to divide them among
+/// instances.
 const MOST_CONTENTS: usize = 40_000;
 const MOST_HOLDINGS: usize = 400_000;
 /// Ways of cutting an instance into pieces that are priced.
@@ -18,7 +18,7 @@ pub(crate) struct Cut {
     pub(crate) application: usize,
     pub(crate) pieces: Vec<usize>,
     pub(crate) base: f64,
-    /// Wherever these pieces are, the base performance is this one.
+    /// In any place of these pieces, the base performance is this one.
     pub(crate) settled: bool,
 }
 
@@ -58,8 +58,7 @@ pub(crate) struct Pieces {
     pub(crate) holdings: Vec<Holding>,
     /// Of each, a number for its build and the threads of each kind that it has, from 0.
     pub(crate) groups: Vec<usize>,
-    /// What all holdings have, each once: few beside so many holdings, and these are valued again
-    /// and again.
+    /// The pieces of all holdings, each once. They are few, and they are valued again and again.
     offers: Vec<Offer>,
     /// By holding, how many parts it has, and of one after the other the numbers of their offers.
     parts: Vec<usize>,

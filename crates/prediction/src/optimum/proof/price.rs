@@ -1,24 +1,23 @@
 //! Prices that bound the best prediction from above.
 //!
 //! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling
-//! in s, and r(a) what is paid besides for an instance of application a. If the prices of the
-//! pieces of every cut m, all at one share s, make up for what it is worth, sum of h(p, s) over p
-//! in m + r(a) >= base(m) s for all s, then they do so at any shares for the least of them, as
-//! prices do not fall. So no assignment is predicted above the sum of r over all instances and of h
-//! over all pieces: the sum over domains of what they hold. The holdings can be chosen for each
-//! domain as if there were no other, but for how many threads of each kind there
-//! are: `Prices::value` does that, and the largest sum over domains is the bound (Lagrangian
-//! relaxation; Geoffrion, Mathematical Programming Study 2, 1974). It holds for any prices; good
-//! ones make it tight.
+//! in s. Let r(a) be the extra price of an instance of application a. If the prices of the pieces
+//! of every cut m, all at one share s, make up for what it is worth, sum of h(p, s) over p in m +
+//! r(a) >= base(m) s for all s, then they do so at any shares for the least of them, as prices do
+//! not fall. So no assignment is predicted above the sum of r over all instances and of h over all
+//! pieces: the sum over domains of what they hold. The holdings can be chosen for each domain as if
+//! there were no other, but for how many threads of each kind there are: `Prices::value` does that,
+//! and the largest sum over domains is the bound (Lagrangian relaxation; Geoffrion, Mathematical
+//! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
 //!
-//! **The best prices** are the solution of a linear program: the smallest sum of r + domains × v
-//! under the conditions above, where v is at least the price of every holding, for each build of
-//! domains by itself. Prices are taken linear between a few shares, so that the conditions need
-//! hold only at these. Of the holdings few matter; they are found by solving with those known and
-//! adding the ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960), looked for half-way
-//! between the new prices and the best so far, which keeps these from jumping about (Ben-Ameur and
-//! Neto, Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`,
-//! and the bound from both.
+//! **The best prices** solve a linear program: the smallest sum of r + domains × v under the
+//! conditions above. There v is at least the price of every holding, for each build of domains
+//! separately. Prices are taken linear between a few shares, so that the conditions need hold only
+//! at these. Of the holdings few matter; they are found by solving with those known and adding the
+//! ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960), looked for half-way between the
+//! new prices and the best so far, which keeps these from jumping about (Ben-Ameur and Neto,
+//! Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and
+//! the bound from both.
 
 use super::piece::{Holding, Pieces};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
@@ -30,8 +29,8 @@ const MOST_ROUNDS: usize = 150;
 /// The rounds end when the solver's value is so near the bound, as a share of it.
 const NEAR: f64 = 1e-7;
 
-/// Times that knots are added at most, how many there may be, how near each other they may come as
-/// a share of the last, and from which improvement of the bound on it is done again.
+/// How often knots are added at most, how many there may be, how near each other they may come as a
+/// share of the last, and the smallest improvement of the bound that is worth another round.
 const MOST_REFINED: usize = 8;
 const MOST_KNOTS: usize = 64;
 const KNOTS_APART: f64 = 0.000_5;
@@ -69,7 +68,7 @@ impl Prices {
         holding.parts.iter().map(|part| self.of(part.piece, part.share)).sum()
     }
 
-    /// What is paid besides for all instances, so many of each application.
+    /// The extra price of all instances, given how many there are of each application.
     pub(crate) fn besides(&self, instances: &[usize]) -> f64 {
         self.rest.iter().zip(instances).map(|(rest, n)| rest * *n as f64).sum()
     }
@@ -238,10 +237,10 @@ fn holding_terms(
     terms
 }
 
-/// The best prices found, in rounds of which each asks `go_on` with the bound so far: what all
-/// domains, so many of each build, can be worth at most, whatever they hold, and what is paid
-/// besides. Prices are linear between `knots` first, then also at the shares of the holdings that
-/// turn out to matter.
+/// The best prices found, in rounds that each ask `go_on` with the bound so far. The bound is the
+/// most that all domains of all builds can be worth, whatever they hold, plus the extra prices.
+/// Prices are linear between `knots` first, then also at the shares of the holdings that turn out
+/// to matter.
 pub(crate) fn best(
     pieces: &Pieces,
     knots: Vec<f64>,
@@ -271,7 +270,7 @@ pub(crate) fn best(
     best
 }
 
-/// Solves, adds what costs most to `known`, and so on. Tells whether to go on.
+/// Solves, adds what costs most to `known`, and repeats. Tells whether to go on.
 fn plane(
     pieces: &Pieces,
     mut program: Program,

@@ -7,11 +7,11 @@ use crate::{BlackBox, Predictor, draw};
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeSet;
 
-/// So many batches, where each is not too small or too large for that.
+/// The number of batches, unless that makes them too small or too large.
 const BATCHES: usize = 12;
 const SMALLEST: usize = 4;
 const LARGEST: usize = 64;
-/// One entry in so many of a batch is drawn: the held-out check.
+/// One entry in this many of a batch is drawn at random: the held-out check.
 const DRAWN: usize = 4;
 /// Assignments whose entries are looked through for a batch.
 const RANKED: usize = 16;

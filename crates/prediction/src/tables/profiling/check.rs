@@ -4,8 +4,8 @@ use crate::tables::profiling::forecast::{CONFIDENCE, DEVIATIONS, Forecast};
 
 /// Forecasts that have to be checked before what they say of all the others is believed.
 pub(super) const ENOUGH: usize = 12;
-/// A check that is taken to have been made before the first: off by so many stated deviations. With
-/// 19 others or more it is beyond the quantile that counts if these were better.
+/// A prior check: off by this many stated deviations. With 19 others or more it is beyond the
+/// quantile that counts if these were better.
 const ASSUMED: f64 = 4.0;
 
 /// How good the forecasts were.
@@ -40,7 +40,7 @@ impl Checks {
     /// Compares a forecast with the share measured, above 0, `noise` being the relative deviation
     /// of one measurement. Entries are `drawn` or chosen.
     pub(super) fn enter(&mut self, forecast: &Forecast, share: f64, noise: f64, drawn: bool) {
-        // What was measured has noise of its own, in the share and in what it is a share of.
+        // A measured share has noise, from the measurement and from the one it is divided by.
         let noise = 2f64.sqrt() * noise;
         let stray = 1.0 + DEVIATIONS * noise;
         self.0.push(Check {
@@ -52,9 +52,9 @@ impl Checks {
         });
     }
 
-    /// By what stated deviations are multiplied so that the intervals would have held as often as
-    /// they say: the quantile of split conformal prediction (Lei et al., Distribution-Free
-    /// Predictive Inference for Regression, JASA 2018, section 2.2), at least 1.
+    /// The factor for stated deviations that makes the intervals hold as often as they say: the
+    /// quantile of split conformal prediction (Lei et al., Distribution-Free Predictive Inference
+    /// for Regression, JASA 2018, section 2.2), at least 1.
     pub(super) fn stretch(&self) -> f64 {
         let mut deviations: Vec<f64> =
             self.0.iter().map(|check| check.deviations).chain([ASSUMED]).collect();
@@ -80,7 +80,7 @@ impl Checks {
 mod tests {
     use super::*;
 
-    /// Checks of forecasts that are off by so many of their deviations.
+    /// Checks of forecasts that are off by these numbers of their deviations.
     fn checks(deviations: impl IntoIterator<Item = f64>) -> Checks {
         let mut checks = Checks::default();
         for off in deviations {

@@ -1,9 +1,9 @@
 //! What the entries of a slowdown table that were not measured are taken to be.
 //!
 //! 1 / share - 1 is interpolated over the counts of co-runners by kind and level
-//! ([`crate::gaussian`]), one model for each kind of threads and build of domains; and
-//! since company only burdens, a forecast is kept between the measured entries that have more and
-//! those that have less of it, by kind and near.
+//! ([`crate::tables::gaussian`]), with one model for each kind of threads and build of domains.
+//! Company only burdens. So a forecast stays between the measured entries that have more company
+//! and those that have less, by kind and distance.
 
 use crate::tables::gaussian::Gaussian;
 use crate::tables::profiling::site::{Site, Sites};
@@ -40,7 +40,7 @@ const STRANGE: f64 = 1.0;
 
 /// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0.
 /// One measurement has the relative deviation `noise`; deviations are multiplied by `stretch` for
-/// intervals. A kind of which nothing is known stays unknown.
+/// intervals. A kind without any measurement stays unknown.
 pub(super) fn forecast(
     sites: &Sites,
     measured: &[Option<f64>],
