@@ -78,7 +78,7 @@ fn a_program_that_runs_to_its_end_without_a_number_is_measured_otherwise() {
     );
     assert!(
         line.contains(
-            r"; its last line was: \u{1b}[31mdone\u{1b}[0m; a program that runs to its end is "
+            r"; its last line was: \u{1b}[31mdone\u{1b}[0m; measure whole runs of a program "
         ),
         "{line}"
     );

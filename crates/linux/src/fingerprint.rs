@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The fingerprint of the machine we run on. What this kernel does not tell is left out.
+/// The fingerprint of the machine we run on. What this kernel does not report is left out.
 pub fn fingerprint(machine: &Machine) -> Fingerprint {
     let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
     from(Path::new("/sys/devices/system/cpu"), Some(kernel), machine)

@@ -16,7 +16,7 @@ const LISTED: Duration = Duration::from_millis(100);
 /// Watches the number that a new thread was given last.
 #[derive(Debug)]
 pub struct ForkWatch {
-    /// `None` where the kernel does not tell.
+    /// `None` if the kernel does not report it.
     file: Option<File>,
     last: u64,
     /// When `last` was seen for the first time.

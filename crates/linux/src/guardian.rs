@@ -122,7 +122,7 @@ pub enum GuardianEntry {
 /// No guardian runs, so nothing may be pinned.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot keep the process that would restore affinities after a kill, so nothing is pinned: {0}"
+    "cannot start the process that restores affinities after a kill, so nothing is pinned: {0}"
 )]
 pub struct GuardianError(#[from] io::Error);
 
@@ -141,7 +141,7 @@ impl Guardian {
 
     /// Reports entries to the guardian. When this returns, they outlive this process. A guardian
     /// that was killed is replaced.
-    pub fn tell(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
+    pub fn enter(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
             return Ok(());

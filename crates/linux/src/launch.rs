@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// The advice for a program that finished its work although it should have gone on.
-const WHOLE_RUNS: &str = "; a program that runs to its end is measured by whole runs: --metric runtime, or --per-run for a number that it prints";
+const WHOLE_RUNS: &str = "; measure whole runs of a program that runs to its end: --metric runtime, or --per-run for a number that it prints";
 
 /// Where a launched program's output goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -212,11 +212,11 @@ impl Launch {
         command
             .stdout(stdio(&self.stdout).map_err(failed)?)
             .stderr(stdio(&self.stderr).map_err(failed)?);
-        guardian.tell(&[GuardianEntry::Launching { mark: mark.clone() }])?;
+        guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         let child = command.spawn().map_err(failed)?;
         let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };
-        // Where the guardian cannot be told it finds the program by its mark.
-        guardian.tell(&[GuardianEntry::Launched { pid: running.pid() }])?;
+        // If the guardian cannot hear of it, it finds the program by its mark.
+        guardian.enter(&[GuardianEntry::Launched { pid: running.pid() }])?;
         Ok(running)
     }
 }

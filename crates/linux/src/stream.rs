@@ -124,7 +124,7 @@ fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        // A read error on a pipe we own means that it is gone; there is nobody to tell.
+        // A read error on a pipe we own means that it is gone; nobody needs to know.
         match pipe.by_ref().take(LONGEST).read_until(b'\n', &mut bytes) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}

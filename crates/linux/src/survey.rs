@@ -3,7 +3,7 @@
 //! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. To
 //! place one multiplies the number of assignments and changes nothing, so they are left alone. What
 //! decides is the share of a CPU that a thread would use if it never had to wait
-//! ([`CpuDemand`](crate::CpuDemand)). It comes from the kernel's own account over a window.
+//! ([`CpuDemand`]). It comes from the kernel's own account over a window.
 //!
 //! A thread that hardly got a CPU in the window has shown nothing yet. On so crowded a machine the
 //! window is extended, until every thread has had some time of its own or patience ends.

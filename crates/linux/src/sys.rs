@@ -61,10 +61,10 @@ pub fn cpu_time(pid: i32) -> io::Result<Duration> {
     // The kernel's encoding of the clock of a whole process, as the C library makes it: its number,
     // inverted, and which kind of clock.
     let clock = (!pid << 3) | 2;
-    // SAFETY: the kernel writes one time to where it is told.
+    // SAFETY: the kernel writes one time to the given place.
     let done = unsafe { libc::clock_gettime(clock, &raw mut time) };
-    let told = || Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32);
-    if done == 0 { Ok(told()) } else { Err(io::Error::last_os_error()) }
+    let used = || Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32);
+    if done == 0 { Ok(used()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Confines a thread (0: the calling one) to `cpus`.

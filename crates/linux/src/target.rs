@@ -253,10 +253,10 @@ impl Target {
                 Err(error) => return Err(error.into()),
             }
         }
-        // Also with nothing to tell: a guardian that was killed is replaced before anything is
+        // Also without entries: a guardian that was killed is replaced before anything is
         // pinned.
         if let Some(guardian) = &mut self.guardian {
-            guardian.tell(&entries)?;
+            guardian.enter(&entries)?;
         }
         for &(id, cpus) in wanted {
             match affinity::set(id.tid, cpus) {

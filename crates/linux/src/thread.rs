@@ -1,7 +1,7 @@
 //! One thread: its number, its life, and what `/proc` says about it.
 //!
 //! Numbers are reused; a number together with the start time names one life of a thread. A thread
-//! may be gone at any moment, which is data and not a failure: [`gone`] tells it from real errors.
+//! may be gone at any moment, which is data and not a failure: [`gone`] distinguishes it from real errors.
 
 use pinwise_topology::CpuId;
 use serde::{Deserialize, Serialize};
@@ -61,7 +61,7 @@ pub struct ThreadId {
     pub pid: Pid,
     /// Its number.
     pub tid: Tid,
-    /// What tells it from a later thread with the same number.
+    /// What distinguishes it from a later thread with the same number.
     pub start: StartTime,
 }
 
@@ -140,7 +140,7 @@ pub struct Account {
     /// Time it was runnable and waited for a CPU, without a wait that is not over; zero where the
     /// kernel does not tell.
     pub waited: Duration,
-    /// How many times it got a CPU; zero where the kernel does not tell.
+    /// How many times it got a CPU; zero if the kernel does not report it.
     pub slices: u64,
 }
 

@@ -92,7 +92,7 @@ pub fn describe<'a>(left_alone: impl Iterator<Item = (LeftAlone, &'a str)>) -> V
             }
             LeftAlone::NotIncluded => "since --include does not name them".to_owned(),
             LeftAlone::Excluded => "since --exclude names them".to_owned(),
-            LeftAlone::Unknown => "since they were not when the campaign was begun".to_owned(),
+            LeftAlone::Unknown => "since they were not placed when the campaign began".to_owned(),
         };
         let count = |(comm, count): (&str, usize)| {
             if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() }

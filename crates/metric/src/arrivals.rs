@@ -124,7 +124,7 @@ impl Arrivals for MatchingLines {
         match (&self.last, self.count) {
             (_, 0) => {
                 format!(
-                    "{} said nothing (a program that buffers its output speaks late: try 'stdbuf -oL')",
+                    "{} printed nothing (a program may buffer its output: try 'stdbuf -oL')",
                     self.from
                 )
             }

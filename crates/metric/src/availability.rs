@@ -40,10 +40,9 @@ impl MetricSpec {
         match (self, running) {
             (Self::File { path, .. }, running) => match unreadable(path, running.is_some()) {
                 None => Ok(()),
-                Some(why) => Err(missing(
-                    why,
-                    "name a file that may be read, which the program writes its numbers to",
-                )),
+                Some(why) => {
+                    Err(missing(why, "name a readable file that the program writes its numbers to"))
+                }
             },
             (Self::Command(command), _) => match command::unknown(command) {
                 None => Ok(()),
@@ -61,7 +60,7 @@ impl MetricSpec {
                     match running {
                         Some(_) => "name one of these",
                         None => {
-                            "name one of these; where the program makes it, start it yourself and give --pid"
+                            "name one of these; if the program creates it, start the program yourself and give --pid"
                         }
                     },
                 )

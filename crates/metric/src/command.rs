@@ -62,7 +62,7 @@ impl Source for ShellCommand {
                 }
                 (None, true) => {
                     format!(
-                        "its output is no number (last: {printed}): say which part is, with --pick REGEX"
+                        "its output is not a number (last: {printed}): name the part that is one with --pick REGEX"
                     )
                 }
             },
@@ -100,7 +100,7 @@ impl ShellCommand {
             Some(child) => child,
             None => start("sh", ["-c", &self.command]).map_err(fail)?,
         };
-        // Where allowed: beside a busy program the reading would take tens of milliseconds
+        // Where allowed: next to a busy program the reading would take tens of milliseconds
         // otherwise.
         if let Some(group) = group(&child) {
             let _ = setpriority_pgrp(Some(group), -20);

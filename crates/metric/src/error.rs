@@ -79,7 +79,7 @@ pub enum MetricError {
     },
     /// `runtime` is measured by running the program again, not by reading a number.
     #[error(
-        "metric 'runtime' is for programs that are started anew for each measurement, not for a running one"
+        "metric 'runtime' needs a program that is started anew for each measurement, not a running one"
     )]
     RuntimeOfRunning,
     /// A stream of a program that pinwise did not start.
@@ -113,7 +113,7 @@ pub enum MetricError {
         seen: String,
     },
     /// Some numbers, and then none for long.
-    #[error("metric '{metric}': {} in {}, and then none for {}: too few to tell when they come", counted(*.numbers as u64, "number"), duration(*.waited), duration(*.silent))]
+    #[error("metric '{metric}': {} in {}, and then none for {}: too few to find how often they come", counted(*.numbers as u64, "number"), duration(*.waited), duration(*.silent))]
     TooFew {
         /// The metric.
         metric: String,
@@ -135,7 +135,7 @@ pub enum MetricError {
         numbers: usize,
     },
     /// Readings that fit a counter as well as a value.
-    #[error("metric '{metric}': it stayed at {value} for {}: say --counter or --gauge if that is right", duration(*.waited))]
+    #[error("metric '{metric}': it stayed at {value} for {}: give --counter or --gauge if that is right", duration(*.waited))]
     Undecided {
         /// The metric.
         metric: String,

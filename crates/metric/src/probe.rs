@@ -86,10 +86,12 @@ fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String>
     };
     Some(match interpretation {
         Interpretation::Counter => {
-            format!("read as a counter, its rate is measured ({why}; --gauge if it is none)")
+            format!(
+                "read as a counter: its rate is measured ({why}; --gauge if it is not a counter)"
+            )
         }
         Interpretation::Value => {
-            format!("read as a value, its mean is measured ({why}; --counter if it only grows)")
+            format!("read as a value: its mean is measured ({why}; --counter if it only grows)")
         }
     })
 }
@@ -137,7 +139,7 @@ pub(crate) fn lines(
                 }
                 if period > Duration::from_millis(100) {
                     notes.push(format!(
-                        "the program speaks every {}: a measurement takes up to {} (a metric that can be asked at any \
+                        "the program prints every {}: a measurement takes up to {} (a metric that can be asked at any \
                          time, such as cmd: or prom:, is faster)",
                         duration(period),
                         duration(period * 2)

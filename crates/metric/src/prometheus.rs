@@ -42,7 +42,7 @@ impl Selector {
         matched.filter(|sum: &f64| sum.is_finite()).ok_or_else(|| match (alike, series) {
             (_, 0) => format!("no Prometheus series in {} bytes", page.len()),
             (0, _) if matched.is_some() => {
-                format!("the series called '{}' add up to no finite number", self.name)
+                format!("the series called '{}' have no finite sum", self.name)
             }
             (0, _) => format!("none of its {series} series is called '{}'", self.name),
             _ => format!(

@@ -47,7 +47,7 @@ impl Summary {
 pub enum RateError {
     /// A counter cannot fall.
     #[error(
-        "the counter fell from {from} to {to}: the program was restarted or its statistics were reset (if it is no counter, say --gauge)"
+        "the counter fell from {from} to {to}: the program was restarted or its statistics were reset (if it is not a counter, give --gauge)"
     )]
     Fell {
         /// The earlier reading.

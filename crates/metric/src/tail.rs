@@ -38,7 +38,7 @@ struct Open {
     modified: (i64, i64),
 }
 
-/// Bytes that tell a file that grew from one that was overwritten.
+/// Bytes that distinguish a file that grew from one that was overwritten.
 const REMEMBERED: usize = 64;
 /// A longer file is a log, not a status that is written anew.
 const LONGEST_STATUS: u64 = 4096;
@@ -208,7 +208,7 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let mut follower = Follower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
-        // Where allowed: a line is dated when it is seen, and beside spinning threads that would be
+        // Where allowed: a line is dated when it is seen, and next to spinning threads that would be
         // up to 15 ms late.
         let _raised = Fifo::raise();
         let inotify =

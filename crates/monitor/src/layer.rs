@@ -41,7 +41,7 @@ impl Layer {
         }
     }
 
-    /// What it tells.
+    /// What it shows.
     pub fn gives(self) -> &'static str {
         match self {
             Self::Proc => {
@@ -56,13 +56,13 @@ impl Layer {
         }
     }
 
-    /// What it does not tell.
+    /// What it does not show.
     pub fn lacks(self) -> &'static str {
         match self {
             Self::Proc => {
                 "threads that live for less than 10 ms; what runs now is accounted up to 8 ms late"
             }
-            Self::Perf => "which of the time off a CPU was at locks is known from looks only",
+            Self::Perf => "how much of the time off a CPU was at locks is known only from looks",
             Self::Ebpf => {
                 "locks that spin before they sleep show as computing; 32-bit programs show no locks"
             }

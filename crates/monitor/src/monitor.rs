@@ -129,7 +129,7 @@ impl Monitor {
         pause: &dyn Fn(Duration),
         cancelled: &dyn Fn() -> bool,
     ) -> io::Result<Activity> {
-        // Without the class looks are late beside busy threads; they are still looks.
+        // Without the class looks are late next to busy threads; they are still looks.
         let _punctual = Fifo::raise();
         let spent = overhead::own_time();
         let follows = match self.ended.take() {
@@ -168,7 +168,7 @@ impl Monitor {
             if counting {
                 counted = at + COUNT;
             }
-            // A process that is found at the end has nothing to tell.
+            // A process that is found at the end has nothing to report.
             if now >= self.listed + COUNT && !last {
                 self.listed = now;
                 self.roster.look_if_born()?;

@@ -41,7 +41,7 @@ pub(super) struct Perf {
     /// CPUs that cannot be watched in this window: they disappear at that moment, or there is no
     /// room for more buffers.
     unwatched: BTreeSet<CpuId>,
-    /// What the records do not tell.
+    /// What the records do not show.
     looks: Sampling,
     book: Book,
     /// Records that were taken out and are not yet in the book. A CPU whose buffer was read earlier
@@ -158,7 +158,7 @@ impl Perf {
         else {
             return thread;
         };
-        // The looks tell the share of its sleep.
+        // The looks show the share of its sleep.
         let share = thread.locked.map(|locked| {
             if thread.slept.is_zero() { 0.0 } else { locked.div_duration_f64(thread.slept) }
         });

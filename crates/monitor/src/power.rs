@@ -24,7 +24,7 @@ pub enum PowerError {
     )]
     Absent(PathBuf),
     /// Counters that may not be read.
-    #[error("{}: {cause}; energy is for root since Linux 5.10: run pinwise as root, or sudo chmod a+r that file", file.display())]
+    #[error("{}: {cause}; since Linux 5.10 only root may read energy: run pinwise as root, or sudo chmod a+r that file", file.display())]
     Unreadable {
         /// The counter.
         file: PathBuf,

@@ -40,12 +40,12 @@ struct Watched {
 }
 
 impl Sampling {
-    /// Of all that `/proc` tells.
+    /// Of everything in `/proc`.
     pub(super) fn new() -> Self {
         Self { switches: true, watched: HashMap::new(), ended: Vec::new(), last: Duration::ZERO }
     }
 
-    /// Of what records of switches do not tell.
+    /// What records of switches do not show.
     pub(super) fn beside_records() -> Self {
         Self { switches: false, ..Self::new() }
     }

@@ -69,7 +69,7 @@ pub struct LinuxProber {
     guardian: Guardian,
     lookout: Lookout,
     seen: Vec<ProbeDetails>,
-    /// `None` where its own CPUs are not told.
+    /// `None` if its own CPUs are unknown.
     other_load: Option<OtherLoadMeter>,
     unit: Unit,
     error: Option<ProbeError>,
@@ -397,7 +397,7 @@ fn powered(
 impl Drop for LinuxProber {
     fn drop(&mut self) {
         if let Some(session) = self.live.take() {
-            // There is nobody to tell; the guardian ends what is left.
+            // Nobody needs to know; the guardian ends what is left.
             let _ = session.end(&mut self.guardian);
         }
     }
@@ -423,7 +423,7 @@ impl LinuxProber {
                 ProbeError::Long { .. } => window.is_zero(),
                 _ => false,
             };
-            let told = error.told();
+            let told = error.as_measure_error();
             self.error = Some(error);
             if mends { MeasureError { retry: Retry::Other, ..told } } else { told }
         })

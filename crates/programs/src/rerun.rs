@@ -187,7 +187,7 @@ impl RerunTestbed {
         let mut notes = Vec::new();
         if self.incomplete > 0 {
             notes.push(format!(
-                "its threads vary: in {} of {} runs a thread that has a place did not appear",
+                "its threads vary: in {} of {} runs a placed thread did not appear",
                 self.incomplete, self.runs
             ));
         }
@@ -237,7 +237,7 @@ impl RerunTestbed {
         // Also what it left behind: the next run would share the machine with it.
         running.end();
         // From here on its number may mean another process.
-        let told = self.guardian.tell(&[GuardianEntry::Ended { pid: running.pid() }]);
+        let told = self.guardian.enter(&[GuardianEntry::Ended { pid: running.pid() }]);
         let waited = running.wait();
         // Also after a failure: nothing is left behind.
         let removed = self.options.remove.iter().try_for_each(|path| remove(path));

@@ -154,7 +154,7 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     Check::missing(
         NOISE,
         detail,
-        "stop other programs, fix the frequency (see 'frequency governor'), or give more --budget: each measurement is worth less",
+        "stop other programs, fix the frequency (see 'frequency governor'), or raise --budget: noisy measurements are worth less",
     )
 }
 
@@ -181,7 +181,7 @@ fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Check {
     }
     Check::missing(
         NAME,
-        format!("{detail}: the hypervisor runs others on these CPUs"),
+        format!("{detail}: the hypervisor runs other guests on these CPUs"),
         "use a machine with dedicated CPUs, or measure at quieter times",
     )
 }

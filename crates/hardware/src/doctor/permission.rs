@@ -53,14 +53,14 @@ fn judge_fifo(attempt: &io::Result<()>, rtprio: Option<u64>) -> Check {
     const NAME: &str = "SCHED_FIFO";
     let limit = rtprio.map_or("unknown".to_owned(), |limit| limit.to_string());
     match attempt {
-        Ok(()) => Check::ok(NAME, "the measuring thread wakes on time beside busy ones"),
+        Ok(()) => Check::ok(NAME, "the measuring thread wakes on time next to busy threads"),
         Err(error) => Check::missing(
             NAME,
             format!(
-                "{error} (limit on real-time priority: {limit}): the measuring thread wakes up to 15 ms late beside busy ones"
+                "{error} (limit on real-time priority: {limit}): the measuring thread wakes up to 15 ms late next to busy threads"
             ),
             format!(
-                "{}, or 'USER - rtprio 1' in /etc/security/limits.conf; in a cgroup v1 also cpu.rt_runtime_us",
+                "{}, or 'USER - rtprio 1' in /etc/security/limits.conf; in a cgroup of version 1 also cpu.rt_runtime_us",
                 setcap("cap_sys_nice")
             ),
         ),

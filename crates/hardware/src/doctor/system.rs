@@ -61,7 +61,7 @@ fn judge_turbo(no_turbo: Option<&str>, boost: Option<&str>) -> Check {
     const NAME: &str = "turbo";
     match (no_turbo, boost) {
         (Some("0"), _) | (None, Some("1")) => {
-            Check::ok(NAME, "on: fewer busy cores run faster, which is part of what is measured")
+            Check::ok(NAME, "on: fewer busy cores run faster, and this affects every measurement")
         }
         (Some(_), _) | (None, Some(_)) => Check::ok(NAME, "off"),
         (None, None) => Check::ok(NAME, "not visible from here"),
@@ -81,7 +81,7 @@ fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Check {
         _ => Check::missing(
             NAME,
             format!(
-                "on, {nodes} nodes: the kernel moves memory after threads for seconds after each change"
+                "on, {nodes} nodes: for seconds after each change, the kernel moves memory to follow threads"
             ),
             "sudo sysctl kernel.numa_balancing=0 while measuring",
         ),
@@ -166,7 +166,7 @@ fn judge_quota(tightest: Option<(f64, String)>) -> Check {
         None => Check::ok(NAME, "none"),
         Some((cpus, directory)) => Check::missing(
             NAME,
-            format!("{cpus:.2} CPUs ({directory}): programs are stopped when it is used up"),
+            format!("{cpus:.2} CPUs ({directory}): the kernel stops programs that have used it up"),
             "raise cpu.max (systemd: CPUQuota=, containers: --cpus) while measuring",
         ),
     }
@@ -255,7 +255,7 @@ fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
     Check::missing(
         NAME,
         detail,
-        "stop other programs, or move them aside (the program to be placed may run): ps -eo pid,pcpu,comm --sort=-pcpu | head",
+        "stop other programs or move them to other CPUs; the program to place may run: ps -eo pid,pcpu,comm --sort=-pcpu | head",
     )
 }
 

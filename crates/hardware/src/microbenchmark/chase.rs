@@ -1,4 +1,4 @@
-//! Fresh memory in which every load tells where the next one goes.
+//! Fresh memory in which every load says where the next one goes.
 //!
 //! The chain visits block after block of 2 MiB in the order of their addresses, and within a block
 //! every line once, in random order: no prefetcher follows it, one huge page holds what is visited

@@ -345,7 +345,7 @@ impl Repeat<'_> {
             .ok_or_else(|| {
                 MeasureError::new(
                     Retry::Same,
-                    "a stressor ended no repetition while it was looked at: this machine is busy",
+                    "a stressor finished no repetition while it was measured: this machine is busy",
                 )
             })
     }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 /// Microseconds; nanoseconds run and waited; slices; state.
 type Row = (u64, u64, u64, u64, char);
 
-/// Sleeps 5 ms again and again and does a few microseconds of work in between, beside 16 spinning
+/// Sleeps 5 ms again and again and does a few microseconds of work in between, next to 16 spinning
 /// threads.
 const HELPER: &[Row] = &[
     (61, 0, 0, 0, 'S'),
@@ -41,7 +41,7 @@ const HELPER: &[Row] = &[
     (349074, 947802, 99694232, 49, 'S'),
 ];
 
-/// The same beside 100 spinning threads: it is runnable in more than half of the looks.
+/// The same next to 100 spinning threads: it is runnable in more than half of the looks.
 const HELPER_IN_A_CROWD: &[Row] = &[
     (621, 0, 0, 0, 'S'),
     (39053, 38098, 26855391, 1, 'R'),
@@ -69,7 +69,7 @@ const HELPER_IN_A_CROWD: &[Row] = &[
     (513373, 1087935, 326218941, 34, 'R'),
 ];
 
-/// Spins at nice 5 beside 10 spinning threads at nice 0; its first wait began before it was
+/// Spins at nice 5 next to 10 spinning threads at nice 0; its first wait began before it was
 /// watched.
 const STARVED: &[Row] = &[
     (589, 0, 0, 0, 'R'),
@@ -92,7 +92,7 @@ const STARVED: &[Row] = &[
     (320256, 6336884, 377646846, 2, 'R'),
 ];
 
-/// Spins at nice 19 beside 16 spinning threads at nice 0, and gets no CPU at all.
+/// Spins at nice 19 next to 16 spinning threads at nice 0, and gets no CPU at all.
 const NEVER_RAN: &[Row] =
     &[(609, 0, 0, 0, 'R'), (11124, 0, 0, 0, 'R'), (173172, 0, 0, 0, 'R'), (349301, 0, 0, 0, 'R')];
 

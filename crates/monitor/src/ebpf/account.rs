@@ -163,7 +163,7 @@ impl Account {
     }
 }
 
-/// Nanoseconds in a clock tick, by which `/proc` tells when a thread started.
+/// Nanoseconds in a clock tick, in which `/proc` gives the time when a thread started.
 fn tick() -> u64 {
     1_000_000_000 / rustix::param::clock_ticks_per_second().max(1)
 }

@@ -2,7 +2,7 @@
 //! processes.
 
 use super::account::{Account, Words};
-use super::obstacle::told;
+use super::obstacle::with_causes;
 use aya::maps::{Array, HashMap as Map, MapData};
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::programs::{BtfTracePoint, ProgramError};
@@ -75,7 +75,8 @@ impl Kernel {
     pub(super) fn start(&mut self) -> io::Result<()> {
         for (name, _) in PROGRAMS {
             let link = program(&mut self.bpf, name).and_then(BtfTracePoint::attach);
-            self.attached.push((name, link.map_err(|error| io::Error::other(told(&error)))?));
+            self.attached
+                .push((name, link.map_err(|error| io::Error::other(with_causes(&error)))?));
         }
         Ok(())
     }
@@ -83,7 +84,7 @@ impl Kernel {
     pub(super) fn stop(&mut self) -> io::Result<()> {
         for (name, link) in self.attached.drain(..) {
             let done = program(&mut self.bpf, name).and_then(|program| program.detach(link));
-            done.map_err(|error| io::Error::other(told(&error)))?;
+            done.map_err(|error| io::Error::other(with_causes(&error)))?;
         }
         Ok(())
     }

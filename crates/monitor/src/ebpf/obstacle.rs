@@ -25,8 +25,8 @@ pub(super) fn obstacle() -> Option<Unavailable> {
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST {
         return obstacle(
-            "the kernel's thread numbers are others than those in this PID namespace",
-            "run pinwise outside of the container, or with --pid=host",
+            "the kernel's thread numbers differ from those in this PID namespace",
+            "run pinwise outside the container, or with --pid=host",
         );
     }
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
@@ -54,13 +54,13 @@ pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     }
     Unavailable::new(
         Layer::Ebpf,
-        told(error),
+        with_causes(error),
         "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
     )
 }
 
 /// The error with all its causes, the first line of each.
-pub(super) fn told(error: &(impl Error + 'static)) -> String {
+pub(super) fn with_causes(error: &(impl Error + 'static)) -> String {
     let first: &(dyn Error + 'static) = error;
     let first_line = |text: String| text.lines().next().unwrap_or_default().trim().to_owned();
     let mut lines: Vec<String> = std::iter::successors(Some(first), |&error| error.source())

@@ -66,11 +66,11 @@ fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
     let unseen = [
         (
             activity.lock().is_none(),
-            "LOCK cannot be seen here and counts as 0: run pinwise as the program's user",
+            "LOCK is not visible here and counts as 0: run pinwise as the program's user",
         ),
         (
             activity.migration_rate().is_none(),
-            "MIGR_RATE cannot be seen here and counts as 0: the kernel does not tell migrations",
+            "MIGR_RATE is not visible here and counts as 0: the kernel does not report migrations",
         ),
     ];
     unseen

@@ -23,7 +23,7 @@ pub enum ProbeError {
     Power(#[from] PowerError),
     /// It ended by itself, successfully, before it had been watched for long enough.
     #[error(
-        "{name} with n = {n} ended by itself after {ran}, before a probe was over: measure whole runs (--whole-run)",
+        "{name} with n = {n} ended by itself after {ran}, before the end of a probe: measure whole runs (--whole-run)",
         ran = duration(*ran)
     )]
     Short {
@@ -36,12 +36,12 @@ pub enum ProbeError {
     },
     /// It failed by itself; how, and its last line.
     #[error(
-        "{0}; run it by hand with this number in place of {{n}}: it has to do its work for as long as a probe takes"
+        "{0}; run it by hand with this number in place of {{n}}: it must work for as long as a probe takes"
     )]
     Failed(String),
     /// It has a single thread where there should be more.
     #[error(
-        "{name} never started workers: {waited} after its start with n = {n} it has one thread; is {{n}} where it takes its number \
+        "{name} never started workers: {waited} after its start with n = {n} it has one thread; does {{n}} stand where the program takes its number \
          of threads? For a long initialization raise --limit; --after REGEX tells its end by a line of output",
         waited = duration(*waited)
     )]
@@ -88,7 +88,7 @@ pub enum ProbeError {
     },
     /// Whatever the parameter, there are as many threads.
     #[error(
-        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; is {{n}} where it takes its number of \
+        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; does {{n}} stand where the program takes its number of \
          threads, and is its input large enough for more? (--threads-per-n {threads} if n changes something else)"
     )]
     SameThreads {
@@ -103,8 +103,8 @@ pub enum ProbeError {
     },
     /// The kernel stopped it because it is not in the foreground.
     #[error(
-        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; give it its input with < FILE in \
-         sh -c, or start it so that it asks nothing"
+        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; give it input with < FILE in \
+         sh -c, or start it so that it asks for nothing"
     )]
     Terminal {
         /// Which program.
@@ -151,7 +151,7 @@ pub enum ProbeError {
     /// The time for all probes is over.
     #[error(
         "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its start, with {threads} threads: \
-         raise --budget; is {{n}} where it takes its number of threads?",
+         raise --budget; does {{n}} stand where the program takes its number of threads?",
         ran = duration(*ran)
     )]
     Expired {
@@ -179,7 +179,7 @@ pub enum ProbeError {
 
 impl ProbeError {
     /// As a prober's failure: none of them is better next time with the same program.
-    pub(crate) fn told(&self) -> MeasureError {
+    pub(crate) fn as_measure_error(&self) -> MeasureError {
         match self {
             Self::Target(TargetError::Measure(error)) => error.clone(),
             Self::Metric(MetricError::Interrupted) => MeasureError::interrupted(),

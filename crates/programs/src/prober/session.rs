@@ -52,7 +52,7 @@ pub(super) struct Session {
     exit: Exit,
     pub(super) limits: Limits,
     pub(super) instructions: Option<Counter>,
-    /// Why there is none, where that is to be told.
+    /// Why there is none, if the user should know.
     pub(super) uncounted: Option<String>,
     family: RefCell<Family>,
     /// The most threads that existed at a time.
@@ -291,7 +291,7 @@ impl Session {
         running.end();
         // From here on its number may mean another process.
         let told =
-            guardian.tell(&[GuardianEntry::Ended { pid: self.root }]).map_err(TargetError::from);
+            guardian.enter(&[GuardianEntry::Ended { pid: self.root }]).map_err(TargetError::from);
         let before = sys::usage_of_children();
         let waited = running.wait().map_err(|cause| self.unreadable(cause));
         let usage = sys::usage_of_children() - before;

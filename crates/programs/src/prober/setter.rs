@@ -132,7 +132,7 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
             let mask = affinity::get(root.main()).map_err(|error| told(&error))?;
             let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
             guardian
-                .tell(&[GuardianEntry::Confined { pid: root, start, mask: mask.clone() }])
+                .enter(&[GuardianEntry::Confined { pid: root, start, mask: mask.clone() }])
                 .map_err(|error| told(&error))?;
             mask
         }
@@ -155,7 +155,7 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
                         let Ok(stat) = Stat::read(pid, tid) else { continue };
                         let id = ThreadId { pid, tid, start: stat.start };
                         guardian
-                            .tell(&[GuardianEntry::Thread { id, mask: now }])
+                            .enter(&[GuardianEntry::Thread { id, mask: now }])
                             .map_err(|error| told(&error))?;
                     }
                     match affinity::set(tid, &cpus) {
@@ -186,7 +186,7 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     }
     let text = read(file)?;
     guardian
-        .tell(&[GuardianEntry::File { path: file.to_owned(), text: text.clone() }])
+        .enter(&[GuardianEntry::File { path: file.to_owned(), text: text.clone() }])
         .map_err(|error| error.to_string())?;
     Ok(text)
 }
@@ -214,7 +214,7 @@ fn named(file: &Path, error: &io::Error) -> String {
             "; is that a control group whose controller is on (cgroup.subtree_control)?"
         }
         io::ErrorKind::PermissionDenied => {
-            "; run pinwise as root, or have the group delegated to you"
+            "; run pinwise as root, or ask for the group to be delegated to you"
         }
         _ => "",
     };
