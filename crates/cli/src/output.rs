@@ -33,13 +33,6 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
-impl Interrupted {
-    /// In the middle of a search that starts its program again and again.
-    pub(crate) fn amid() -> Self {
-        Self("interrupted: what was pinned is as it was".into())
-    }
-}
-
 /// The bytes of a file that the command line names.
 pub(crate) fn read_input(path: &Path) -> anyhow::Result<Vec<u8>> {
     fs::read(path).map_err(no_input)

@@ -10,6 +10,7 @@ use crate::place::{self, PlaceAnswer, PlaceRequest};
 use crate::request::SelectRequest;
 use crate::select::{self, SelectAnswer};
 use crate::threads::{self, ThreadsAnswer, ThreadsRequest};
+use crate::tune::{self, TuneAnswer, TuneRequest};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store};
 use std::path::PathBuf;
 
@@ -24,6 +25,8 @@ pub enum Job {
     Select(Box<SelectRequest>),
     /// What programs on shared hardware do to each other.
     Characterize(Box<CharacterizeRequest>),
+    /// How many threads, and where each of them runs.
+    Tune(Box<TuneRequest>),
     /// How far the contexts of this machine are apart.
     Latency(LatencyRequest),
     /// How many threads a program should run.
@@ -41,6 +44,8 @@ pub enum Answer {
     Select(Box<SelectAnswer>),
     /// Of [`Job::Characterize`].
     Characterize(Box<CharacterizeAnswer>),
+    /// Of [`Job::Tune`].
+    Tune(Box<TuneAnswer>),
     /// Of [`Job::Latency`].
     Latency(Box<LatencyAnswer>),
     /// Of [`Job::Threads`].
@@ -95,6 +100,9 @@ pub fn run(
         Job::Characterize(request) => characterize::run(*request, caller, store, events)
             .map(Box::new)
             .map(Answer::Characterize),
+        Job::Tune(request) => {
+            tune::run(*request, caller, store, events).map(Box::new).map(Answer::Tune)
+        }
         Job::Latency(request) => {
             latency::run(request, caller, store, events).map(Box::new).map(Answer::Latency)
         }
@@ -127,6 +135,7 @@ pub fn resume(
         Kind::Characterize => characterize::resume(&info, caller, store, events)
             .map(Box::new)
             .map(Answer::Characterize),
+        Kind::Tune => tune::resume(&info, caller, store, events).map(Box::new).map(Answer::Tune),
         Kind::Latency => {
             latency::resume(&info, caller, store, events).map(Box::new).map(Answer::Latency)
         }
@@ -150,6 +159,7 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
         Kind::Characterize => {
             characterize::answer(store, &info).map(Box::new).map(Answer::Characterize)
         }
+        Kind::Tune => tune::answer(store, &info).map(Box::new).map(Answer::Tune),
         Kind::Latency => latency::answer(store, &info).map(Box::new).map(Answer::Latency),
         Kind::Threads => threads::answer(store, &info).map(Box::new).map(Answer::Threads),
         kind => Err(unanswered(&info, kind)),

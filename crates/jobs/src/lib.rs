@@ -31,6 +31,7 @@ mod plan_file;
 mod request;
 mod select;
 mod threads;
+mod tune;
 mod watched;
 
 pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
@@ -57,6 +58,10 @@ pub use threads::{
     HeldProgram, HereProgram, ModelledProgram, Searched, ShownProbe, ThreadsAnswer,
     ThreadsConclusion, ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion,
     ThreadsRequest, Usable, platform, search_threads, usable,
+};
+pub use tune::{
+    Finals, FinalsQuestion, PoliciesQuestion, PolicyTrial, PolicyTrials, TuneAnswer,
+    TuneConclusion, TuneRequest, TunedPlacement, policy_name,
 };
 pub use watched::Watched;
 

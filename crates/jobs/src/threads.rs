@@ -107,7 +107,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<ThreadsAnswer
     Ok(ThreadsAnswer { campaign: info.clone(), outcome, interrupted: false, unsettled: None })
 }
 
-fn read(info: &CampaignInfo) -> Result<ThreadsQuestion, JobError> {
+pub(crate) fn read(info: &CampaignInfo) -> Result<ThreadsQuestion, JobError> {
     ThreadsQuestion::deserialize(&info.new.question)
         .map_err(|error| unreadable(info, "question", &error))
 }

@@ -23,7 +23,7 @@ pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Probed, Profile, Progress};
 pub use workload::{Piece, Thread, Workload};
 
-use pinwise_topology::{Assignment, CpuId, Machine};
+use pinwise_topology::{Assignment, CpuId, Machine, Policy};
 use serde::{Deserialize, Serialize};
 
 /// What is run while performance is measured, and where.
@@ -53,7 +53,17 @@ pub struct ThreadCount {
     /// n: what the program is started with, or told while it runs. `None`: its own default.
     pub n: Option<u32>,
     /// Where the threads that this makes run. `None`: unpinned.
-    pub placed: Option<Assignment>,
+    pub placed: Option<Placed>,
+}
+
+/// Where a number of threads runs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Placed {
+    /// By this assignment of the threads that are placed.
+    At(Assignment),
+    /// As the policy says, once it is known how many threads there are.
+    By(Policy),
 }
 
 /// Microbenchmarks that run together.

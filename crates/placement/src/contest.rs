@@ -9,10 +9,10 @@
 
 use crate::Estimate;
 use crate::statistics::{estimate, ratio};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How the program is run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
     /// As it is when nobody does anything: its own number of threads, unpinned.
@@ -35,7 +35,7 @@ pub struct Gain {
 }
 
 /// What follows from a contest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// Nothing that was measured is better than doing nothing.

@@ -35,7 +35,7 @@ pub enum Policy {
 }
 
 /// What threads in their places use of a machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Footprint {
     /// Cores with a thread at least.
     pub cores: u32,

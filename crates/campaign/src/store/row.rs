@@ -4,9 +4,9 @@
 use super::{CampaignId, CampaignInfo, NewCampaign, Parent};
 use crate::{Purpose, Record, Trial};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Piece, Seat, Seating, Setting, ThreadCount,
+    Effort, MeasureError, Measurement, Piece, Placed, Seat, Seating, Setting, ThreadCount,
 };
-use pinwise_topology::{Assignment, CpuId};
+use pinwise_topology::{Assignment, CpuId, Policy};
 use rusqlite::Row;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -97,7 +97,10 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
         }
         Setting::Threads(ThreadCount { n, placed }) => {
             let n = n.map_or_else(|| DEFAULT.to_owned(), |n| n.to_string());
-            let placed = placed.as_ref().map(|placed| format!(" {}", leaves_text(placed.leaves())));
+            let placed = placed.as_ref().map(|placed| match placed {
+                Placed::At(assignment) => format!(" {}", leaves_text(assignment.leaves())),
+                Placed::By(policy) => format!(" {}", word(policy)),
+            });
             format!("{NUMBER}{n}{}", placed.unwrap_or_default())
         }
         Setting::Pair(from, to) => format!("{}>{}", from.0, to.0),
@@ -113,7 +116,11 @@ fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
     if let Some(rest) = text.strip_prefix(NUMBER) {
         let (n, placed) = rest.split_once(' ').map_or((rest, None), |(n, on)| (n, Some(on)));
         let n = if n == DEFAULT { None } else { Some(n.parse()?) };
-        let placed = placed.map(leaves).transpose()?.map(Assignment::new);
+        let placed = placed.map(|placed| match policy(placed) {
+            Some(policy) => Ok(Placed::By(policy)),
+            None => leaves(placed).map(Assignment::new).map(Placed::At),
+        });
+        let placed = placed.transpose()?;
         return Ok(Setting::Threads(ThreadCount { n, placed }));
     }
     if let Some((seats, seed)) = text.strip_prefix(SEATS).and_then(|rest| rest.rsplit_once(SEED)) {
@@ -139,6 +146,11 @@ fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
         return text.split(' ').map(part).collect::<Result<_, _>>().map(Setting::Profile);
     }
     Ok(Setting::Pinned(Assignment::new(leaves(text)?)))
+}
+
+/// The policy of placement that has this name.
+fn policy(name: &str) -> Option<Policy> {
+    Policy::ALL.into_iter().find(|policy| word(policy) == name)
 }
 
 fn leaves_text(leaves: &[u32]) -> String {

@@ -2,10 +2,10 @@ use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
-    Detail, Effort, MeasureError, Measurement, Met, OtherLoad, Piece, Retry, Seat, Seating,
+    Detail, Effort, MeasureError, Measurement, Met, OtherLoad, Piece, Placed, Retry, Seat, Seating,
     Setting, ThreadCount,
 };
-use pinwise_topology::{Assignment, CpuId};
+use pinwise_topology::{Assignment, CpuId, Policy};
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Barrier;
@@ -89,7 +89,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     let id = store.create(&campaign()).unwrap();
     let part = |instance, leaves: &[u32]| Piece { instance, leaves: leaves.to_vec() };
     let threads = |n, placed: Option<&[u32]>| {
-        let placed = placed.map(|leaves| Assignment::new(leaves.to_vec()));
+        let placed = placed.map(|leaves| Placed::At(Assignment::new(leaves.to_vec())));
         Setting::Threads(ThreadCount { n, placed })
     };
     let seat = |leaf, benchmark| Seat { leaf, benchmark };
@@ -101,6 +101,10 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         (threads(Some(4), None), "n=4"),
         (threads(None, None), "n=default"),
         (threads(Some(2), Some(&[0, 5])), "n=2 0,5"),
+        (
+            Setting::Threads(ThreadCount { n: Some(8), placed: Some(Placed::By(Policy::Cores)) }),
+            "n=8 cores",
+        ),
         (Setting::Pair(CpuId(3), CpuId(0)), "3>0"),
         (
             Setting::Benchmarks(Seating { seats: vec![seat(0, 3), seat(8, 1)], seed: u64::MAX }),
@@ -118,7 +122,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
     }
-    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(9, 0.0) };
+    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(10, 0.0) };
     store.append(id, &late).unwrap();
     assert_eq!(store.records(id).unwrap().last(), Some(&late));
 }

@@ -2,7 +2,7 @@
 
 mod export;
 
-use crate::command::{characterize, latency, place, threads};
+use crate::command::{characterize, latency, place, threads, tune};
 use crate::comparison;
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
@@ -324,6 +324,7 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
         Answer::Select(answer) => selection::print(answer, named, one.json),
         Answer::Characterize(answer) => characterize::tell(store, answer, None, one.json),
         Answer::Latency(answer) => latency::tell(answer, one.json),
+        Answer::Tune(answer) => tune::tell(answer, named, one.json),
         Answer::Threads(answer) => threads::tell(answer, named, one.json),
     }
 }

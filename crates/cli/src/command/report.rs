@@ -90,6 +90,10 @@ impl Report {
         let page = match &answer {
             Answer::Compare(answer) => comparison::page(&store, answer, files, characterization)?,
             Answer::Select(answer) => selection::page(answer, files, characterization)?,
+            Answer::Tune(_) => anyhow::bail!(
+                "campaign {id} is a tune, whose parts have the pages: see pinwise campaign list, \
+                 and pinwise campaign show {id} for its answer"
+            ),
             Answer::Latency(answer) => latency::page(answer)?,
             Answer::Characterize(answer) => match &answer.kept {
                 Some(kept) => pinwise_report::characterization_page(kept)?,

@@ -14,15 +14,11 @@ use crate::events::{self, Terminal};
 use crate::output::{self, Interrupted, Usage};
 use arguments::Action;
 use document::Remains;
-use pinwise_campaign::{Ending, Memory, Store};
-use pinwise_jobs::{
-    Answer, Caller, Failure, HeldProgram, Interruption, Job, JobError, Searched, ThreadsAnswer,
-    ThreadsQuestion,
-};
+use pinwise_campaign::Store;
+use pinwise_jobs::{Answer, Caller, Failure, Interruption, Job, JobError, ThreadsAnswer};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::Files as Stored;
 use pinwise_present::figures;
-use pinwise_programs::LinuxProber;
 use std::path::Path;
 
 impl Threads {
@@ -129,50 +125,6 @@ pub(crate) fn leave(
         }
         _ => Ok(()),
     }
-}
-
-/// Searches for the number of a program on this machine as a part of something else, and keeps hold
-/// of a program that goes on running. The probes of a search that fails are printed.
-pub(crate) fn probe_host(
-    asked: &Asked,
-    edges: &Edges,
-    caller: &Caller,
-    json: bool,
-) -> anyhow::Result<(Document, LinuxProber)> {
-    let request = asked.threads_request(edges)?;
-    let told = |error: JobError| match error {
-        JobError::Usage(reason) => Usage(reason).into(),
-        error => anyhow::anyhow!("{error}"),
-    };
-    let (question, machine) = ThreadsQuestion::of(request).map_err(told)?;
-    let (mut journal, mut terminal) = (Memory::default(), Terminal::new(json));
-    let searched = pinwise_jobs::search_threads(
-        &question,
-        &machine,
-        &mut journal,
-        &caller.interrupt,
-        &mut terminal,
-    )
-    .map_err(told)?;
-    let names_nothing = searched.program.names_nothing();
-    let Searched { outcome, ending, program } = searched;
-    let reason = match (&outcome.found, ending, program) {
-        (Ok(found), _, HeldProgram::Here(prober)) => {
-            return Ok((Document::new(&outcome, found, None), *prober));
-        }
-        (_, Ending::Interrupted, _) => None,
-        (_, Ending::Failed(reason) | Ending::Finished(reason), _) => Some(reason),
-    };
-    let probes = outcome.probes.len() as u64;
-    let error = match reason {
-        None => interrupted(probes),
-        Some(reason) if names_nothing => Usage(reason).into(),
-        Some(reason) => anyhow::anyhow!("{reason}"),
-    };
-    if probes > 0 {
-        print_remains(&Remains::new(&outcome, None, format!("{error:#}")), json)?;
-    }
-    Err(error)
 }
 
 /// Probes that nobody stores were interrupted.

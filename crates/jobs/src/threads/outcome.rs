@@ -131,7 +131,7 @@ impl ThreadsOutcome {
     }
 
     /// The answer as a campaign stores it; `None` where there is none.
-    pub(super) fn conclusion(&self) -> Option<ThreadsConclusion> {
+    pub(crate) fn conclusion(&self) -> Option<ThreadsConclusion> {
         let found = self.found.as_ref().ok()?;
         Some(ThreadsConclusion {
             parameter: found.parameter,

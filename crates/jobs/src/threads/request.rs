@@ -116,7 +116,7 @@ pub struct HereProgram {
 
 impl HereProgram {
     /// As the user would call it.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}"))
     }
 
@@ -165,7 +165,7 @@ impl HereProgram {
         Ok(Some((metric, options)))
     }
 
-    pub(super) fn formula(&self) -> Formula {
+    pub(crate) fn formula(&self) -> Formula {
         self.threads_per_n.clone().unwrap_or_else(Formula::identity)
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Purpose, Record};
-use pinwise_measure::{Retry, Setting};
+use pinwise_measure::{Placed, Retry, Setting};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
 
@@ -99,10 +99,10 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
                 Setting::Profile(parts) => {
                     Some(parts.iter().flat_map(|part| &part.leaves).filter_map(cpu).collect())
                 }
-                Setting::Threads(count) => count
-                    .placed
-                    .as_ref()
-                    .map(|placed| placed.leaves().iter().filter_map(cpu).collect()),
+                Setting::Threads(count) => count.placed.as_ref().and_then(|placed| match placed {
+                    Placed::At(at) => Some(at.leaves().iter().filter_map(cpu).collect()),
+                    Placed::By(_) => None,
+                }),
                 Setting::Pair(from, to) => Some(vec![from.0, to.0]),
                 Setting::Benchmarks(seating) => {
                     Some(seating.seats.iter().filter_map(|seat| cpu(&seat.leaf)).collect())

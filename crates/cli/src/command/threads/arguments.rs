@@ -325,11 +325,6 @@ impl Asked {
         let (model, seed) = (self.machine.load()?, self.seed.unwrap_or(1));
         Ok(ModelledProgram { machine: machine.to_owned(), model, program, seed })
     }
-
-    /// What may be spent on everything.
-    pub(crate) fn budget(&self) -> Duration {
-        self.budget.unwrap_or(ThreadsRequest::TIME)
-    }
 }
 
 impl From<Method> for ThreadsMethod {

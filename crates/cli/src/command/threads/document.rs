@@ -245,37 +245,6 @@ pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
 }
 
 impl Document {
-    /// The parameter and the progress of every probe that tells it.
-    pub(crate) fn rates(&self) -> Vec<(u32, f64)> {
-        self.probes.iter().filter_map(|row| Some((row.parameter, row.performance?))).collect()
-    }
-
-    /// The same with the standard error, where it is known, as a share.
-    pub(crate) fn readings(&self) -> Vec<(u32, f64, Option<f64>)> {
-        let share =
-            |row: &ProbeRow, rate: f64| row.error.filter(|_| rate > 0.0).map(|error| error / rate);
-        self.probes
-            .iter()
-            .filter_map(|row| row.performance.map(|rate| (row.parameter, rate, share(row, rate))))
-            .collect()
-    }
-
-    /// The parameter and the threads of every probe.
-    pub(crate) fn made(&self) -> Vec<(u32, u32)> {
-        self.probes.iter().map(|row| (row.parameter, row.threads)).collect()
-    }
-
-    /// Whether so many threads were among those to choose from.
-    pub(crate) fn spans(&self, threads: u32) -> bool {
-        (self.span.min..=self.span.max).contains(&threads)
-    }
-
-    /// The time of the shortest probe of a parameter, with start and end.
-    pub(crate) fn time_of(&self, parameter: u32) -> Option<Duration> {
-        let probes = self.probes.iter().filter(|row| row.parameter == parameter);
-        probes.map(|row| row.seconds).min_by(f64::total_cmp).map(Duration::from_secs_f64)
-    }
-
     /// The threads that were seen with a parameter.
     pub(crate) fn threads_of(&self, parameter: u32) -> Option<u32> {
         self.probes.iter().find(|row| row.parameter == parameter).map(|row| row.threads)

@@ -1,65 +1,45 @@
 //! What was found, and as `--json` prints it; docs/reference/json.md describes the fields.
 
-use super::finals::Finals;
-use super::trial::{Trial, Trials};
 use super::verdict::{Compared, unplaced};
 use crate::command::threads;
 use crate::outcome;
-use pinwise_jobs::StoredSearch;
+use pinwise_jobs::{
+    Finals, PolicyTrial, PolicyTrials, StoredSearch, TuneAnswer, TuneConclusion, TunedPlacement,
+};
 use pinwise_measure::Unit;
 use pinwise_placement::{Choice, Estimate, Way};
 use pinwise_present::figures;
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::time::Duration;
 
-/// A number that was placed, or why it could not be.
-pub(super) struct Placement {
-    pub(super) parameter: u32,
-    pub(super) searched: Option<StoredSearch>,
-    pub(super) reason: Option<String>,
-}
-
-impl Placement {
-    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` where
-    /// nothing was measured.
-    pub(super) fn best(&self) -> Option<f64> {
-        let outcome = &self.searched.as_ref()?.outcome;
-        let pinned = outcome.best.as_ref().map(|best| best.performance.mean);
-        let unpinned = outcome.baseline.as_ref().map(|baseline| baseline.mean);
-        [pinned, unpinned].into_iter().flatten().max_by(f64::total_cmp)
-    }
-
-    /// Why it has no placement, or what its search met, for the user.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let n = self.parameter;
-        let met = self.searched.iter().flat_map(|searched| &searched.outcome.notes);
-        let met = met.map(|note| format!("while n = {n} was placed, {note}"));
-        let reason =
-            self.reason.iter().map(|reason| format!("n = {n} could not be placed: {reason}"));
-        reason.chain(met).collect()
-    }
-}
-
-/// What there is of a search that ended before the last comparison told anything.
-pub(super) struct Remains {
+/// What there is of a search that ended before the last comparison showed anything.
+pub(super) struct Remains<'a> {
+    pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
     pub(super) surveyed: threads::Document,
-    /// Numbers under policies of placement.
-    pub(super) trials: Trials,
-    /// The placements that were found until then.
-    pub(super) placements: Vec<Placement>,
-    pub(super) notes: Vec<String>,
     /// Why there is no answer.
     pub(super) error: String,
 }
 
-impl Remains {
+impl<'a> Remains<'a> {
+    /// `None` where the search for the number has not ended.
+    pub(super) fn of(answer: &'a TuneAnswer, error: String) -> Option<Self> {
+        Some(Self { answer, surveyed: surveyed(answer)?, error })
+    }
+}
+
+/// The search for the number alone, where it has ended.
+fn surveyed(answer: &TuneAnswer) -> Option<threads::Document> {
+    let outcome = answer.threads.as_ref()?;
+    Some(threads::Document::new(outcome, outcome.found.as_ref().ok()?, None))
+}
+
+impl Remains<'_> {
     /// The fields of a finished search that are known by then.
     pub(super) fn json(&self) -> Value {
         let surveyed = json!(self.surveyed);
-        let unit = unit(&self.placements).or(self.trials.unit.as_ref());
+        let unit = unit(&self.answer.placements).or(self.answer.trials.unit.as_ref());
         json!({
+            "campaign": self.answer.campaign.id,
             "program": self.surveyed.program,
             "machine": "host",
             "contexts": self.surveyed.contexts,
@@ -71,53 +51,51 @@ impl Remains {
             "stopped_because": surveyed["stopped_because"],
             "monitor": surveyed["monitor"],
             "others": surveyed["others"],
-            "trials": self.trials.json(),
-            "placements": self.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": self.notes,
+            "trials": trials(&self.answer.trials),
+            "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
+            "notes": self.answer.notes,
             "error": self.error,
         })
     }
 }
 
 /// What the placed program's performance is counted in; `None` where nothing was placed.
-pub(super) fn unit(placements: &[Placement]) -> Option<&Unit> {
+pub(super) fn unit(placements: &[TunedPlacement]) -> Option<&Unit> {
     let searched = placements.iter().find_map(|placement| placement.searched.as_ref())?;
     Some(&searched.info.new.unit)
 }
 
 /// Everything that was found.
-pub(super) struct Document {
+pub(super) struct Document<'a> {
+    pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
     pub(super) surveyed: threads::Document,
-    /// Numbers under policies of placement.
-    pub(super) trials: Trials,
-    /// The placements of the numbers near the best, in the order in which they were made last.
-    pub(super) placements: Vec<Placement>,
-    /// The number that was left.
-    pub(super) n: u32,
-    /// n where nobody decides; `None`: the program's own.
-    pub(super) default: Option<u32>,
-    pub(super) finals: Finals,
-    pub(super) choice: Choice,
-    /// The plan's n; `None`: the program's own.
-    pub(super) parameter: Option<u32>,
-    /// How it is started, where it is, as typed.
-    pub(super) command: Option<String>,
-    pub(super) notes: Vec<String>,
-    pub(super) plan: Option<PathBuf>,
-    pub(super) budget: Duration,
-    pub(super) seconds: Duration,
+    pub(super) finals: &'a Finals,
+    pub(super) conclusion: &'a TuneConclusion,
 }
 
-impl Document {
+impl<'a> Document<'a> {
+    /// `None` where there is no last comparison yet.
+    pub(super) fn of(answer: &'a TuneAnswer) -> Option<Self> {
+        let (finals, conclusion) = answer.concluded.as_ref()?;
+        Some(Self { answer, surveyed: surveyed(answer)?, finals, conclusion })
+    }
+
+    /// The number that was left.
+    pub(super) fn n(&self) -> u32 {
+        self.conclusion.compared.n
+    }
+
     /// n of a way; `None`: the program's own.
     pub(super) fn parameter_of(&self, way: Way) -> Option<u32> {
-        if way == Way::Default { self.default } else { Some(self.n) }
+        if way == Way::Default { self.conclusion.compared.default } else { Some(self.n()) }
     }
 
     /// The search for the placement of the number that was left.
     pub(super) fn placement(&self) -> Option<&StoredSearch> {
-        self.placements.iter().find(|placement| placement.parameter == self.n)?.searched.as_ref()
+        let n = self.n();
+        let placed = self.answer.placements.iter().find(|placed| placed.parameter == n);
+        placed?.searched.as_ref()
     }
 
     /// One document: the fields of `threads` and of `place` that answer, and what only both
@@ -137,20 +115,21 @@ impl Document {
         let of = |field: &str| placed.as_ref().map_or(Value::Null, |placed| placed[field].clone());
         let surveyed = json!(self.surveyed);
         json!({
+            "campaign": self.answer.campaign.id,
             "program": self.surveyed.program,
             "machine": "host",
             "contexts": self.surveyed.contexts,
-            "choice": self.choice,
+            "choice": self.conclusion.choice,
             "verdict": self.compared().verdict(),
-            "parameter": self.parameter,
-            "threads": self.parameter.and_then(|n| self.surveyed.threads_of(n)),
-            "default": self.default,
+            "parameter": self.conclusion.parameter,
+            "threads": self.conclusion.parameter.and_then(|n| self.surveyed.threads_of(n)),
+            "default": self.conclusion.compared.default,
             "unit": unit.name,
             "lower_is_better": unit.reciprocal,
             "ways": contest.ways().iter().map(way).collect::<Vec<_>>(),
             "rounds": contest.rounds(),
             "comparison_others": self.finals.others(),
-            "cut_short": self.finals.cut_short.as_ref().map(|error| format!("{error:#}")),
+            "cut_short": self.conclusion.cut_short,
             "gain": self.gain(),
             "gain_of_pinning": contest.gain(Way::Placed, self.compared().rival()),
             "advice": surveyed["advice"],
@@ -169,23 +148,23 @@ impl Document {
             "upb_high": of("upb_high"),
             "gap_high": of("gap_high"),
             "measurements": of("measurements"),
-            "trials": self.trials.json(),
-            "placements": self.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": self.notes,
-            "budget_seconds": self.budget.as_secs_f64(),
-            "seconds": self.seconds.as_secs_f64(),
-            "plan": self.plan,
+            "trials": trials(&self.answer.trials),
+            "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
+            "notes": self.answer.notes,
+            "budget_seconds": self.answer.budget.as_secs_f64(),
+            "seconds": self.conclusion.time.as_secs_f64(),
+            "plan": self.conclusion.plan,
         })
     }
 
     /// What was compared, to be told.
     pub(super) fn compared(&self) -> Compared<'_> {
-        let winner = self.placements.iter().find(|placement| placement.parameter == self.n);
+        let winner = self.answer.placements.iter().find(|placed| placed.parameter == self.n());
         Compared {
             contest: &self.finals.contest,
-            choice: self.choice,
-            n: self.n,
-            default: self.default,
+            choice: self.conclusion.choice,
+            n: self.n(),
+            default: self.conclusion.compared.default,
             unplaced: winner.and_then(unplaced),
             others: self.finals.others(),
         }
@@ -193,7 +172,7 @@ impl Document {
 
     /// What the choice gains over doing nothing.
     pub(super) fn gain(&self) -> Option<pinwise_placement::Gain> {
-        let way = match self.choice {
+        let way = match self.conclusion.choice {
             Choice::Default => return None,
             Choice::Number | Choice::Fewer => Way::Number,
             Choice::Placed => Way::Placed,
@@ -208,7 +187,7 @@ fn figure(estimate: &Estimate, unit: &Unit) -> Value {
     json!({"performance": unit.quantity(estimate.mean), "low": low, "high": high, "n": estimate.n})
 }
 
-fn row(placement: &Placement) -> Value {
+fn row(placement: &TunedPlacement) -> Value {
     let searched = placement.searched.as_ref();
     let outcome = searched.map(|searched| &searched.outcome);
     let shown = |estimate: Option<&Estimate>| Some(figure(estimate?, &searched?.info.new.unit));
@@ -223,21 +202,19 @@ fn row(placement: &Placement) -> Value {
     })
 }
 
-impl Trials {
-    fn json(&self) -> Value {
-        let row = |trial: &Trial| {
-            json!({
-                "parameter": trial.parameter,
-                "policy": trial.policy,
-                "threads": trial.threads,
-                "cores": trial.footprint.map(|used| used.cores),
-                "packages": trial.footprint.map(|used| used.packages),
-                "performance": self.unit.as_ref().map(|unit| unit.quantity(trial.performance)),
-                "unit": self.unit.as_ref().map(|unit| &unit.name),
-            })
-        };
-        self.rows.iter().map(row).collect()
-    }
+fn trials(trials: &PolicyTrials) -> Value {
+    let row = |trial: &PolicyTrial| {
+        json!({
+            "parameter": trial.parameter,
+            "policy": trial.policy,
+            "threads": trial.threads,
+            "cores": trial.footprint.map(|used| used.cores),
+            "packages": trial.footprint.map(|used| used.packages),
+            "performance": trials.unit.as_ref().map(|unit| unit.quantity(trial.performance)),
+            "unit": trials.unit.as_ref().map(|unit| &unit.name),
+        })
+    };
+    trials.rows.iter().map(row).collect()
 }
 
 /// A gain as text: `+12 % (+8 to +16 %)`.
@@ -253,7 +230,7 @@ mod tests {
     #[test]
     fn what_was_not_placed_has_no_unit() {
         let placement =
-            Placement { parameter: 2, searched: None, reason: Some("it has ended".into()) };
+            TunedPlacement { parameter: 2, searched: None, reason: Some("it has ended".into()) };
         let row = row(&placement);
         assert!(
             row["placed"].is_null() && row["unpinned"].is_null() && row["campaign"].is_null(),

@@ -1,9 +1,9 @@
 //! What was found, as text.
 
-use super::document::{Document, Placement, Remains, shown, unit};
-use super::trial::{Trial, Trials, name};
+use super::document::{Document, Remains, shown, unit};
 use crate::command::threads;
 use comfy_table::{CellAlignment, Table, presets};
+use pinwise_jobs::{PolicyTrial, PolicyTrials, TunedPlacement, policy_name};
 use pinwise_measure::Unit;
 use pinwise_placement::{Choice, Number, Way};
 use pinwise_present::Sheet;
@@ -13,17 +13,19 @@ use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
 /// The whole answer, `width` columns wide.
-pub(super) fn result(document: &Document, width: usize) -> String {
-    let mut sheet = head(&document.notes, &document.surveyed, &document.trials, width);
+pub(super) fn result(document: &Document<'_>, width: usize) -> String {
+    let mut sheet =
+        head(&document.answer.notes, &document.surveyed, &document.answer.trials, width);
     sheet.text.push_str("The numbers near the best, placed:\n");
-    sheet.text.push_str(&placements(&document.placements, &document.finals.unit));
+    sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
     sheet.text.push('\n');
     finals(&mut sheet, document);
-    let (took, budget) = (figures::duration(document.seconds), figures::duration(document.budget));
+    let (took, budget) =
+        (figures::duration(document.conclusion.time), figures::duration(document.answer.budget));
     sheet.paragraph("", 0, &format!("All of it took {took} of {budget}."));
     sheet.text.push('\n');
     sheet.paragraph("", 0, &document.compared().verdict());
-    if document.choice == Choice::Placed
+    if document.conclusion.choice == Choice::Placed
         && let Some(placed) = document.placement()
         && let Some(best) = &placed.outcome.best
     {
@@ -41,17 +43,18 @@ pub(super) fn result(document: &Document, width: usize) -> String {
         ));
     }
     sheet.text.push('\n');
-    next(&mut sheet, document.plan.as_deref(), document.command.as_deref());
+    let conclusion = document.conclusion;
+    next(&mut sheet, conclusion.plan.as_deref(), conclusion.command.as_deref());
     sheet.text
 }
 
 /// What is known of a search that has no answer.
-pub(super) fn remains(remains: &Remains, width: usize) -> String {
-    let mut sheet = head(&remains.notes, &remains.surveyed, &remains.trials, width);
+pub(super) fn remains(remains: &Remains<'_>, width: usize) -> String {
+    let mut sheet = head(&remains.answer.notes, &remains.surveyed, &remains.answer.trials, width);
     // Where none could be placed the notes say why of each.
-    if let Some(unit) = unit(&remains.placements) {
+    if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("The numbers near the best that were placed by then:\n");
-        sheet.text.push_str(&placements(&remains.placements, unit));
+        sheet.text.push_str(&placements(&remains.answer.placements, unit));
         sheet.text.push('\n');
     }
     sheet.paragraph(
@@ -63,7 +66,12 @@ pub(super) fn remains(remains: &Remains, width: usize) -> String {
 }
 
 /// The notes, the number alone, and numbers under policies of placement.
-fn head(notes: &[String], surveyed: &threads::Document, trials: &Trials, width: usize) -> Sheet {
+fn head(
+    notes: &[String],
+    surveyed: &threads::Document,
+    trials: &PolicyTrials,
+    width: usize,
+) -> Sheet {
     let mut sheet = Sheet { text: String::new(), width };
     for note in notes {
         sheet.paragraph("note: ", 6, note);
@@ -87,15 +95,15 @@ fn head(notes: &[String], surveyed: &threads::Document, trials: &Trials, width: 
     sheet
 }
 
-fn tried(trials: &Trials, unit: &Unit) -> String {
+fn tried(trials: &PolicyTrials, unit: &Unit) -> String {
     let scale = Scale::new(unit, trials.rows.first().map_or(1.0, |trial| trial.performance));
-    let row = |trial: &Trial| {
+    let row = |trial: &PolicyTrial| {
         let used = |of: fn(&Footprint) -> u32| {
             trial.footprint.as_ref().map_or("-".to_owned(), |used| of(used).to_string())
         };
         vec![
             trial.parameter.to_string(),
-            name(trial.policy).to_owned(),
+            policy_name(trial.policy).to_owned(),
             trial.threads.to_string(),
             used(|used| used.cores),
             used(|used| used.packages),
@@ -109,10 +117,10 @@ fn tried(trials: &Trials, unit: &Unit) -> String {
     )
 }
 
-fn placements(placements: &[Placement], unit: &Unit) -> String {
-    let typical = placements.iter().find_map(Placement::best).unwrap_or(1.0);
+fn placements(placements: &[TunedPlacement], unit: &Unit) -> String {
+    let typical = placements.iter().find_map(TunedPlacement::best).unwrap_or(1.0);
     let scale = Scale::new(unit, typical);
-    let row = |placement: &Placement| {
+    let row = |placement: &TunedPlacement| {
         let searched = placement.searched.as_ref();
         let outcome = searched.map(|searched| &searched.outcome);
         let show = |value: Option<f64>| value.map_or("-".to_owned(), |value| scale.show(value));
@@ -131,7 +139,7 @@ fn placements(placements: &[Placement], unit: &Unit) -> String {
     table(header, placements.iter().map(row))
 }
 
-fn finals(sheet: &mut Sheet, document: &Document) {
+fn finals(sheet: &mut Sheet, document: &Document<'_>) {
     let (contest, compared) = (&document.finals.contest, document.compared());
     let estimates: Vec<_> =
         contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();

@@ -1,10 +1,11 @@
 //! What the last comparison says, in words: what to do, and why pinning is no part of it where it
 //! is not.
 
-use super::document::{Placement, shown};
+use super::document::shown;
+use pinwise_jobs::TunedPlacement;
 use pinwise_placement::{Choice, Contest, Outcome, Way};
 use pinwise_present::beside;
-use pinwise_present::figures::{self, Scale};
+use pinwise_present::figures;
 
 /// What was compared, and what follows.
 pub(super) struct Compared<'a> {
@@ -92,22 +93,6 @@ impl Compared<'_> {
         format!("Pinning is left out: {} over the same number unpinned{why}.", shown(gain))
     }
 
-    /// The comparison as a note beside the campaign that placed the number.
-    pub(super) fn note(&self, scale: &Scale) -> String {
-        let figure = |&way: &Way| {
-            let estimate = self.contest.estimate(way)?;
-            Some(format!("{}: {}", self.name(way), estimate.show(scale)))
-        };
-        let figures: Vec<String> = self.contest.ways().iter().filter_map(figure).collect();
-        let (rounds, verdict) =
-            (figures::counted(self.contest.rounds() as u64, "round"), self.verdict());
-        format!(
-            "the last comparison of tune, {rounds} of fresh windows in random order: {}. {}",
-            figures.join("; "),
-            verdict.trim_end_matches('.')
-        )
-    }
-
     /// `n = 2, pinned`
     pub(super) fn name(&self, way: Way) -> String {
         let number = |n: u32| format!("n = {n}");
@@ -123,7 +108,7 @@ impl Compared<'_> {
 }
 
 /// Why a number has no placement that could be compared; `None` where it has one.
-pub(super) fn unplaced(placement: &Placement) -> Option<String> {
+pub(super) fn unplaced(placement: &TunedPlacement) -> Option<String> {
     match &placement.searched {
         None => placement.reason.clone(),
         Some(searched) => searched.outcome.best.is_none().then(|| unannounced(&searched.outcome)),
@@ -148,7 +133,6 @@ fn unannounced(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_measure::Unit;
 
     /// Six rounds of the ways with these speeds, each a little off.
     fn contest(speeds: &[(Way, f64)]) -> Contest {
@@ -267,31 +251,5 @@ mod tests {
             let told = of(&speeds);
             assert_eq!(told.matches(clause).count(), 1, "{told}");
         }
-    }
-
-    #[test]
-    fn the_note_has_every_way_and_the_verdict() {
-        let contest = contest(&[(Way::Default, 1.0), (Way::Number, 1.5), (Way::Placed, 2.0)]);
-        let compared = Compared {
-            contest: &contest,
-            choice: Choice::Placed,
-            n: 3,
-            default: None,
-            unplaced: None,
-            others: None,
-        };
-        let note = compared.note(&Scale::new(&Unit::rate("1/s"), 1.0));
-        assert!(
-            note.starts_with("the last comparison of tune, 6 rounds of fresh windows"),
-            "{note}"
-        );
-        for part in [
-            "default: its own number of threads, unpinned: 1.00",
-            "n = 3, unpinned: 1.50",
-            "n = 3, pinned: 2.0",
-        ] {
-            assert!(note.contains(part), "{part}: {note}");
-        }
-        assert!(note.contains(". Run it with n = 3, pinned: ") && !note.ends_with('.'), "{note}");
     }
 }

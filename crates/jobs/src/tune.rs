@@ -1,0 +1,643 @@
+//! How many threads, and where each of them runs, together.
+//!
+//! A campaign of this kind has parts: the search for the number alone; numbers under policies of
+//! placement; a placement of each number that may be best, by successive halving. Its own records
+//! are the last comparison: the default, the number alone, and the number with its placement, on
+//! fresh windows. Only these are announced. Every part is found again by its step, so that a
+//! campaign that was killed goes on where it was; what was spent before counts.
+
+mod finals;
+mod policies;
+mod program;
+
+use crate::campaign_run::{Ends, conclude, measure_on, records_of};
+use crate::error::{Failure, Interruption, JobError, Kept};
+use crate::events::{Event, Events};
+use crate::job::Caller;
+use crate::place::{self, StoredSearch, note, place_part, unreadable};
+use crate::plan_file;
+use crate::threads::{
+    self, HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, ThreadsRequest, search_threads,
+};
+use finals::{Comparing, FEWEST_ROUNDS};
+pub use finals::{Finals, FinalsQuestion};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
+};
+use pinwise_linux::Pid;
+use pinwise_measure::{Unit, Workload};
+use pinwise_placement::{Advice, Budget, Choice, Measured, Number, Origin, Plan, Way, sentence};
+use pinwise_present::threads_note;
+use pinwise_programs::LinuxProber;
+use pinwise_threads::{Found, Shortlist};
+use pinwise_topology::{Alike, Machine, SharingTree};
+use policies::{Policies, rates};
+pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials, policy_name};
+use program::TunedProgram;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Shares of the time: for the number, and for where; of that, the most for policies of placement,
+/// the rest for searches. What is left is for the last comparison.
+const NUMBER: f64 = 0.25;
+const PLACING: f64 = 0.5;
+const POLICIES: f64 = 1.0 / 3.0;
+
+/// How many threads, and where: the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TuneRequest {
+    /// The program, and how its number is found. Its budget is that of the whole.
+    pub threads: ThreadsRequest,
+    /// n where nobody decides, where the user knows it.
+    pub default: Option<u32>,
+    /// Where the plan goes. `None`: beside the store.
+    pub plan: Option<PathBuf>,
+}
+
+/// A number that was placed, or why it could not be.
+#[derive(Clone, Debug)]
+pub struct TunedPlacement {
+    /// n.
+    pub parameter: u32,
+    /// The search for its placement.
+    pub searched: Option<StoredSearch>,
+    /// Why there is none.
+    pub reason: Option<String>,
+}
+
+/// What is known at the end, as the campaign stores it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TuneConclusion {
+    /// What was compared.
+    pub compared: FinalsQuestion,
+    /// What follows.
+    pub choice: Choice,
+    /// The plan's n; `None`: the program's own.
+    pub parameter: Option<u32>,
+    /// How the program is started, as a shell takes it, where it is started with the number.
+    pub command: Option<String>,
+    /// Numbers that could not be placed, and why.
+    pub unplaced: Vec<(u32, String)>,
+    /// Why the comparison ended before its time, where it did.
+    pub cut_short: Option<String>,
+    /// What to know that the parts do not show.
+    pub notes: Vec<String>,
+    /// The plan.
+    pub plan: Option<PathBuf>,
+    /// What everything took.
+    pub time: Duration,
+}
+
+/// How many threads, and where, as far as it came.
+#[derive(Clone, Debug)]
+pub struct TuneAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// What it may take.
+    pub budget: Duration,
+    /// The search for the number alone; `None` before its first probe.
+    pub threads: Option<ThreadsOutcome>,
+    /// Numbers under policies of placement.
+    pub trials: PolicyTrials,
+    /// The placements of the numbers near the best, in the order in which they were made last.
+    pub placements: Vec<TunedPlacement>,
+    /// The last comparison, and what follows; `None` before.
+    pub concluded: Option<(Finals, TuneConclusion)>,
+    /// What to know.
+    pub notes: Vec<String>,
+    /// What went wrong after the answer: the plan could not be written, the number not be set.
+    pub unfinished: Vec<String>,
+    /// The user ended it once there was an answer.
+    pub interrupted: bool,
+}
+
+impl TunedPlacement {
+    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` where
+    /// nothing was measured.
+    pub fn best(&self) -> Option<f64> {
+        let outcome = &self.searched.as_ref()?.outcome;
+        let pinned = outcome.best.as_ref().map(|best| best.performance.mean);
+        let unpinned = outcome.baseline.as_ref().map(|baseline| baseline.mean);
+        [pinned, unpinned].into_iter().flatten().max_by(f64::total_cmp)
+    }
+}
+
+pub(crate) fn run(
+    request: TuneRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<TuneAnswer, JobError> {
+    plan_file::check_plan_path(store, request.plan.as_deref())?;
+    let (question, machine) = number_question(&request)?;
+    let new = NewCampaign {
+        kind: Kind::Tune,
+        parent: None,
+        command: caller.command.clone(),
+        machine,
+        alike: Alike::ExceptNuma,
+        // How many threads there are is what is asked.
+        workload: Workload { name: question.request.name(), threads: Vec::new() },
+        // Known from the first window on.
+        unit: Unit::rate("1/s"),
+        question: serde_json::to_value(&request)?,
+        seed: 1,
+    };
+    let id = store.create(&new)?;
+    conduct(&store.get(id)?, &request, caller, store, events)
+}
+
+pub(crate) fn resume(
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<TuneAnswer, JobError> {
+    if info.state == CampaignState::Finished {
+        return answer(store, info);
+    }
+    conduct(info, &read(info)?, caller, store, events)
+}
+
+fn read(info: &CampaignInfo) -> Result<TuneRequest, JobError> {
+    TuneRequest::deserialize(&info.new.question)
+        .map_err(|error| unreadable(info, "question", &error))
+}
+
+/// The question of the search for the number alone.
+fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), JobError> {
+    let budget = Some(request.threads.time().mul_f64(NUMBER));
+    ThreadsQuestion::of(ThreadsRequest { budget, ..request.threads.clone() })
+}
+
+/// The time that the parts of a campaign and its own records took.
+fn spent(store: &Store, id: CampaignId) -> Result<Duration, JobError> {
+    let last = |id| -> Result<Duration, JobError> {
+        Ok(store.records(id)?.last().map_or(Duration::ZERO, |record| record.elapsed))
+    };
+    let parts = store.parts(id)?;
+    let parts = parts.iter().map(|part| last(part.id)).sum::<Result<Duration, _>>()?;
+    Ok(parts + last(id)?)
+}
+
+fn conduct(
+    info: &CampaignInfo,
+    request: &TuneRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<TuneAnswer, JobError> {
+    let claim = store.claim(info.id)?;
+    let (begin, before) = (Instant::now(), spent(store, info.id)?);
+    let budget = request.threads.time();
+    let left = || budget.saturating_sub(before + begin.elapsed());
+    let prepared = (|| {
+        let (outcome, found, prober) = number(info, request, caller, store, events)?;
+        let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
+        // Where the number took longer than its share, it is placing that has less.
+        let reserved = budget.mul_f64(1.0 - NUMBER - PLACING);
+        let placing = left().saturating_sub(reserved).min(budget.mul_f64(PLACING));
+        let end = begin.elapsed() + placing;
+        let time = placing.mul_f64(POLICIES);
+        let trials = policies(info, &outcome, &found, &mut program, time, caller, store, events)?;
+        let list = trials.shortlist(&rates(&outcome), found.parameter);
+        let time = end.saturating_sub(begin.elapsed());
+        let (n, placed) = placements(info, &mut program, list, time, caller, store, events)?;
+        let failed = placed.into_iter().filter_map(|one| Some((one.parameter, one.reason?)));
+        Ok((program, n, failed.collect::<Vec<_>>()))
+    })();
+    drop(claim);
+    let (mut program, n, unplaced) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return Err(of_the_whole(error, store, info)?),
+    };
+    let placed = stored(store, info)?.into_iter().rev().find(|placed| placed.parameter == n);
+    let searched = placed.and_then(|placed| placed.searched);
+    let compared = match part_question::<FinalsQuestion>(store, info)? {
+        Some(compared) => compared,
+        None => {
+            let best = searched.as_ref().and_then(|searched| searched.outcome.best.as_ref());
+            let compared = FinalsQuestion {
+                n,
+                default: program.default,
+                placed: best.map(|best| best.assignment.clone()),
+                time: left(),
+                windows: program.effort().windows,
+            };
+            remember(store, info, &compared)?;
+            compared
+        }
+    };
+    program.end();
+    if let Some(searched) = &searched {
+        program.know(n, searched.info.new.workload.clone());
+    }
+    program.in_rounds_of(compared.ways().len());
+    let mut strategy = Comparing(compared.clone());
+    let time = Budget::Time(compared.time);
+    events.take(Event::Comparison).map_err(JobError::Output)?;
+    let measured = measure_on(store, info, time, &mut strategy, &mut program, caller, events)?;
+    program.end();
+    let rounds = measured.records.len() / compared.ways().len();
+    let interrupted = measured.ending == Ending::Interrupted;
+    let cut_short = match &measured.ending {
+        Ending::Finished(_) => None,
+        Ending::Interrupted => Some("interrupted".to_owned()),
+        Ending::Failed(reason) => Some(reason.clone()),
+    };
+    if cut_short.is_some() && rounds < FEWEST_ROUNDS {
+        let ends = Ends { restored: true, total: false };
+        return Err(match conclude(store, info.id, measured, ends, |_, _| ()) {
+            Err(error) => of_the_whole(error, store, info)?,
+            Ok(()) => JobError::failed("the last comparison has no rounds"),
+        });
+    }
+    let finals = compared.finals(&measured.records, cut_short.clone());
+    store.learn(info.id, &info.new.workload, &finals.unit)?;
+    let choice = finals.contest.choice(program.default_count() > n, request.threads.within);
+    let parameter = if choice == Choice::Default { program.default } else { Some(n) };
+    let mut unfinished = Vec::new();
+    let plan = plan(info, &program, choice, parameter, searched.as_ref(), &finals, store)?;
+    let plan = plan.and_then(|plan| match write(&plan, request, store) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            unfinished.push(error.to_string());
+            None
+        }
+    });
+    let mut notes: Vec<String> = program.note.clone().into_iter().collect();
+    notes.extend(finals.notes());
+    match program.settle(parameter.unwrap_or(n)) {
+        Ok(note) => notes.extend(note),
+        Err(error) => unfinished.push(error.to_string()),
+    }
+    let command = program.command();
+    let time = before + begin.elapsed();
+    let conclusion = TuneConclusion {
+        compared,
+        choice,
+        parameter,
+        command,
+        unplaced,
+        cut_short,
+        notes,
+        plan,
+        time,
+    };
+    store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&conclusion)?))?;
+    Ok(TuneAnswer { unfinished, interrupted, ..answer(store, &store.get(info.id)?)? })
+}
+
+/// The step of a campaign's last comparison, which is kept with its question.
+const COMPARED: &str = "compared";
+
+/// What the campaign compares at last, where that was decided.
+fn part_question<T: for<'a> Deserialize<'a>>(
+    store: &Store,
+    info: &CampaignInfo,
+) -> Result<Option<T>, JobError> {
+    let conclusion = store.get(info.id)?.conclusion;
+    Ok(conclusion.and_then(|decided| T::deserialize(decided.get(COMPARED)?).ok()))
+}
+
+/// Decides what the campaign compares at last: resumed, it compares the same.
+fn remember(
+    store: &mut Store,
+    info: &CampaignInfo,
+    compared: &FinalsQuestion,
+) -> Result<(), JobError> {
+    let decided = serde_json::json!({ COMPARED: compared });
+    Ok(store.conclude(info.id, CampaignState::Open, Some(&decided))?)
+}
+
+/// What ended a part, as what ended the whole.
+fn of_the_whole(
+    error: JobError,
+    store: &mut Store,
+    info: &CampaignInfo,
+) -> Result<JobError, JobError> {
+    let records = records_of(store, info.id)?;
+    let kept = (records > 0).then_some(Kept { campaign: info.id, records });
+    match kept {
+        Some(_) => store.conclude(info.id, CampaignState::Stopped, None)?,
+        None => store.delete(info.id)?,
+    }
+    Ok(match error {
+        JobError::Interrupted(_) => JobError::Interrupted(Interruption { kept, restored: true }),
+        JobError::Failed(Failure { reason, remedy, .. }) => {
+            JobError::Failed(Failure { reason, kept, remedy })
+        }
+        other => other,
+    })
+}
+
+/// The part of a campaign for a step, made by `new` where there is none.
+fn part(
+    store: &mut Store,
+    info: &CampaignInfo,
+    step: &str,
+    new: impl FnOnce(NewCampaign) -> Result<NewCampaign, JobError>,
+) -> Result<CampaignInfo, JobError> {
+    let parent = Parent { id: info.id, step: step.to_owned() };
+    if let Some(part) = place::part(store, Some(&parent))? {
+        return Ok(part);
+    }
+    let new = new(NewCampaign { parent: Some(parent), ..info.new.clone() })?;
+    let id = store.create(&new)?;
+    Ok(store.get(id)?)
+}
+
+/// Searches for the number alone, and keeps hold of a program that goes on running.
+fn number(
+    info: &CampaignInfo,
+    request: &TuneRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(ThreadsOutcome, Found, LinuxProber), JobError> {
+    let part = part(store, info, "threads", |new| {
+        let (question, machine) = number_question(request)?;
+        let question = serde_json::to_value(&question)?;
+        Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
+    })?;
+    let question = threads::read(&part)?;
+    let searched = {
+        let mut journal = store.journal(part.id)?;
+        search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
+    };
+    let Searched { outcome, ending, program } = searched?;
+    if let Some(unit) = &outcome.unit {
+        store.learn(part.id, &part.new.workload, unit)?;
+    }
+    let names_nothing = program.names_nothing();
+    match (&outcome.found, program, outcome.conclusion()) {
+        (Ok(found), HeldProgram::Here(prober), Some(conclusion)) => {
+            let conclusion = serde_json::to_value(&conclusion)?;
+            store.conclude(part.id, CampaignState::Finished, Some(&conclusion))?;
+            let found = found.clone();
+            Ok((outcome, found, *prober))
+        }
+        _ => {
+            store.conclude(part.id, CampaignState::Stopped, None)?;
+            Err(match ending {
+                Ending::Interrupted => JobError::nothing_measured(false),
+                Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
+                Ending::Failed(reason) | Ending::Finished(reason) => JobError::failed(reason),
+            })
+        }
+    }
+}
+
+/// Measures numbers under policies of placement, where there is time for some.
+#[expect(clippy::too_many_arguments, reason = "the parts of a run, each used once")]
+fn policies(
+    info: &CampaignInfo,
+    outcome: &ThreadsOutcome,
+    found: &Found,
+    program: &mut TunedProgram<'_>,
+    time: Duration,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<PolicyTrials, JobError> {
+    let parent = Parent { id: info.id, step: "policies".into() };
+    let known = place::part(store, Some(&parent))?;
+    let machine = match &known {
+        Some(part) => part.new.machine.clone(),
+        None => usable_machine(program)?,
+    };
+    if known.is_none() {
+        let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
+        let Some(question) = asked else { return Ok(PolicyTrials::default()) };
+        let question = serde_json::to_value(&question)?;
+        part(store, info, "policies", |new| {
+            Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
+        })?;
+    }
+    let Some(part) = place::part(store, Some(&parent))? else {
+        return Ok(PolicyTrials::default());
+    };
+    let (mut strategy, question) = opened_policies(&part)?;
+    if part.state == CampaignState::Finished {
+        return Ok(strategy.trials(&store.records(part.id)?));
+    }
+    let budget = Budget::Time(question.time);
+    let measured = measure_on(store, &part, budget, &mut strategy, program, caller, events)?;
+    program.end();
+    let trials = strategy.trials(&measured.records);
+    if let Some(unit) = &trials.unit {
+        store.learn(part.id, &part.new.workload, unit)?;
+    }
+    let ends = Ends { restored: true, total: false };
+    conclude(store, part.id, measured, ends, |_, _| trials.values.clone())?;
+    Ok(trials)
+}
+
+fn opened_policies(part: &CampaignInfo) -> Result<(Policies, PoliciesQuestion), JobError> {
+    let question = PoliciesQuestion::deserialize(&part.new.question)
+        .map_err(|error| unreadable(part, "question", &error))?;
+    Ok((Policies::new(question.clone(), &part.new.machine), question))
+}
+
+/// This machine, as far as the program may use it.
+fn usable_machine(program: &TunedProgram<'_>) -> Result<Machine, JobError> {
+    let mut machine = pinwise_linux::machine()?;
+    let process = program.process().map(Pid);
+    if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed) {
+        machine.allowed = machine.allowed.intersection(&allowed);
+    }
+    Ok(machine)
+}
+
+/// Places the numbers of `list` until one is left.
+fn placements(
+    info: &CampaignInfo,
+    program: &mut TunedProgram<'_>,
+    mut list: Shortlist,
+    time: Duration,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(u32, Vec<TunedPlacement>), JobError> {
+    let (begin, rounds) = (Instant::now(), list.rounds());
+    let of_round = time / rounds;
+    let mut placed: Vec<TunedPlacement> = Vec::new();
+    for round in 1..=rounds {
+        let each = time.saturating_sub(begin.elapsed()).min(of_round);
+        let each = each / list.numbers().len() as u32;
+        for &n in list.numbers() {
+            let step = format!("place n={n}, round {round}");
+            let parent = Parent { id: info.id, step };
+            let placement = place_number(program, parent, n, each, caller, store, events)?;
+            let earlier =
+                placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
+            if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
+                let line = format!(
+                    "n = {n} could not be placed again, its first placement stands: {reason}"
+                );
+                note(events, &line)?;
+                continue;
+            }
+            placed.retain(|earlier| earlier.parameter != n);
+            placed.push(placement);
+        }
+        list.halve(|n| placed.iter().find(|placed| placed.parameter == n)?.best());
+    }
+    Ok((list.numbers()[0], placed))
+}
+
+/// Places the program with `n`, in a campaign of its own. What keeps a number from being placed
+/// does not end the search for others.
+fn place_number(
+    program: &mut TunedProgram<'_>,
+    parent: Parent,
+    n: u32,
+    time: Duration,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<TunedPlacement, JobError> {
+    let known = place::part(store, Some(&parent))?;
+    if time.is_zero() && known.is_none() {
+        let reason = "no time was left for that: raise --budget".to_owned();
+        return Ok(TunedPlacement { parameter: n, searched: None, reason: Some(reason) });
+    }
+    let time = time.max(Duration::from_millis(1));
+    let placed = program
+        .request(Some(n), time)
+        .and_then(|request| place_part(request, Some(parent), caller, store, events));
+    let (searched, reason) = match placed {
+        Ok(searched) => (Some(searched), None),
+        Err(JobError::Failed(failure)) => (None, Some(failure.reason)),
+        Err(error) => return Err(error),
+    };
+    Ok(TunedPlacement { parameter: n, searched, reason })
+}
+
+/// The placements of a campaign that are in the store, the last one of each number, in order.
+fn stored(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlacement>, JobError> {
+    let mut placed: Vec<TunedPlacement> = Vec::new();
+    for part in store.parts(info.id)? {
+        let step = part.new.parent.as_ref().map_or("", |parent| parent.step.as_str());
+        let n = step.strip_prefix("place n=").and_then(|rest| rest.split(',').next()?.parse().ok());
+        let Some(parameter) = n.filter(|_| part.state == CampaignState::Finished) else { continue };
+        let outcome = place::answer(&Caller::default(), store, &part)?.outcome;
+        placed.retain(|earlier| earlier.parameter != parameter);
+        let searched = Some(StoredSearch { info: part, outcome });
+        placed.push(TunedPlacement { parameter, searched, reason: None });
+    }
+    Ok(placed)
+}
+
+/// What a campaign answers as far as it came.
+pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
+    let request = read(info)?;
+    let of = |step: &str| place::part(store, Some(&Parent { id: info.id, step: step.to_owned() }));
+    let threads = match of("threads")? {
+        Some(part) if part.records > 0 => Some(threads::answer(store, &part)?.outcome),
+        _ => None,
+    };
+    let trials = match of("policies")? {
+        Some(part) => opened_policies(&part)?.0.trials(&store.records(part.id)?),
+        None => PolicyTrials::default(),
+    };
+    let mut placements = stored(store, info)?;
+    let conclusion = info.conclusion.as_ref();
+    let conclusion = conclusion.and_then(|stored| TuneConclusion::deserialize(stored).ok());
+    let concluded = match conclusion {
+        Some(conclusion) => {
+            for (parameter, reason) in &conclusion.unplaced {
+                let (parameter, reason) = (*parameter, Some(reason.clone()));
+                placements.push(TunedPlacement { parameter, searched: None, reason });
+            }
+            let records = store.records(info.id)?;
+            let cut_short = conclusion.cut_short.clone();
+            Some((conclusion.compared.finals(&records, cut_short), conclusion))
+        }
+        None => None,
+    };
+    let mut notes: Vec<String> = Vec::new();
+    if let Some(outcome) = &threads {
+        notes.extend(outcome.notes.iter().map(threads_note));
+    }
+    notes.extend(trials.notes.iter().cloned());
+    for placed in &placements {
+        let n = placed.parameter;
+        let reason = placed.reason.iter();
+        notes.extend(reason.map(|reason| format!("n = {n} could not be placed: {reason}")));
+        let met = placed.searched.iter().flat_map(|searched| &searched.outcome.notes);
+        notes.extend(met.map(|note| format!("while n = {n} was placed, {note}")));
+    }
+    notes.extend(concluded.iter().flat_map(|(_, conclusion)| conclusion.notes.iter().cloned()));
+    Ok(TuneAnswer {
+        campaign: info.clone(),
+        budget: request.threads.time(),
+        threads,
+        trials,
+        placements,
+        concluded,
+        notes,
+        unfinished: Vec::new(),
+        interrupted: false,
+    })
+}
+
+/// The plan for a choice; `None` where there is nothing to do that a plan could say.
+fn plan(
+    info: &CampaignInfo,
+    program: &TunedProgram<'_>,
+    choice: Choice,
+    parameter: Option<u32>,
+    searched: Option<&StoredSearch>,
+    finals: &Finals,
+    store: &Store,
+) -> Result<Option<Plan>, JobError> {
+    let Some(n) = parameter else { return Ok(None) };
+    let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::machine()?);
+    let placed = match (searched, choice) {
+        (Some(StoredSearch { info, outcome }), Choice::Placed) => {
+            let tree = SharingTree::new(&info.new.machine, info.new.alike);
+            Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome)
+        }
+        _ => None,
+    };
+    let way = match choice {
+        Choice::Default => Way::Default,
+        Choice::Number | Choice::Fewer => Way::Number,
+        Choice::Placed => Way::Placed,
+    };
+    let default = finals.contest.estimate(Way::Default);
+    let measured = finals.contest.estimate(way);
+    let measured =
+        measured.map(|estimate| Measured::new(&finals.unit, &estimate, default.as_ref()));
+    let number = Number { n, environment: program.environment(n), set: program.set_command(n) };
+    let mut plan = placed.unwrap_or_else(|| Plan::new(program.name(), fingerprint, Vec::new()));
+    (plan.measured, plan.number) = (measured, Some(number));
+    // Of the search that found it only what speaks against the comparison by which it was chosen,
+    // and, where it pins, what the threads did while they were placed.
+    let met = searched.filter(|_| choice == Choice::Placed);
+    let met = met.into_iter().flat_map(|searched| &searched.outcome.notes);
+    let notes: Vec<String> = finals
+        .notes()
+        .iter()
+        .map(|note| sentence(note))
+        .chain(met.map(|note| sentence(&note.to_string())))
+        .collect();
+    plan.origin = Some(Origin {
+        campaign: Some(plan_file::plan_identity(store, info)),
+        advice: if choice == Choice::Placed { Advice::Pin } else { Advice::KeepDefault },
+        simulated: false,
+        notes,
+    });
+    Ok(Some(plan))
+}
+
+/// Writes the plan where the user wants it, or beside the store.
+fn write(plan: &Plan, request: &TuneRequest, store: &Store) -> Result<PathBuf, JobError> {
+    let Some(path) = &request.plan else {
+        return plan_file::keep_plan(store, &format!("tune-{}", plan.program), plan);
+    };
+    plan_file::write_plan(path, plan)?;
+    Ok(path.clone())
+}

@@ -1,0 +1,251 @@
+//! The last comparison: fresh windows of what was found and of doing nothing, in random order.
+
+use super::program::NumberDetail;
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_measure::{Effort, OtherLoad, Placed, Setting, ThreadCount, Unit};
+use pinwise_placement::{Contest, Way};
+use pinwise_present::crowd;
+use pinwise_topology::{Assignment, Random};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Rounds: as many as there is time for, but no fewer than can show anything (of two the intervals
+/// are wider than what they are about), and no more than anybody wants.
+const LEAST_ROUNDS: usize = 3;
+/// A comparison that is cut short is judged from so many rounds on: its intervals are wide.
+pub(super) const FEWEST_ROUNDS: usize = 2;
+/// With fewer, intervals are so wide that it is worth a word.
+const GOOD_ROUNDS: usize = 5;
+const MOST_ROUNDS: usize = 40;
+/// Of all intervals together.
+const CONFIDENCE: f64 = 0.95;
+/// Of the order.
+const SEED: u64 = 1;
+
+/// What is compared at last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FinalsQuestion {
+    /// The number that was found.
+    pub n: u32,
+    /// n where nobody decides; `None`: the program's own.
+    pub default: Option<u32>,
+    /// The placement of `n`, where it has one.
+    pub placed: Option<Assignment>,
+    /// What the comparison may take; three rounds are made in any case.
+    pub time: Duration,
+    /// Windows of a measurement.
+    pub windows: f64,
+}
+
+/// What the last comparison showed.
+#[derive(Clone, Debug)]
+pub struct Finals {
+    /// The ways against each other.
+    pub contest: Contest,
+    /// What performances are counted in.
+    pub unit: Unit,
+    /// What others took of the contexts in each window.
+    pub loads: Vec<OtherLoad>,
+    /// Why single windows are missing, each reason once.
+    pub missing: Vec<String>,
+    /// Why it ended before its time, where it did.
+    pub cut_short: Option<String>,
+}
+
+impl FinalsQuestion {
+    /// What is compared.
+    pub(super) fn ways(&self) -> Vec<Way> {
+        let own = self.default == Some(self.n);
+        let number = (!own).then_some(Way::Number);
+        let placed = self.placed.as_ref().map(|_| Way::Placed);
+        [Way::Default].into_iter().chain(number).chain(placed).collect()
+    }
+
+    fn number(&self, way: Way) -> Option<u32> {
+        if way == Way::Default { self.default } else { Some(self.n) }
+    }
+
+    /// The order of the ways in each round, one round after the other.
+    fn orders(&self) -> impl Iterator<Item = Vec<usize>> + '_ {
+        let (ways, mut random) = (self.ways(), Random::new(SEED));
+        std::iter::repeat_with(move || {
+            let mut order: Vec<usize> = (0..ways.len()).collect();
+            random.shuffle(&mut order);
+            // Ways with one number after each other, so that a program that goes on running is
+            // started once for both.
+            let first = self.number(ways[order[0]]);
+            order.sort_by_key(|&way| self.number(ways[way]) != first);
+            order
+        })
+    }
+
+    /// What these records show.
+    pub(super) fn finals(&self, history: &[Record], cut_short: Option<String>) -> Finals {
+        let ways = self.ways();
+        let mut contest = Contest::new(ways.clone(), CONFIDENCE);
+        let (mut unit, mut loads, mut missing) = (None, Vec::new(), Vec::new());
+        for (windows, order) in history.chunks_exact(ways.len()).zip(self.orders()) {
+            let mut round = vec![None; ways.len()];
+            for (record, way) in windows.iter().zip(order) {
+                match &record.outcome {
+                    Ok(measured) => {
+                        round[way] = Some(measured.performance);
+                        let detail = measured.detail.as_ref();
+                        let detail = detail.and_then(|detail| detail.read::<NumberDetail>().ok());
+                        if let Some(detail) = detail {
+                            unit.get_or_insert(detail.unit);
+                            loads.extend(detail.others);
+                        }
+                    }
+                    Err(error) if !missing.contains(&error.message) => {
+                        missing.push(error.message.clone());
+                    }
+                    Err(_) => {}
+                }
+            }
+            contest.take(round);
+        }
+        let unit = unit.unwrap_or_else(|| Unit::rate("1/s"));
+        Finals { contest, unit, loads, missing, cut_short }
+    }
+}
+
+impl Finals {
+    /// What to know of it: that others kept the machine busy, that it ended before its time, that
+    /// it had little.
+    pub fn notes(&self) -> Vec<String> {
+        let rounds = self.contest.rounds();
+        let ended = match &self.cut_short {
+            Some(reason) => {
+                Some(format!("the last comparison ended after {rounds} rounds: {reason}"))
+            }
+            None if rounds < GOOD_ROUNDS => Some(format!(
+                "only {rounds} rounds of the last comparison fit the budget, so its intervals are \
+                 wide: raise --budget"
+            )),
+            None => None,
+        };
+        let missing = self
+            .missing
+            .iter()
+            .map(|reason| format!("windows of the last comparison are missing: {reason}"));
+        let busy = pinwise_present::crowded(&self.loads, "last comparison", "");
+        busy.into_iter().chain(missing).chain(ended).collect()
+    }
+
+    /// Share of the contexts' time that others took meanwhile, where it is worth a word.
+    pub fn others(&self) -> Option<f64> {
+        crowd(&self.loads)
+    }
+}
+
+/// One window after the other, in rounds.
+pub(super) struct Comparing(pub(super) FinalsQuestion);
+
+impl Strategy for Comparing {
+    fn step(&mut self, history: &[Record]) -> Step {
+        let ways = self.0.ways();
+        let (round, place) = (history.len() / ways.len(), history.len() % ways.len());
+        let spent = history.last().map_or(Duration::ZERO, |record| record.elapsed);
+        if place == 0 && !is_time_for_another(round, spent, self.0.time) {
+            return Step::Stop("the time was over".into());
+        }
+        let order = self.0.orders().nth(round).unwrap_or_default();
+        let Some(&way) = order.get(place) else {
+            return Step::Fail("nothing is compared".into());
+        };
+        let placed = self.0.placed.clone().filter(|_| ways[way] == Way::Placed).map(Placed::At);
+        let count = ThreadCount { n: self.0.number(ways[way]), placed };
+        Step::Measure(Trial {
+            setting: Setting::Threads(count),
+            purpose: Purpose::Final,
+            effort: Effort { windows: self.0.windows },
+        })
+    }
+}
+
+/// Whether another round would end within `time`, if it is as long as those before were; the fewest
+/// are made whatever they take.
+fn is_time_for_another(rounds: usize, spent: Duration, time: Duration) -> bool {
+    rounds < LEAST_ROUNDS || rounds < MOST_ROUNDS && spent + spent / rounds as u32 <= time
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::Record;
+    use pinwise_measure::{Detail, MeasureError, Measurement, Retry};
+
+    #[test]
+    fn the_fewest_rounds_are_made_whatever_they_take_and_more_only_where_there_is_time() {
+        let seconds = Duration::from_secs;
+        for rounds in 0..LEAST_ROUNDS {
+            assert!(is_time_for_another(rounds, seconds(100), Duration::ZERO), "{rounds}");
+        }
+        assert!(!is_time_for_another(LEAST_ROUNDS, Duration::from_nanos(1), Duration::ZERO));
+        assert!(is_time_for_another(4, seconds(8), seconds(10)), "the fifth ends in time");
+        assert!(!is_time_for_another(4, seconds(9), seconds(10)), "it would not");
+        assert!(!is_time_for_another(MOST_ROUNDS, seconds(1), seconds(100)));
+    }
+
+    /// Pinned it is twice as fast as by default.
+    fn compared(rounds: usize, taken: f64, lost: bool) -> Finals {
+        let question = FinalsQuestion {
+            n: 2,
+            default: Some(4),
+            placed: Some(Assignment::new(vec![0, 1])),
+            time: Duration::from_secs(1),
+            windows: 1.0,
+        };
+        assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
+        let mut strategy = Comparing(question.clone());
+        let mut history: Vec<Record> = Vec::new();
+        while history.len() < 3 * rounds {
+            let Step::Measure(trial) = strategy.step(&history) else { panic!() };
+            let Setting::Threads(count) = &trial.setting else { panic!() };
+            let performance = match (count.n, &count.placed) {
+                (Some(4), None) => 1.0,
+                (Some(2), None) => 1.5,
+                (Some(2), Some(Placed::At(_))) => 2.0,
+                other => panic!("{other:?}"),
+            };
+            let detail = NumberDetail {
+                unit: Unit::cost("s"),
+                threads: 2,
+                footprint: None,
+                opening: Duration::ZERO,
+                measuring: Duration::ZERO,
+                others: Some(OtherLoad { taken, of: 10.0 }),
+            };
+            let number = history.len() as u64;
+            let outcome = if lost && performance == 1.5 {
+                Err(MeasureError::new(Retry::Other, "its threads were others"))
+            } else {
+                let jitter = 1.0 + 0.001 * (number % 5) as f64;
+                Ok(Measurement {
+                    performance: performance * jitter,
+                    duration: Duration::ZERO,
+                    spread: None,
+                    detail: Detail::of(&detail),
+                })
+            };
+            history.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
+        }
+        question.finals(&history, None)
+    }
+
+    #[test]
+    fn a_comparison_of_few_rounds_or_among_others_says_so() {
+        let quiet = compared(GOOD_ROUNDS, 0.1, false);
+        assert_eq!((quiet.notes(), quiet.others()), (Vec::new(), None));
+        assert_eq!(quiet.contest.rounds(), GOOD_ROUNDS);
+        let gain = quiet.contest.gain(Way::Placed, Way::Default).unwrap();
+        assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.9, "{gain:?}");
+        let busy = compared(3, 8.0, true);
+        assert_eq!(busy.others(), Some(0.8));
+        let [crowd, missing, few] = &busy.notes()[..] else { panic!("{:?}", busy.notes()) };
+        assert!(crowd.contains("80 %") && missing.contains("threads were others"), "{crowd}");
+        assert!(few.contains("only 3 rounds"), "{few}");
+        assert!(busy.contest.gain(Way::Number, Way::Default).is_none());
+    }
+}

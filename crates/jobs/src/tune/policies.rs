@@ -1,0 +1,455 @@
+//! Numbers under policies of placement, measured where that promises most: which numbers are worth
+//! a search for their placement.
+
+use super::program::NumberDetail;
+use crate::threads::ThreadsOutcome;
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
+use pinwise_threads::{
+    Arm, Candidate, Found, JointSearch, Shortlist, ThreadCeiling, boundaries, candidates,
+};
+use pinwise_topology::{Alike, Footprint, Machine, Policy, SharingTree};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// More numbers are not compared together, so that this stays a matter of tenths of a second.
+const MOST_NUMBERS: usize = 12;
+
+/// Which numbers are worth a search for their placement: the question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PoliciesQuestion {
+    /// The number that was found unpinned.
+    pub first: u32,
+    /// Numbers that may be best when placed, with the threads that each is meant to make.
+    pub numbers: Vec<(u32, u32)>,
+    /// What the probes showed: a number, its rate, and the rate's relative standard error.
+    pub readings: Vec<(u32, f64, Option<f64>)>,
+    /// Contexts that the program may use.
+    pub contexts: u32,
+    /// What all of this may take.
+    pub time: Duration,
+    /// About what it takes to start the program, and to measure it.
+    pub run: Duration,
+    /// Each measurement is a run of the program.
+    pub starts_anew: bool,
+    /// Windows of a measurement.
+    pub windows: f64,
+}
+
+/// A number in a place, measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyTrial {
+    /// n.
+    pub parameter: u32,
+    /// `None`: unpinned.
+    pub policy: Option<Policy>,
+    /// Threads that were placed.
+    pub threads: usize,
+    /// What these use of the machine; of unpinned ones nothing is known.
+    pub footprint: Option<Footprint>,
+    /// In the unit of the rows.
+    pub performance: f64,
+}
+
+/// What was measured, and what follows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicyTrials {
+    /// In the order in which they were made.
+    pub rows: Vec<PolicyTrial>,
+    /// What performances are counted in; `None` where nothing was measured.
+    pub unit: Option<Unit>,
+    /// The expected value of each number that was measured, pinned or not, in the best place known
+    /// for it; empty where none was pinned.
+    pub values: Vec<(u32, f64)>,
+    /// What could not be measured.
+    pub notes: Vec<String>,
+}
+
+impl PoliciesQuestion {
+    /// After a search for the number alone. `None` where there is no time for a start, a
+    /// measurement unpinned and one pinned, or nothing to compare with.
+    pub(super) fn after(
+        outcome: &ThreadsOutcome,
+        found: &Found,
+        program: &super::program::TunedProgram<'_>,
+        machine: &Machine,
+        time: Duration,
+    ) -> Option<Self> {
+        let first = found.parameter;
+        let rates = rates(outcome);
+        let of_first: Vec<f64> =
+            rates.iter().filter(|rate| rate.0 == first).map(|rate| rate.1).collect();
+        if of_first.is_empty() {
+            return None;
+        }
+        let rate = of_first.iter().sum::<f64>() / of_first.len() as f64;
+        let run = if program.starts_anew() {
+            Duration::try_from_secs_f64(1.0 / rate).ok()
+        } else {
+            let probes = outcome.probes.iter().map(|shown| &shown.probe);
+            probes.filter(|probe| probe.parameter == first).map(|probe| probe.cost).min()
+        }?;
+        if run > time / 3 {
+            return None;
+        }
+        let readings = outcome.probes.iter().map(|shown| {
+            let (rate, error) = (shown.probe.progress.rate, shown.probe.progress.error);
+            (shown.probe.parameter, rate, error.filter(|_| rate > 0.0).map(|error| error / rate))
+        });
+        Some(Self {
+            first,
+            numbers: numbers(outcome, first, program, machine),
+            readings: readings.collect(),
+            contexts: outcome.question.contexts,
+            time,
+            run,
+            starts_anew: program.starts_anew(),
+            windows: program.effort().windows,
+        })
+    }
+}
+
+/// The parameter and the progress of every probe.
+pub(super) fn rates(outcome: &ThreadsOutcome) -> Vec<(u32, f64)> {
+    let probes = outcome.probes.iter().map(|shown| &shown.probe);
+    probes.map(|probe| (probe.parameter, probe.progress.rate)).collect()
+}
+
+/// Numbers that may be the best one placed, with the threads that each is meant to make: those with
+/// which a part of the machine is full, and of those that were probed the fastest.
+fn numbers(
+    outcome: &ThreadsOutcome,
+    first: u32,
+    program: &super::program::TunedProgram<'_>,
+    machine: &Machine,
+) -> Vec<(u32, u32)> {
+    let tree = SharingTree::new(machine, Alike::ExceptNuma);
+    let made = outcome.probes.iter().map(|shown| (shown.probe.parameter, shown.probe.threads));
+    let ceiling = ThreadCeiling::seen(made).filter(|_| !program.goes_on());
+    let ceiling = ceiling.map(|ceiling| ceiling.fewest());
+    let span = outcome.question.span;
+    let full = boundaries(&tree)
+        .into_iter()
+        .filter(|threads| (span.min..=span.max).contains(threads))
+        .map(|threads| program.number(threads));
+    let full: BTreeSet<u32> =
+        full.filter(|&number| ceiling.is_none_or(|ceiling| number <= ceiling)).collect();
+    let mut probed = rates(outcome);
+    probed.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let mut numbers = vec![first];
+    for number in full.into_iter().chain(probed.into_iter().map(|(number, _)| number)) {
+        if numbers.len() < MOST_NUMBERS && !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+    numbers.into_iter().map(|number| (number, program.threads(number))).collect()
+}
+
+/// The search over numbers and policies: decides by the records alone.
+pub(super) struct Policies {
+    question: PoliciesQuestion,
+    candidates: Vec<Candidate>,
+}
+
+impl Policies {
+    /// On `machine`, as far as the program may use it.
+    pub(super) fn new(question: PoliciesQuestion, machine: &Machine) -> Self {
+        let tree = SharingTree::new(machine, Alike::ExceptNuma);
+        let candidates = candidates(&tree, &question.numbers);
+        Self { question, candidates }
+    }
+
+    fn trial(&self, number: u32, policy: Option<Policy>) -> Step {
+        let placed = policy.map(Placed::By);
+        Step::Measure(Trial {
+            setting: Setting::Threads(ThreadCount { n: Some(number), placed }),
+            purpose: Purpose::Probe,
+            effort: Effort { windows: self.question.windows },
+        })
+    }
+
+    /// What is known after these records; `None` where the first, unpinned one failed.
+    fn search(&self, history: &[Record]) -> Option<JointSearch> {
+        let Self { question, candidates } = self;
+        let reference = history.first()?.outcome.as_ref().ok()?.performance;
+        let of_first = question.readings.iter().filter(|reading| reading.0 == question.first);
+        let (sum, count) =
+            of_first.fold((0.0, 0.0), |(sum, n), reading| (sum + reading.1, n + 1.0));
+        // The same window of the same program shows what probes are worth here: they begin and end
+        // elsewhere.
+        let scale = reference * count / sum;
+        let arms: Vec<Arm> = candidates.iter().map(|candidate| candidate.arm).collect();
+        let mut search = JointSearch::new(&arms, question.contexts);
+        for (number, rate, error) in &question.readings {
+            if let Some(arm) = self.arm(*number, None) {
+                search.observe(arm, rate * scale, *error);
+            }
+        }
+        for (index, record) in history.iter().enumerate().skip(1) {
+            let Some((number, policy)) = place(record) else { continue };
+            let Some(arm) = self.arm(number, policy) else { continue };
+            match &record.outcome {
+                Ok(measurement) => search.observe(arm, measurement.performance, None),
+                Err(_) if is_number_lost(&history[..index], number) => {
+                    let its = |arm: &usize| candidates[*arm].number == number;
+                    (0..candidates.len()).filter(its).for_each(|arm| search.close(arm));
+                }
+                Err(_) => search.close(arm),
+            }
+        }
+        Some(search)
+    }
+
+    fn arm(&self, number: u32, policy: Option<Policy>) -> Option<usize> {
+        let same = |one: &Candidate| one.number == number && one.policy == policy;
+        self.candidates.iter().position(same)
+    }
+
+    /// Whether another measurement, of a run that takes `run`, would end in time.
+    fn has_time_for(&self, history: &[Record], number: u32, run: Duration) -> bool {
+        let spent = history.last().map_or(Duration::ZERO, |record| record.elapsed);
+        let details = details(history);
+        let longest = |of: fn(&NumberDetail) -> Duration| {
+            details.iter().map(of).max().unwrap_or_default().max(self.question.run)
+        };
+        let longest = (longest(|detail| detail.opening), longest(|detail| detail.measuring));
+        let last = history.iter().rev().find_map(place);
+        let is_ready = if self.question.starts_anew {
+            history.iter().filter_map(place).any(|(known, _)| known == number)
+        } else {
+            last.is_some_and(|(known, _)| known == number)
+        };
+        spent + least(longest, run, is_ready) <= self.question.time
+    }
+
+    /// What a run takes that is this fast, where each measurement is a run: far from what others
+    /// took, as with an eighth of the threads.
+    fn run_at(&self, speed: f64) -> Duration {
+        let run = || Duration::try_from_secs_f64(1.0 / speed).unwrap_or(Duration::MAX);
+        if self.question.starts_anew { run() } else { Duration::ZERO }
+    }
+
+    /// What these records show.
+    pub(super) fn trials(&self, history: &[Record]) -> PolicyTrials {
+        let mut trials = PolicyTrials::default();
+        for record in history {
+            let Some((parameter, policy)) = place(record) else { continue };
+            match &record.outcome {
+                Ok(measurement) => {
+                    let detail = measurement.detail.as_ref();
+                    let detail = detail.and_then(|detail| detail.read::<NumberDetail>().ok());
+                    let Some(NumberDetail { unit, threads, footprint, .. }) = detail else {
+                        continue;
+                    };
+                    let performance = measurement.performance;
+                    trials.unit.get_or_insert(unit);
+                    trials.rows.push(PolicyTrial {
+                        parameter,
+                        policy,
+                        threads,
+                        footprint,
+                        performance,
+                    });
+                }
+                Err(error) => trials.notes.push(format!(
+                    "n = {parameter}, {}, was not measured: {}",
+                    policy_name(policy),
+                    error.message
+                )),
+            }
+        }
+        if trials.rows.iter().any(|trial| trial.policy.is_some()) {
+            trials.values = self
+                .search(history)
+                .map_or_else(Vec::new, |search| believed(&search, &self.candidates));
+        }
+        trials
+    }
+}
+
+impl Strategy for Policies {
+    fn step(&mut self, history: &[Record]) -> Step {
+        if history.is_empty() {
+            return self.trial(self.question.first, None);
+        }
+        let Some(mut search) = self.search(history) else {
+            return Step::Stop("the number that was found could not be measured".into());
+        };
+        while let Some(arm) = search.next() {
+            let Candidate { number, policy, .. } = self.candidates[arm];
+            let run = self.run_at(search.values()[arm]);
+            if self.has_time_for(history, number, run) {
+                return self.trial(number, policy);
+            }
+            // Another one may be shorter.
+            search.close(arm);
+        }
+        Step::Stop("no other place promises more, or would be measured in time".into())
+    }
+}
+
+impl PolicyTrials {
+    /// The numbers whose placement is worth a search: by what is expected since, and where nothing
+    /// was pinned by the speed unpinned.
+    pub(super) fn shortlist(&self, rates: &[(u32, f64)], first: u32) -> Shortlist {
+        if self.values.is_empty() {
+            return Shortlist::new(rates, first);
+        }
+        Shortlist::believed(&self.values, first)
+    }
+}
+
+/// `compact`, `unpinned`
+pub fn policy_name(policy: Option<Policy>) -> &'static str {
+    policy.map_or("unpinned", Policy::name)
+}
+
+/// The number of a record, and its policy.
+fn place(record: &Record) -> Option<(u32, Option<Policy>)> {
+    match &record.trial.setting {
+        Setting::Threads(ThreadCount { n: Some(n), placed }) => Some((
+            *n,
+            match placed {
+                Some(Placed::By(policy)) => Some(*policy),
+                _ => None,
+            },
+        )),
+        _ => None,
+    }
+}
+
+/// A number that never could be measured before it failed cannot be measured at all.
+fn is_number_lost(before: &[Record], number: u32) -> bool {
+    let measured = before.iter().filter(|record| record.outcome.is_ok()).filter_map(place);
+    !measured.map(|(known, _)| known).any(|known| known == number)
+}
+
+fn details(history: &[Record]) -> Vec<NumberDetail> {
+    let measured = history.iter().filter_map(|record| record.outcome.as_ref().ok());
+    measured.filter_map(|measured| measured.detail.as_ref()?.read().ok()).collect()
+}
+
+/// Of each number that was measured in some place, the value of its best one.
+fn believed(search: &JointSearch, candidates: &[Candidate]) -> Vec<(u32, f64)> {
+    let values = search.values();
+    let mut best: BTreeMap<u32, (bool, f64)> = BTreeMap::new();
+    for (arm, candidate) in candidates.iter().enumerate() {
+        let (measured, value) = best.entry(candidate.number).or_insert((false, 0.0));
+        *measured |= search.is_measured(arm);
+        *value = value.max(values[arm]);
+    }
+    let measured = best.into_iter().filter(|(_, (measured, _))| *measured);
+    measured.map(|(number, (_, value))| (number, value)).collect()
+}
+
+/// The least that a measurement is expected to take, with the start where the program does not
+/// stand ready: a run each, and as long as the longest start and the longest measurement were.
+fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bool) -> Duration {
+    let start = if is_ready { Duration::ZERO } else { start.max(run) };
+    start.saturating_add(measurement.max(run))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_campaign::{Ending, Memory, drive};
+    use pinwise_measure::{Detail, MeasureError, Measurement, Retry, Testbed, Workload};
+
+    #[test]
+    fn a_measurement_takes_as_long_as_its_run_is_expected_to_and_the_longest_did() {
+        let seconds = Duration::from_secs;
+        let longest = (seconds(3), seconds(2));
+        assert_eq!(
+            (least(longest, seconds(1), true), least(longest, seconds(1), false)),
+            (seconds(2), seconds(5))
+        );
+        assert_eq!(
+            least(longest, seconds(16), false),
+            seconds(32),
+            "a run to get to know its threads, and a run"
+        );
+        assert_eq!(least(longest, Duration::MAX, false), Duration::MAX);
+    }
+
+    /// A program that is fastest with four threads, compact; with eight it cannot run.
+    struct Scripted(Machine, Workload, Unit);
+
+    impl Testbed for Scripted {
+        fn machine(&self) -> &Machine {
+            &self.0
+        }
+        fn workload(&self) -> &Workload {
+            &self.1
+        }
+        fn unit(&self) -> &Unit {
+            &self.2
+        }
+        fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+            let Setting::Threads(ThreadCount { n: Some(n), placed }) = setting else {
+                panic!("{setting:?}")
+            };
+            let performance = match (n, placed) {
+                (8, _) => return Err(MeasureError::new(Retry::Other, "eight are too many")),
+                (4, Some(Placed::By(Policy::Compact))) => 6.0,
+                (n, _) => f64::from(*n).sqrt(),
+            };
+            let detail = NumberDetail {
+                unit: self.2.clone(),
+                threads: *n as usize,
+                footprint: None,
+                opening: Duration::from_millis(10),
+                measuring: Duration::from_millis(5),
+                others: None,
+            };
+            let (duration, detail) = (Duration::from_millis(5), Detail::of(&detail));
+            Ok(Measurement { performance, duration, spread: None, detail })
+        }
+    }
+
+    #[test]
+    fn a_search_stopped_anywhere_goes_on_to_the_same_numbers_and_ends_in_time() {
+        let machine = Machine::from_shape("2x2x2").unwrap();
+        let question = PoliciesQuestion {
+            first: 4,
+            numbers: vec![(4, 4), (2, 2), (8, 8)],
+            readings: vec![(4, 2.0, None), (2, 1.4, None), (8, 2.2, None)],
+            contexts: 8,
+            time: Duration::from_secs(10),
+            run: Duration::from_millis(10),
+            starts_anew: false,
+            windows: 4.0,
+        };
+        let go = |journal: &mut Memory, most: usize, time: Duration| {
+            let made = std::cell::Cell::new(journal.records.len());
+            let now = std::cell::Cell::new(0);
+            let clock = || {
+                now.set(now.get() + 1);
+                Duration::from_millis(20 * now.get())
+            };
+            let stop = || made.get() >= most;
+            let mut count = |_: &Record| made.set(made.get() + 1);
+            let mut policies =
+                Policies::new(PoliciesQuestion { time, ..question.clone() }, &machine);
+            let workload = Workload { name: "p".into(), threads: Vec::new() };
+            let mut testbed = Scripted(machine.clone(), workload, Unit::rate("1/s"));
+            let ended =
+                drive(journal, &mut policies, &mut testbed, &clock, &stop, &mut count).unwrap();
+            (ended.0, policies.trials(&ended.1), ended.1.len())
+        };
+        let all = Duration::from_secs(10);
+        let (ending, whole, records) = go(&mut Memory::default(), usize::MAX, all);
+        assert!(matches!(ending, Ending::Finished(_)));
+        assert_eq!(whole.shortlist(&[], 4).numbers()[0], 4, "{whole:?}");
+        assert!(whole.rows.iter().any(|row| row.policy == Some(Policy::Compact)), "{whole:?}");
+        let lost = whole.notes.iter().filter(|note| note.contains("n = 8")).count();
+        assert!(lost <= 1, "a number that cannot run is tried once: {:?}", whole.notes);
+        for most in 0..records {
+            let mut journal = Memory::default();
+            assert_eq!(go(&mut journal, most, all).0, Ending::Interrupted);
+            assert_eq!(go(&mut journal, usize::MAX, all).1.values, whole.values, "after {most}");
+        }
+        let (_, short, few) = go(&mut Memory::default(), usize::MAX, Duration::from_millis(1));
+        assert_eq!((few, short.rows.len()), (1, 1), "only the reference");
+    }
+}

@@ -1,0 +1,423 @@
+//! The program with any number of threads, as a testbed.
+
+use crate::bed::{self, Bed};
+use crate::error::{Interruption, JobError};
+use crate::job::Caller;
+use crate::request::{Request, Subject};
+use crate::threads::{HereProgram, ThreadsProgram, ThreadsRequest, usable};
+use crate::watched::Watched;
+use pinwise_linux::{Pid, process};
+use pinwise_measure::{
+    Detail, Effort, MeasureError, Measurement, Met, OtherLoad, Placed, Retry, Setting, Testbed,
+    ThreadCount, Unit, Workload,
+};
+use pinwise_placement::{Budget, Number};
+use pinwise_present::quoted;
+use pinwise_programs::{LinuxProber, ProbeError, Recipe, Setter};
+use pinwise_threads::standing;
+use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A program that goes on running is watched for so many windows at a time: it is started, or given
+/// its number, anew for few.
+const WINDOWS: f64 = 4.0;
+
+/// What a measurement of a number of threads shows besides its performance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct NumberDetail {
+    /// What performance is counted in.
+    pub(super) unit: Unit,
+    /// Threads that were placed, or left to the operating system.
+    pub(super) threads: usize,
+    /// What these use of the machine, where they were placed.
+    pub(super) footprint: Option<Footprint>,
+    /// How long starting the program took; zero where it was ready.
+    pub(super) opening: Duration,
+    /// How long the measurement took, settling included.
+    pub(super) measuring: Duration,
+    /// What other programs took meanwhile.
+    pub(super) others: Option<OtherLoad>,
+}
+
+/// The program of a search.
+pub(super) struct TunedProgram<'a> {
+    request: &'a ThreadsRequest,
+    program: HereProgram,
+    /// How it is started; `None` for a process that runs already.
+    recipe: Option<Recipe>,
+    /// Holds a program that goes on while its number changes.
+    prober: LinuxProber,
+    /// n where nobody decides; `None`: its variable is not set.
+    pub(super) default: Option<u32>,
+    /// What to know about that.
+    pub(super) note: Option<String>,
+    /// CPUs it may run on.
+    pub(super) cpus: u32,
+    /// What stands ready to be measured, by n; `None`: as nobody decides it.
+    open: Vec<(Option<u32>, Bed)>,
+    /// The number whose threads are known by name, and these names.
+    known: Option<(u32, Workload)>,
+    /// Measurements of a round, after which the program begins anew where it goes on running.
+    round: Option<u64>,
+    machine: Machine,
+    workload: Workload,
+    unit: Unit,
+    caller: &'a Caller,
+}
+
+impl<'a> TunedProgram<'a> {
+    /// `prober` is the one that found the number; `default` what the user says of the program's
+    /// own.
+    pub(super) fn new(
+        request: &'a ThreadsRequest,
+        prober: LinuxProber,
+        default: Option<u32>,
+        caller: &'a Caller,
+    ) -> Result<Self, JobError> {
+        let ThreadsProgram::Here(program) = &request.program else {
+            return Err(JobError::Usage("a model has no program to place".into()));
+        };
+        let recipe = recipe(program)?;
+        // A program that counts CPUs sees its affinity, and no quota.
+        let machine = pinwise_linux::machine()?;
+        let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
+        let is_set = program.set.is_some();
+        let by_variable = !is_set && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
+        let begun = prober.begun_with().filter(|_| is_set);
+        let own = begun
+            .and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
+        let known = default.map(|default| (default, None)).or_else(|| own.map(inferred));
+        let (default, note) = match (known, begun) {
+            (Some((default, note)), _) => (Some(default), note),
+            (None, _) if by_variable => (None, None),
+            (None, begun) => {
+                let why = begun.map_or(String::new(), |threads| {
+                    format!("its {threads} threads do not show which n it began with: ")
+                });
+                let taken = "as many as CPUs it may run on, is taken for the default; --default N \
+                             says otherwise";
+                (Some(cpus), Some(format!("{why}n = {cpus}, {taken}")))
+            }
+        };
+        Ok(Self {
+            workload: Workload { name: program.name(), threads: Vec::new() },
+            program: program.clone(),
+            request,
+            recipe,
+            prober,
+            default,
+            note,
+            cpus,
+            open: Vec::new(),
+            known: None,
+            round: None,
+            machine,
+            unit: Unit::rate("1/s"),
+            caller,
+        })
+    }
+
+    /// As the user would call it.
+    pub(super) fn name(&self) -> String {
+        let process = || self.program.pid.map_or_else(String::new, |pid| pid.to_string());
+        self.recipe.as_ref().map_or_else(process, Recipe::name)
+    }
+
+    /// The command line as a shell takes it, with the place of the number; `None` where it is not
+    /// started with the number.
+    pub(super) fn command(&self) -> Option<String> {
+        self.recipe.as_ref().filter(|_| !self.goes_on())?;
+        // The place of the number needs no quotes.
+        let plain = |word: &str| {
+            quoted(&word.replace(Number::PLACE, "n")) == word.replace(Number::PLACE, "n")
+        };
+        let words = self.program.command.iter();
+        let words = words.map(|word| if plain(word) { word.clone() } else { quoted(word) });
+        Some(words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// The number of threads by default, as far as can be known.
+    pub(super) fn default_count(&self) -> u32 {
+        self.default.unwrap_or(self.cpus)
+    }
+
+    /// The environment variables that give it `n`.
+    pub(super) fn environment(&self, n: u32) -> BTreeMap<String, String> {
+        self.recipe.as_ref().map(|recipe| recipe.environment(n)).unwrap_or_default()
+    }
+
+    /// The command that gives it `n` while it runs.
+    pub(super) fn set_command(&self, n: u32) -> Option<String> {
+        match &self.program.set {
+            Some(Setter::Command(command)) => Some(command.replace("{n}", &n.to_string())),
+            _ => None,
+        }
+    }
+
+    /// Whether it goes on running while its number changes.
+    pub(super) fn goes_on(&self) -> bool {
+        self.program.set.is_some()
+    }
+
+    /// Whether every measurement starts the program anew: then several may stand ready at once.
+    pub(super) fn starts_anew(&self) -> bool {
+        self.request.whole_run
+    }
+
+    /// How long it is measured at a time, where it is started or given its number for few
+    /// measurements.
+    pub(super) fn effort(&self) -> Effort {
+        Effort { windows: if self.starts_anew() { 1.0 } else { WINDOWS } }
+    }
+
+    /// The threads that the search for the number counts for `n`: a first one that waits is none,
+    /// where each n makes one.
+    pub(super) fn threads(&self, n: u32) -> u32 {
+        let formula = self.program.formula();
+        standing(n, |threads| formula.parameter(threads), |n| formula.threads(n)).max(1)
+    }
+
+    /// The number that makes so many threads, or as near to them as can be.
+    pub(super) fn number(&self, threads: u32) -> u32 {
+        self.program.threads_per_n.as_ref().map_or(threads, |formula| formula.parameter(threads))
+    }
+
+    /// The threads that have places with `n`: they are waited for, and have to be the same.
+    pub(super) fn know(&mut self, n: u32, workload: Workload) {
+        self.known = Some((n, workload));
+    }
+
+    /// Lets a program that goes on running begin anew after so many measurements.
+    pub(super) fn in_rounds_of(&mut self, measurements: usize) {
+        self.round = Some(measurements as u64);
+    }
+
+    /// Ends all that stands ready, and puts back what was changed.
+    pub(super) fn end(&mut self) {
+        self.open.clear();
+    }
+
+    /// The request to place it with `n` within `time`; without a number as nobody decides it. A
+    /// program that goes on running is given the number.
+    pub(super) fn request(&mut self, n: Option<u32>, time: Duration) -> Result<Request, JobError> {
+        let subject = match (&self.recipe, self.goes_on()) {
+            (_, true) => {
+                let n = n.unwrap_or(self.cpus);
+                if self.prober.pid().is_none() {
+                    // After a pause nobody holds the program: a probe takes hold of it again.
+                    let count = ThreadCount { n: Some(n), placed: None };
+                    self.prober.measure(&Setting::Threads(count), Effort { windows: 0.1 })?;
+                }
+                let set = self.prober.set(n);
+                // Setting takes up to seconds: what ends it meanwhile ends the search, too.
+                if self.caller.interrupt.came() {
+                    return Err(JobError::nothing_measured(true));
+                }
+                let pid = self.prober.pid().filter(|&pid| !process::ended(pid));
+                let pid = pid.ok_or_else(|| JobError::Usage(ended(set.as_ref().err())))?;
+                set.map_err(JobError::failed)?;
+                Subject::Pids(vec![pid.0])
+            }
+            (Some(recipe), false) => {
+                let words = recipe.words(n.unwrap_or(self.cpus));
+                if self.starts_anew() { Subject::Rerun(words) } else { Subject::Launched(words) }
+            }
+            (None, false) => return Err(JobError::Usage("there is no program".into())),
+        };
+        let environment = match (&self.recipe, n) {
+            (Some(recipe), Some(n)) => recipe.environment(n),
+            (Some(recipe), None) => recipe.fixed_environment(),
+            (None, _) => BTreeMap::new(),
+        };
+        let path = |path: &PathBuf| {
+            let recipe = self.recipe.as_ref();
+            recipe.map_or_else(|| path.clone(), |recipe| recipe.path(path, n.unwrap_or(self.cpus)))
+        };
+        let metric = self.program.metric.clone().unwrap_or_else(|| "runtime".into());
+        let mut request = Request {
+            environment,
+            output: self.program.output.as_ref().map(path),
+            remove: self.program.remove.iter().map(path).collect(),
+            reading: self.program.reading.clone(),
+            period: self.request.probe,
+            limit: self.request.limit,
+            ..Request::new(subject, metric, Budget::Time(time))
+        };
+        request.question.alike = Alike::ExceptNuma;
+        Ok(request)
+    }
+
+    /// The process that runs already, where it is one.
+    pub(super) fn process(&self) -> Option<i32> {
+        self.program.pid
+    }
+
+    /// Gives a program that goes on running the number for good; what to know about it.
+    pub(super) fn settle(&mut self, n: u32) -> Result<Option<String>, ProbeError> {
+        self.prober.settle(n)?;
+        Ok(self.program.pid.map(|_| {
+            format!("n = {n} is set now; pinwise apply PLAN --pid PID pins as the plan says")
+        }))
+    }
+
+    /// The program with `n`, ready to be measured. One that goes on running has one number at a
+    /// time: the others end.
+    fn bed(&mut self, n: Option<u32>) -> Result<usize, JobError> {
+        if let Some(place) = self.open.iter().position(|(open, _)| *open == n) {
+            return Ok(place);
+        }
+        if !self.starts_anew() {
+            self.end();
+        }
+        let mut request = self.request(n, Duration::ZERO)?;
+        if let Some((_, workload)) = self.known.as_ref().filter(|(known, _)| Some(*known) == n) {
+            let allowed = pinwise_linux::machine()?.allowed;
+            let names = workload.threads.iter().map(|thread| thread.name.clone());
+            request.affinities = names.map(|name| (name, allowed.clone())).collect();
+        }
+        self.open.push((n, bed::open(&request, self.caller)?));
+        Ok(self.open.len() - 1)
+    }
+}
+
+/// How a program is started; `None` for a process that runs already.
+fn recipe(program: &HereProgram) -> Result<Option<Recipe>, JobError> {
+    if program.pid.is_some() {
+        return Ok(None);
+    }
+    let (command, env) = (program.command.clone(), &program.env);
+    let recipe = match program.set {
+        Some(_) => Recipe::fixed(command, env, None),
+        None => Recipe::new(command, env, None),
+    };
+    recipe.map(Some).map_err(JobError::usage)
+}
+
+impl Testbed for TunedProgram<'_> {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    fn met(&self) -> Met {
+        Met::default()
+    }
+
+    fn seek(&mut self, number: u64) {
+        let begins = self.round.is_some_and(|round| number.is_multiple_of(round));
+        if begins && !self.starts_anew() {
+            self.end();
+        }
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        let Setting::Threads(ThreadCount { n, placed }) = setting else {
+            return Err(MeasureError::unsupported(&self.workload.name, setting));
+        };
+        let other = |reason: String| MeasureError::new(Retry::Other, reason);
+        let begin = Instant::now();
+        let ready = self.open.iter().any(|(open, _)| open == n);
+        let place = self.bed(*n).map_err(|error| match error {
+            JobError::Interrupted(Interruption { .. }) => MeasureError::interrupted(),
+            JobError::Usage(reason) => MeasureError::new(Retry::Never, reason),
+            error => other(error.to_string()),
+        })?;
+        let opening = if ready { Duration::ZERO } else { begin.elapsed() };
+        let known = self.known.as_ref().filter(|(known, _)| Some(*known) == *n);
+        let bed = &mut self.open[place].1;
+        let threads = bed.testbed().workload().threads.len();
+        let tree = SharingTree::new(bed.testbed().machine(), Alike::ExceptNuma);
+        if tree.leaves().is_empty() {
+            return Err(other("there is no CPU that it may use".into()));
+        }
+        let assignment = match placed {
+            None => None,
+            Some(Placed::By(policy)) => Some(policy.assign(&tree, threads)),
+            Some(Placed::At(assignment)) => {
+                if known.is_some_and(|(_, known)| known.threads != bed.testbed().workload().threads)
+                {
+                    return Err(other("its threads were others when it was started again".into()));
+                }
+                Some(assignment.clone())
+            }
+        };
+        let footprint = assignment.as_ref().map(|assignment| tree.footprint(assignment));
+        let unit = bed.testbed().unit().clone();
+        let began = Instant::now();
+        let mut watched = Watched::new(bed);
+        let setting = assignment.map_or(Setting::Unpinned, Setting::Pinned);
+        let measured = watched.measure(&setting, effort);
+        let (measuring, others) = (began.elapsed(), watched.met().others);
+        // Another try is another run: whoever asks decides.
+        let mut measurement = measured.map_err(|error| match error.retry {
+            Retry::Same => MeasureError { retry: Retry::Other, ..error },
+            _ => error,
+        })?;
+        if measurement.performance <= 0.0 {
+            return Err(other("nothing got done".into()));
+        }
+        self.unit = unit.clone();
+        let detail = NumberDetail { unit, threads, footprint, opening, measuring, others };
+        measurement.detail = Detail::of(&detail);
+        Ok(measurement)
+    }
+}
+
+/// That the program has ended, as what came of it says.
+fn ended(met: Option<&ProbeError>) -> String {
+    met.map_or_else(|| "the program has ended".into(), ToString::to_string)
+}
+
+/// What `threads` before the search are taken to say, the number it began with, and how to say
+/// otherwise.
+fn inferred((threads, n): (u32, u32)) -> (u32, Option<String>) {
+    let note = format!(
+        "its {threads} threads before the search are taken for n = {n}, since each number that was \
+         tried made as many more than itself; --default N says otherwise"
+    );
+    (n, Some(note))
+}
+
+/// The number that makes so many threads, where several were tried and all made as many more than
+/// their number; `settled` are those with the threads each made. `None`: that does not show it.
+fn parameter_of(threads: u32, settled: &[(u32, u32)]) -> Option<u32> {
+    let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
+    let first = settled.first()?;
+    let shows = settled.iter().any(|one| one.0 != first.0)
+        && settled.iter().all(|one| more(one) == more(first));
+    u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| shows && n > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threads_show_which_number_a_program_began_with_or_nothing_does() {
+        let workers = [(2, 3), (4, 5), (2, 3)];
+        assert_eq!((parameter_of(5, &workers), parameter_of(9, &workers)), (Some(4), Some(8)));
+        assert_eq!(parameter_of(1, &workers), None, "no number makes one");
+        assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
+        assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
+        assert_eq!(
+            parameter_of(5, &[(2, 3), (4, 5), (8, 12)]),
+            None,
+            "one that made as many is chance"
+        );
+        assert_eq!(
+            (parameter_of(3, &[(2, 3)]), parameter_of(7, &[])),
+            (None, None),
+            "one number is none to compare"
+        );
+    }
+}
