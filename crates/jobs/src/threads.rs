@@ -136,7 +136,7 @@ fn conduct(
             return Err(error);
         }
     };
-    if let Some(unit) = &searched.outcome.unit {
+    if let Some(unit) = &searched.outcome.counted {
         store.learn(id, &info.new.workload, unit)?;
     }
     let Searched { mut outcome, ending, mut program, .. } = searched;
@@ -373,7 +373,7 @@ mod tests {
             let (_folder, mut store) = store();
             let whole = run(request(method), &Caller::default(), &mut store, &mut Silent).unwrap();
             assert_eq!(whole.campaign.state, CampaignState::Finished);
-            assert_eq!(whole.campaign.new.unit, Unit::rate("x sequential"));
+            assert_eq!(whole.campaign.new.unit, Unit::rate("s/s"), "as the records count");
             let caller = Caller::default();
             let mut events = Stopping { left: Cell::new(2), interrupt: &caller.interrupt };
             let error = run(request(method), &caller, &mut store, &mut events).unwrap_err();

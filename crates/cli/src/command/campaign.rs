@@ -143,6 +143,7 @@ struct Listed {
     kind: Kind,
     parent: Option<CampaignId>,
     verdict: Option<Advice>,
+    parameter: Option<u64>,
     started: i64,
     state: &'static str,
     measurements: u64,
@@ -164,6 +165,7 @@ impl Listed {
             kind: info.new.kind,
             parent,
             verdict: verdict(&info),
+            parameter: parameter(&info),
             started: info.started,
             state: state(&info),
             part_of: parent
@@ -188,6 +190,12 @@ fn verdict(info: &CampaignInfo) -> Option<Advice> {
         return None;
     }
     Advice::deserialize(info.conclusion.as_ref()?.get("advice")?).ok()
+}
+
+/// The number of threads that a search has found.
+fn parameter(info: &CampaignInfo) -> Option<u64> {
+    let conclusion = info.conclusion.as_ref().filter(|_| info.new.kind == Kind::Threads)?;
+    conclusion.get("parameter")?.as_u64()
 }
 
 /// Of which kind a campaign is a part, by its command. Versions before this one stored no parents.
@@ -266,13 +274,13 @@ fn table(campaigns: Vec<Listed>) -> String {
             // How many there are is what some campaigns ask.
             Some(campaign.threads).filter(|&n| n > 0).map_or("-".into(), |n| n.to_string()),
             campaign.part_of.unwrap_or("-").to_owned(),
-            match campaign.verdict {
-                Some(Advice::Pin) => "pin",
-                Some(Advice::KeepDefault) => "keep the default",
-                Some(Advice::Undecided) => "undecided",
-                None => "-",
-            }
-            .to_owned(),
+            match (campaign.verdict, campaign.parameter) {
+                (Some(Advice::Pin), _) => "pin".to_owned(),
+                (Some(Advice::KeepDefault), _) => "keep the default".to_owned(),
+                (Some(Advice::Undecided), _) => "undecided".to_owned(),
+                (None, Some(n)) => format!("n = {n}"),
+                (None, None) => "-".to_owned(),
+            },
             one_line(&campaign.workload).into_owned(),
         ]);
     }

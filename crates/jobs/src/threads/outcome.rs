@@ -22,8 +22,10 @@ pub struct ThreadsOutcome {
     /// The probes that the answer rests on, in order. Those before whole runs took over are left
     /// out.
     pub probes: Vec<ShownProbe>,
-    /// What progress is counted in; `None` before the first probe.
+    /// What progress is shown in; `None` before the first probe.
     pub unit: Option<Unit>,
+    /// What the records count progress in.
+    pub counted: Option<Unit>,
     /// The length of an ordinary probe.
     pub window: Duration,
     /// The answer, in parameters of the program; `Err`: why there is none, `None` where the search
@@ -77,10 +79,11 @@ impl ThreadsOutcome {
             .iter()
             .filter_map(|record| record.outcome.as_ref().ok());
         let mut probes = Vec::new();
-        let mut unit = None;
+        let (mut unit, mut counted) = (None, None);
         for (measurement, attempt) in measured.zip(&attempts) {
-            let Probed { unit: counted, parts, .. } = Probed::of(measurement)?;
-            unit = Some(question.unit(&counted));
+            let Probed { unit: own, parts, .. } = Probed::of(measurement)?;
+            unit = Some(question.unit(&own));
+            counted = Some(own);
             let seen = Probed::more(measurement).ok();
             probes.push(ShownProbe { probe: attempt.probe, parts, seen });
         }
@@ -107,7 +110,8 @@ impl ThreadsOutcome {
             }
             Err(Unfound { why, .. }) => Err(why),
         };
-        let mut outcome = Self { question, probes, unit, window, found, time, others, notes };
+        let mut outcome =
+            Self { question, probes, unit, counted, window, found, time, others, notes };
         if let Counting::Program(program) = &counting {
             outcome.speed_up(program.speedup_of_progress());
         }

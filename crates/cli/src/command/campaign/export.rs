@@ -27,6 +27,9 @@ struct Row {
     /// whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<Vec<usize>>,
+    /// The number of threads that the program was given, where that is what was tried.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n: Option<u32>,
     windows: f64,
     /// In the campaign's unit.
     value: Option<f64>,
@@ -59,7 +62,7 @@ pub(super) fn csv(info: &CampaignInfo, records: &[Record]) -> String {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let cpus = row.cpus.map_or_else(
-            || "unpinned".to_owned(),
+            || row.n.map_or_else(|| "unpinned".to_owned(), |n| format!("n={n}")),
             |cpus| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
         );
         let cells = [
@@ -110,6 +113,10 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
             },
             instances: match &record.trial.setting {
                 Setting::Profile(parts) => Some(parts.iter().map(|part| part.instance).collect()),
+                _ => None,
+            },
+            n: match &record.trial.setting {
+                Setting::Threads(count) => count.n,
                 _ => None,
             },
             windows: record.trial.effort.windows,
