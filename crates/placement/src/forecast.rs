@@ -1,5 +1,6 @@
 //! What was predicted, from which profile, and how it compares with what was measured.
 
+use crate::outcome::{no_high, no_low};
 use crate::statistics::{mean, t_quantile, variance};
 use pinwise_prediction::{Checked, CoreLocal};
 use pinwise_topology::{Assignment, SharingTree};
@@ -40,7 +41,9 @@ pub struct Forecast {
     /// The sum over the instances of the best each did alone: what no assignment exceeds if
     /// company never helps.
     pub solo: f64,
-    /// Its upper end, by the noise of a measurement.
+    /// Its upper end, by the noise of a measurement; infinity where nothing bounds it (`null` in
+    /// JSON).
+    #[serde(deserialize_with = "no_high")]
     pub solo_high: f64,
 }
 
@@ -51,9 +54,12 @@ pub struct Finalist {
     pub assignment: Assignment,
     /// The performance predicted.
     pub predicted: f64,
-    /// Between what the prediction would lie if every entry of the tables were measured.
+    /// The lower end of what the prediction would be if every entry of the tables were measured;
+    /// negative infinity where nothing bounds it (`null` in JSON).
+    #[serde(deserialize_with = "no_low")]
     pub low: f64,
-    /// Its upper end.
+    /// The upper end; infinity where an entry may be 0 (`null` in JSON).
+    #[serde(deserialize_with = "no_high")]
     pub high: f64,
     /// The performance measured; `None` before, or where that failed.
     pub measured: Option<f64>,
@@ -147,6 +153,20 @@ mod tests {
             "{wide}"
         );
         assert_eq!(reach(&[(1.0, 1.0)], 0.95), None);
+    }
+
+    #[test]
+    fn a_prediction_that_nothing_bounds_can_be_stored_and_read() {
+        // A slowdown whose interval reaches 0.
+        let finalist = Finalist {
+            assignment: Assignment::new(vec![0, 1]),
+            predicted: 2.0,
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+            measured: None,
+        };
+        let stored = serde_json::to_value(&finalist).unwrap();
+        assert_eq!(serde_json::from_value::<Finalist>(stored).unwrap(), finalist);
     }
 
     #[test]

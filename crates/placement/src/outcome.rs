@@ -68,11 +68,13 @@ impl Estimate {
     }
 }
 
-fn no_low<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+/// An end of an interval that nothing bounds is `null` in JSON.
+pub(crate) fn no_low<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NEG_INFINITY))
 }
 
-fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+/// As [`no_low`], for the upper end.
+pub(crate) fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
 
