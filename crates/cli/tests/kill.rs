@@ -1,9 +1,9 @@
 //! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded
 //! measurement is lost.
 //!
-//! Every other kill comes at any moment from the start on (also before the guardian exists, and
-//! while the threads are surveyed), the rest while assignments are measured. Two targets at a time,
-//! because most of a kill's time is waiting.
+//! A third of the kills comes at any moment from the start on (also before the guardian exists, and
+//! while the threads are surveyed), a third at any moment of measuring, and a third when threads
+//! are seen pinned. Two targets at a time, because most of a kill's time is waiting.
 //!
 //! And of a search for a number of threads, killed and resumed until it ends.
 
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use support::{PINWISE, Program, affinities, wait_until};
+use support::{PATIENCE, PINWISE, Program, affinities, wait_until};
 use tempfile::TempDir;
 
 /// Targets that pinwise is killed on, each with a store of its own.
@@ -50,13 +50,11 @@ fn kill_again_and_again(seed: u64) -> u64 {
                 "--interval",
                 "10ms",
                 "--seconds",
-                "900",
+                "3600",
             ])
             .stdout(File::create(&counts).unwrap()),
     );
-    wait_until(Duration::from_secs(10), "the workload's threads", || {
-        affinities(target.pid()).len() >= 4
-    });
+    wait_until(PATIENCE, "the workload's threads", || affinities(target.pid()).len() >= 4);
     let before = affinities(target.pid());
     let metric =
         format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
@@ -76,23 +74,23 @@ fn kill_again_and_again(seed: u64) -> u64 {
                     &metric,
                     "--counter",
                 ])
-                .args(["--budget", "60s", "--period", "20ms", "--store", store.to_str().unwrap()])
+                .args(["--budget", "10m", "--period", "20ms", "--store", store.to_str().unwrap()])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null()),
         );
-        if kill % 2 == 0 {
-            thread::sleep(within(STARTING));
-        } else {
-            wait_until(Duration::from_secs(30), "a measurement", || recorded(&store) > before_this);
-            thread::sleep(within(MEASURING));
+        match kill % 3 {
+            0 => thread::sleep(within(STARTING)),
+            1 => {
+                wait_until(PATIENCE, "a measurement", || recorded(&store) > before_this);
+                thread::sleep(within(MEASURING));
+            }
+            _ => wait_until(PATIENCE, "a pinned thread", || affinities(target.pid()) != before),
         }
         let known = recorded(&store);
         pinned += u64::from(affinities(target.pid()) != before);
         place.0.kill().unwrap();
         place.0.wait().unwrap();
-        wait_until(Duration::from_secs(1), "the original affinities", || {
-            affinities(target.pid()) == before
-        });
+        wait_until(PATIENCE, "the original affinities", || affinities(target.pid()) == before);
         assert!(recorded(&store) >= known, "recorded measurements were lost");
     }
     let campaigns = pinwise_campaign::Store::open(&store).unwrap();

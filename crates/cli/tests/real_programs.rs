@@ -6,18 +6,29 @@ mod support;
 
 use serde_json::Value;
 use std::fs;
+use std::io::Write;
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use support::{Program, affinities, free_port, json, pinwise, tool, wait_until};
+use support::source::{TEAM, compiled};
+use support::{PATIENCE, Program, affinities, free_port, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
 /// Of each live program: how many fit a second is not decided here, where other tests and compilers
 /// may run.
 const MEASUREMENTS: &str = "20";
+
+/// A server that has answered so many requests is under load.
+const LOADED: u64 = 1000;
+
+/// The number behind `label` in `text`; 0 if there is none.
+fn number_after(text: &str, label: &str) -> u64 {
+    let digits = text.split_once(label).map_or("", |(_, rest)| rest);
+    digits.split(|sign: char| !sign.is_ascii_digit()).next().unwrap_or("").parse().unwrap_or(0)
+}
 
 /// Runs `place` with a store in `folder`, the words given, and gives its JSON.
 fn place(folder: &TempDir, words: &[&str]) -> Value {
@@ -26,16 +37,20 @@ fn place(folder: &TempDir, words: &[&str]) -> Value {
     json(&pinwise(options.iter().chain(words)))
 }
 
+/// Whether a performance is above 0; or 0, where the answer says that other programs left this one
+/// no CPU time.
+fn worked(result: &Value, of: &Value) -> bool {
+    let busy = result["notes"].to_string().contains("The machine was busy: other programs took");
+    of["performance"].as_f64().is_some_and(|value| value > 0.0 || (value == 0.0 && busy))
+}
+
 /// What every placement must have, wherever it came from.
 fn check(result: &Value) {
     let number =
         |field: &str| result[field].as_f64().unwrap_or_else(|| panic!("{field} in {result:#}"));
     assert!(number("measurements") >= 10.0, "{result:#}");
-    assert!(result["best"]["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
-    assert!(
-        result["baseline"]["performance"].as_f64().is_some_and(|value| value > 0.0),
-        "{result:#}"
-    );
+    assert!(worked(result, &result["best"]), "{result:#}");
+    assert!(worked(result, &result["baseline"]), "{result:#}");
     assert!(!result["best"]["assignment"].as_array().unwrap().is_empty(), "{result:#}");
     assert!(result["stopped_because"].is_string() && result["unit"].is_string(), "{result:#}");
     assert!(fs::exists(result["plan"].as_str().unwrap()).unwrap(), "{result:#}");
@@ -71,7 +86,8 @@ fn instances_of_built_in_programs_are_profiled_apart() {
     );
     let finalists = forecast["finalists"].as_array().unwrap();
     assert!(finalists.iter().all(|finalist| finalist["measured"].as_f64().is_some()), "{result:#}");
-    assert_eq!(finalists.len(), 2, "together and apart: {result:#}");
+    // Together and apart; one of them where measurements of a busy machine leave the other behind.
+    assert!((1..=2).contains(&finalists.len()), "{result:#}");
 }
 
 #[test]
@@ -134,15 +150,19 @@ fn a_running_redis_is_placed_and_left_as_it_was() {
             .current_dir(folder.path())
             .stdout(Stdio::null()),
     );
-    wait_until(Duration::from_secs(10), "redis to listen", || {
+    wait_until(PATIENCE, "redis to listen", || {
         TcpStream::connect(format!("127.0.0.1:{port}")).is_ok()
     });
     let _load = Program::start(
         Command::new(load)
-            .args(["-p", &port, "-n", "20000000", "-c", "40", "-P", "8", "-t", "get", "-q"])
+            .args(["-p", &port, "-n", "200000000", "-c", "40", "-P", "8", "-t", "get", "-q"])
             .stdout(Stdio::null()),
     );
-    thread::sleep(Duration::from_millis(500));
+    let served = || {
+        let stats = Command::new(&client).args(["-p", &port, "info", "stats"]).output().unwrap();
+        number_after(&String::from_utf8_lossy(&stats.stdout), "total_commands_processed:")
+    };
+    wait_until(PATIENCE, "redis to serve its load", || served() > LOADED);
     let before = affinities(redis.pid());
     let metric = format!("cmd:{} -p {port} info stats", client.display());
     let result = place(
@@ -179,15 +199,18 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
         "-p",
         &port.to_string(),
     ]));
-    wait_until(Duration::from_secs(10), "memcached to listen", || {
-        TcpStream::connect(("127.0.0.1", port)).is_ok()
-    });
+    wait_until(PATIENCE, "memcached to listen", || TcpStream::connect(("127.0.0.1", port)).is_ok());
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
     let load = thread::spawn(move || {
-        pinwise_synthetic::load::memcached(port, 8, Duration::from_secs(120), &stopped)
+        pinwise_synthetic::load::memcached(port, 8, Duration::from_secs(900), &stopped)
     });
-    thread::sleep(Duration::from_millis(300));
+    let served = || {
+        let mut server = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        server.write_all(b"stats\r\nquit\r\n").unwrap();
+        number_after(&std::io::read_to_string(server).unwrap(), "STAT cmd_get ")
+    };
+    wait_until(PATIENCE, "memcached to serve its load", || served() > LOADED);
     let before = affinities(memcached.pid());
     let metric = format!(
         r#"cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; printf "stats\r\nquit\r\n" >&3; cat <&3'"#
@@ -258,7 +281,7 @@ fn compare(words: &[&str]) -> Value {
         "balanced, mean of 3",
         "balanced, worst of 3",
     ] {
-        assert!(way(name)["performance"].as_f64().is_some_and(|value| value > 0.0), "{result:#}");
+        assert!(worked(&result, way(name)), "{result:#}");
         assert_eq!(way(name)["measurements"], 0);
     }
     for name in ["random, iterative", "hill climbing", "default strategy"] {
@@ -308,55 +331,30 @@ fn a_packet_forwarder_is_placed_by_its_telemetry() {
         .iter()
         .filter_map(|thread| thread["name"].as_str())
         .collect();
-    assert!(names.iter().all(|name| name.contains("worker")), "{names:?}");
+    // The first thread prints. Where other programs leave the workers little, that counts as much.
+    let workers = names.iter().filter(|name| name.contains("worker")).count();
+    let known = |name: &&str| name.contains("worker") || *name == "dpdk-testpmd";
+    assert!(workers == 2 && names.iter().all(known), "{names:?}");
 }
 
 #[test]
 fn a_running_program_stays_pinned_where_pinning_wins_and_that_was_asked() {
-    let folder = TempDir::new().unwrap();
-    let counts = folder.path().join("counts");
-    let target = Program::start(
-        Command::new(support::PINWISE)
-            .args([
-                "workload",
-                "hash1_L1",
-                "--instances",
-                "2",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "120",
-            ])
-            .stdout(fs::File::create(&counts).unwrap()),
-    );
-    wait_until(Duration::from_secs(10), "the workload's threads", || {
-        affinities(target.pid()).len() >= 7
-    });
-    let before = affinities(target.pid());
-    let metric =
-        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
-    let result = place(
-        &folder,
-        &[
-            "--pid",
-            &target.pid().to_string(),
-            "--metric",
-            &metric,
-            "--counter",
-            "--budget",
-            "150",
-            "--apply",
-        ],
-    );
-    let after = affinities(target.pid());
-    if result["advice"] != "pin" {
-        assert_eq!(after, before, "{result:#}");
-        return;
+    if thread::available_parallelism().is_ok_and(|contexts| contexts.get() < 2) {
+        return pinwise_synthetic::lacking("a second CPU");
     }
-    let mut expected: Vec<String> = before.into_values().take(1).collect();
+    let folder = TempDir::new().unwrap();
+    let Some(program) = compiled(&folder, TEAM) else { return };
+    let speeds = folder.path().join("speeds");
+    let team = Program::start(Command::new(program).arg("3").arg(&speeds));
+    wait_until(PATIENCE, "the team", || affinities(team.pid()).len() == 3 && speeds.exists());
+    let metric = format!(r"file:{}:speed (\d+)", speeds.display());
+    let (pid, metric) = (team.pid().to_string(), metric.as_str());
+    let words = ["--metric", metric, "--gauge", "--budget", "150", "--apply", "--pid", &pid];
+    let result = place(&folder, &words);
+    assert_eq!(result["advice"], "pin", "pinned it is eight times as fast: {result:#}");
     let best = result["best"]["assignment"].as_array().unwrap();
-    expected.extend(best.iter().map(|place| place["cpu"].to_string()));
-    let mut found: Vec<String> = after.into_values().collect();
+    let mut expected: Vec<String> = best.iter().map(|place| place["cpu"].to_string()).collect();
+    let mut found: Vec<String> = affinities(team.pid()).into_values().collect();
     expected.sort();
     found.sort();
     assert_eq!(found, expected, "{result:#}");

@@ -10,9 +10,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 use support::source::{OPENMP, compiled};
-use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use support::{PATIENCE, PINWISE, Program, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
 /// Text that compresses like text.
@@ -184,7 +183,7 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
          [ -e {sets} ] && [ $(wc -l <{sets}) -gt 1 ] && step=100; sleep 0.01; done"
     );
     let running = Program::start(Command::new("sh").args(["-c", &script]));
-    wait_until(Duration::from_secs(20), "its first count", || Path::new(&count).exists());
+    wait_until(PATIENCE, "its first count", || Path::new(&count).exists());
     let (pid, set, metric) =
         (running.pid().to_string(), format!("cmd:echo {{n}} >>{sets}"), format!("cmd:cat {count}"));
     let words = [
@@ -241,7 +240,8 @@ fn the_probes_of_a_search_that_fails_are_printed() {
 }
 
 /// Probes with a number above `most` were made, and the answer says that these make no more
-/// threads; or there were none. It is not above `most`.
+/// threads; or there were none. It is not above `most`. (Where other programs leave this one no
+/// CPU time there is no advice.)
 fn capped(answer: &Value, most: u64) {
     assert!(answer["parameter"].as_u64().is_some_and(|n| n <= most), "{answer:#}");
     let beyond = |probe: &&Value| probe["parameter"].as_u64().is_some_and(|n| n > most);
@@ -251,7 +251,11 @@ fn capped(answer: &Value, most: u64) {
         probed > 0,
         "{answer:#}"
     );
-    assert!(answer["advice"]["between"][1].as_u64().is_some_and(|n| n <= most), "{answer:#}");
+    let between = &answer["advice"]["between"][1];
+    assert!(
+        answer["advice"].is_null() || between.as_u64().is_some_and(|n| n <= most),
+        "{answer:#}"
+    );
 }
 
 #[test]
@@ -285,9 +289,7 @@ fn xz_with_an_input_of_one_block_is_not_given_more_threads_than_it_makes() {
         "-c".as_ref(),
         input.as_os_str(),
     ];
-    let answer = threads(&[], &command);
-    capped(&answer, 2);
-    assert_eq!(answer["probes"][0]["measure"], "runs", "{answer:#}");
+    capped(&threads(&["--whole-run"], &command), 2);
 }
 
 /// The one line of a search that must fail with `code`.
@@ -373,15 +375,13 @@ fn ctrl_c_ends_what_was_started() {
             .stdout(Stdio::null())
             .stderr(Stdio::piped()),
     );
-    wait_until(Duration::from_secs(60), "the program", || pid.exists());
+    wait_until(PATIENCE, "the program", || pid.exists());
     rustix::process::kill_process(
         rustix::process::Pid::from_child(&search.0),
         rustix::process::Signal::INT,
     )
     .unwrap();
-    // A layer of the monitor that is being attached while others are, on a busy machine, takes its
-    // time.
-    assert_eq!(search.ended(Duration::from_secs(90)).code(), Some(130));
+    assert_eq!(search.ended(PATIENCE).code(), Some(130));
     let number: u32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
     assert!(affinities(number).is_empty(), "the program has ended with it");
 }
@@ -437,9 +437,9 @@ fn sigterm_ends_a_search_on_a_model() {
             u64::from_str_radix(&mask, 16).is_ok_and(|mask| mask & (1 << 14) != 0)
         })
     };
-    wait_until(Duration::from_secs(60), "its handlers", caught);
+    wait_until(PATIENCE, "its handlers", caught);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert_eq!(search.ended(Duration::from_secs(60)).code(), Some(130));
+    assert_eq!(search.ended(PATIENCE).code(), Some(130));
 }
 
 #[test]

@@ -327,7 +327,7 @@ mod tests {
         let allowed = sys::affinity(0).unwrap();
         let two: CpuSet = allowed.iter().take(2).collect();
         if two.len() < 2 {
-            eprintln!("left out: latency needs two contexts, and {allowed} is allowed");
+            pinwise_synthetic::lacking("a second CPU");
             return None;
         }
         Some(two)

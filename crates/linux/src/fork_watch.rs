@@ -93,7 +93,7 @@ mod tests {
     fn a_new_thread_and_a_new_process_get_another_number() {
         let forks = ForkWatch::default();
         let Some(before) = forks.newest() else {
-            return println!("left out: this kernel does not tell");
+            return pinwise_synthetic::not_judged("this kernel does not number forks");
         };
         std::thread::spawn(|| {}).join().unwrap();
         let between = forks.newest().unwrap();

@@ -316,10 +316,9 @@ mod tests {
 
     #[test]
     fn a_daemon_left_behind_does_not_hold_up_the_reading() {
-        let mut source = command("sleep 2 & echo 5", None);
-        let began = Instant::now();
+        // A reading that waited for it would be over the limit and fail.
+        let mut source = command("sleep 20 & echo 5", None);
         assert_eq!(source.read(&|| false).unwrap().value, 5.0);
-        assert!(began.elapsed() < Duration::from_secs(2));
     }
 
     #[test]

@@ -173,7 +173,7 @@ mod tests {
         let mut child = Killed(child);
         let pid = Pid(child.0.id() as i32);
         let (long, deadline) =
-            (Duration::from_millis(50), Instant::now() + Duration::from_secs(10));
+            (Duration::from_millis(50), Instant::now() + Duration::from_secs(120));
         while taken(&[pid]) < before + long {
             assert!(Instant::now() < deadline, "it took too little");
             std::thread::sleep(Duration::from_millis(5));
@@ -188,7 +188,9 @@ mod tests {
         let child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let mut child = Killed(child);
         let pids = [Pid(child.0.id() as i32)];
-        let Some(watch) = OtherLoadWatch::begin(&sys::affinity(0).unwrap(), &pids) else { return };
+        let Some(watch) = OtherLoadWatch::begin(&sys::affinity(0).unwrap(), &pids) else {
+            return pinwise_synthetic::not_judged("this machine does not count what CPUs do");
+        };
         assert!(watch.so_far(&pids).is_some());
         child.0.kill().unwrap();
         child.0.wait().unwrap();
@@ -213,7 +215,9 @@ mod tests {
     #[test]
     fn what_the_program_and_we_take_is_not_the_others() {
         let meter = OtherLoadMeter::here().unwrap();
-        let Some(before) = meter.moment() else { return };
+        let Some(before) = meter.moment() else {
+            return pinwise_synthetic::not_judged("this machine does not count what CPUs do");
+        };
         let program = Duration::from_secs(1000);
         let share = meter.since(Some(before), program).unwrap();
         assert!(share.taken < 0.0 && share.of >= 0.0, "{share:?}");

@@ -37,3 +37,38 @@ int main(void) {
   return 0;
 }
 "#;
+
+/// A team of n threads that prints a speed on every round. The speed depends on n and on whether
+/// each thread is pinned to one CPU, never on time: three are the fastest by far when pinned, and
+/// well behind two when not. `team N FILE` writes the lines to FILE.
+pub(crate) const TEAM: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static int number;
+static volatile int pinned;
+static void *work(void *first) {
+  int counted = 0;
+  while (1) {
+    volatile double sum = 0;
+    for (int i = 1; i < 200000; i++) sum += 1.0 / i;
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    int is = CPU_COUNT(&allowed) == 1;
+    if (is != counted) __atomic_fetch_add(&pinned, is - counted, __ATOMIC_SEQ_CST);
+    counted = is;
+    if (first) printf("speed %d\n", number < 3 ? (pinned == number ? 40 : 20) : pinned == number ? 100 : 12), fflush(stdout);
+    usleep(1000);
+  }
+}
+int main(int count, char **words) {
+  number = atoi(words[1]);
+  if (count > 2 && !freopen(words[2], "a", stdout)) return 1;
+  pthread_t thread;
+  for (int index = 1; index < number; index++) pthread_create(&thread, 0, work, 0);
+  work(words);
+}
+"#;

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn the_machine_code_follows_the_chain() {
         if !kernel::PRESENT {
-            return;
+            return pinwise_synthetic::not_judged("this architecture has no machine code here");
         }
         let mut chain = Chain::new(64 * 64, 64, &mut Random::new(3)).unwrap();
         let beginning = chain.at;

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn every_byte_of_what_is_written_and_nothing_else_is_overwritten() {
         if !kernel::PRESENT {
-            return;
+            return pinwise_synthetic::not_judged("this architecture has no machine code here");
         }
         let mut strip = Strip::new(BLOCK).unwrap();
         let bytes = |strip: &Strip| {

@@ -30,7 +30,7 @@ fn __program() {
         ["brief", count] => prober::brief(count.parse().unwrap()),
         ["pool", path] => prober::pool(path),
         ["fill", path, _] => prober::fill(path),
-        ["respawn"] => respawner(),
+        ["respawn", folder] => respawner(folder.as_ref()),
         ["work"] => workers(0),
         // One thread more in every run but the first.
         ["vary", mark] => workers(usize::from(

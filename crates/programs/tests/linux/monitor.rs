@@ -3,11 +3,13 @@
 //! Two layers watch the same program at the same time, so that they differ by what they do and not
 //! by what the program or the machine did meanwhile.
 
-use crate::programs::{PROGRAM, Program, arguments};
+use crate::programs::{PROGRAM, Program, arguments, until};
 use pinwise_linux::{Pid, Scope};
 use pinwise_monitor::{Activity, Layer, Lookout, Monitor, MonitorError, ThreadActivity};
+use pinwise_synthetic::not_judged;
 use pinwise_synthetic::waiting::KINDS;
-use std::io::{self, Write};
+use std::cell::OnceCell;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -21,25 +23,27 @@ fn monitor(pid: Pid, layer: Layer) -> Option<Monitor> {
     match Monitor::with(Scope::Processes(vec![pid]), layer) {
         Ok(monitor) => Some(monitor),
         Err(MonitorError::Unavailable(reason)) => {
-            println!("left out: {reason}");
+            not_judged(reason);
             None
         }
         Err(MonitorError::Threads(error)) => panic!("{error}"),
     }
 }
 
-/// Past what captures the output of tests: `./test` names it at its end.
-fn not_judged(what: &str) {
-    let _ = writeln!(io::stderr(), "not judged: {what}");
-}
-
 /// What two monitors see of the same window; `None`: a busy machine held one of them up, and the
 /// windows were not the same.
 fn side_by_side(monitors: &mut [Monitor; 2], window: Duration) -> Option<[Activity; 2]> {
-    let begin = Barrier::new(2);
+    let together = Barrier::new(2);
     let watch = |monitor: &mut Monitor| {
-        begin.wait();
-        monitor.watch(window, &thread::sleep, &|| false).unwrap()
+        // The first pause is after the first look.
+        let begin = OnceCell::new();
+        let pause = |time| {
+            begin.get_or_init(Instant::now);
+            thread::sleep(time);
+        };
+        together.wait();
+        let activity = monitor.watch(window, &pause, &|| false).unwrap();
+        (activity, begin.into_inner(), Instant::now())
     };
     let [one, other] = monitors;
     let [one, other] = thread::scope(|scope| {
@@ -47,10 +51,9 @@ fn side_by_side(monitors: &mut [Monitor; 2], window: Duration) -> Option<[Activi
         let other = watch(other);
         [one.join().unwrap(), other]
     });
-    let length = |activity: &Activity| {
-        activity.threads.iter().map(|thread| thread.elapsed).max().unwrap_or_default()
-    };
-    (length(&one).abs_diff(length(&other)) < window / 50).then_some([one, other])
+    let near = |one: Instant, other: Instant| one.max(other) - one.min(other) < window / 100;
+    let same = near(one.1?, other.1?) && near(one.2, other.2);
+    same.then_some([one.0, other.0])
 }
 
 /// Time of all threads, in seconds.
@@ -95,7 +98,7 @@ fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
     // runs.
     loop {
         if Instant::now() > deadline {
-            not_judged(&format!(
+            not_judged(format_args!(
                 "the sampled share of time at locks of {kind}: this busy machine gave it too few looks"
             ));
             return None;
@@ -129,13 +132,20 @@ fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
 /// Seconds that a hypervisor gave to others while a CPU of this machine wanted to run, since it was
 /// started.
 fn stolen() -> f64 {
+    cpu_times([8].as_slice())
+}
+
+/// Seconds that the CPUs of this machine did something, since it was started.
+fn busy() -> f64 {
+    cpu_times([1, 2, 3, 6, 7].as_slice())
+}
+
+/// The sum of these fields of the first line of `/proc/stat`, from hundredths of a second.
+fn cpu_times(fields: &[usize]) -> f64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap();
-    // The eighth number of the first line, in hundredths of a second.
-    stat.lines()
-        .next()
-        .and_then(|all| all.split_whitespace().nth(8)?.parse::<f64>().ok())
-        .unwrap_or(0.0)
-        / 100.0
+    let all: Vec<&str> = stat.lines().next().unwrap_or("").split_whitespace().collect();
+    let time = |field: &usize| all.get(*field)?.parse::<f64>().ok();
+    fields.iter().filter_map(time).sum::<f64>() / 100.0
 }
 
 #[test]
@@ -146,17 +156,19 @@ fn layers_with_privilege_count_what_the_kernel_counts() {
         program.threads("", 7);
         let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
         let same = (0..8).find_map(|_| {
-            let before = stolen();
+            let before = [stolen(), busy()];
+            // Records that the kernel had no room for are counted; such a window judges nothing.
             side_by_side(&mut monitors, Duration::from_secs(2))
-                .map(|activities| (activities, stolen() - before))
+                .filter(|[_, exact]| exact.lost == 0)
+                .map(|activities| (activities, [stolen() - before[0], busy() - before[1]]))
         });
-        let Some(([proc, exact], stolen)) = same else {
-            not_judged(&format!(
+        let Some(([proc, exact], [stolen, busy])) = same else {
+            not_judged(format_args!(
                 "{layer} beside /proc: this busy machine gave them no window that was the same"
             ));
             continue;
         };
-        assert_eq!((exact.layer, exact.lost), (layer, 0));
+        assert_eq!(exact.layer, layer);
         for thread in proc.threads.iter().chain(&exact.threads) {
             assert_eq!(thread.ran + thread.waited + thread.slept, thread.elapsed, "{thread:?}");
             assert!(thread.locked.is_none_or(|locked| locked <= thread.slept), "{thread:?}");
@@ -208,56 +220,77 @@ fn layers_with_privilege_count_what_the_kernel_counts() {
             ran(&exact),
             ran(&proc)
         );
-        assert!(
-            near(waited(&exact), waited(&proc), 0.1 + stolen),
-            "{} s waited, {}",
-            waited(&exact),
-            waited(&proc)
-        );
+        // The kernel accounts for a wait when it ends. Behind other programs one may be long, and
+        // reach into the window or out of it.
+        if busy - ran(&exact) < 0.1 {
+            assert!(
+                near(waited(&exact), waited(&proc), 0.1 + stolen),
+                "{} s waited, {}",
+                waited(&exact),
+                waited(&proc)
+            );
+        } else {
+            not_judged(format_args!("time waited by {layer}: other programs had the CPUs"));
+        }
         assert!(exact.overhead.switches >= switches, "{:?}", exact.overhead);
     }
 }
 
 #[test]
 fn layers_with_privilege_miss_no_thread_however_short_its_life() {
-    const THREADS: usize = 100;
-    let own = Pid(std::process::id() as i32);
     for layer in [Layer::Perf, Layer::Ebpf] {
+        let own = Pid(std::process::id() as i32);
         let Some(mut monitor) = monitor(own, layer) else { continue };
-        let (looked, done) = (AtomicBool::new(false), AtomicBool::new(false));
-        // The first pause is after the first look, when all that the layer needs is at work.
-        let pause = |time| {
-            looked.store(true, Ordering::Relaxed);
-            thread::sleep(time);
+        // What the whole machine does may be more than the kernel's buffers take. That is counted,
+        // and judges nothing.
+        let complete = (0..4).map(|_| brief_threads(&mut monitor)).find(|seen| seen.lost == 0);
+        let Some(activity) = complete else {
+            not_judged(format_args!("{layer}: other programs filled the kernel's buffers"));
+            continue;
         };
-        let cancelled = || done.load(Ordering::Relaxed);
-        let activity = thread::scope(|scope| {
-            scope.spawn(|| {
-                let deadline = Instant::now() + Duration::from_secs(60);
-                while !looked.load(Ordering::Relaxed) && Instant::now() < deadline {
-                    thread::sleep(Duration::from_millis(1));
-                }
-                for _ in 0..THREADS {
-                    let brief = thread::Builder::new().name("mon-brief".into());
-                    brief
-                        .spawn(|| std::hint::black_box((0..20_000u64).product::<u64>()))
-                        .unwrap()
-                        .join()
-                        .unwrap();
-                }
-                done.store(true, Ordering::Relaxed);
-            });
-            monitor.watch(Duration::from_secs(60), &pause, &cancelled).unwrap()
-        });
-        let brief: Vec<_> =
-            activity.threads.iter().filter(|thread| thread.comm == "mon-brief").collect();
-        assert_eq!((brief.len(), activity.lost), (THREADS, 0), "{layer}");
+        let brief: Vec<_> = activity.threads.iter().filter(|thread| thread.comm == BRIEF).collect();
+        assert_eq!(brief.len(), BRIEF_THREADS, "{layer}");
         for thread in &brief {
             assert!(thread.ran <= thread.elapsed, "{thread:?}");
         }
         let seen = brief.iter().filter(|thread| thread.ran > Duration::ZERO).count();
-        assert_eq!(seen, THREADS, "{layer}: whose only turn was seen");
+        assert_eq!(seen, BRIEF_THREADS, "{layer}: whose only turn was seen");
     }
+}
+
+const BRIEF: &str = "mon-brief";
+const BRIEF_THREADS: usize = 100;
+
+/// What a monitor of this process sees of threads that live for a moment, one after the other.
+fn brief_threads(monitor: &mut Monitor) -> Activity {
+    let (looked, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    // The first pause is after the first look, when all that the layer needs is at work.
+    let pause = |time| {
+        looked.store(true, Ordering::Relaxed);
+        thread::sleep(time);
+    };
+    let cancelled = || done.load(Ordering::Relaxed);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            until("the first look", || looked.load(Ordering::Relaxed));
+            for _ in 0..BRIEF_THREADS {
+                let brief = thread::Builder::new().name(BRIEF.into());
+                let work = || std::hint::black_box((0..20_000u64).product::<u64>());
+                brief.spawn(work).unwrap().join().unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        monitor.watch(Duration::from_secs(120), &pause, &cancelled).unwrap()
+    })
+}
+
+/// A window in which the program's threads ran for as long as they do in 20 ms of an idle machine.
+fn watched_at_work(monitor: &mut Monitor) -> Activity {
+    let windows = [200, 2000, 20_000].map(Duration::from_millis).into_iter();
+    let mut watched =
+        windows.map(|window| monitor.watch(window, &thread::sleep, &|| false).unwrap());
+    let worked = |seen: &Activity| seen.ran() > Duration::from_millis(20);
+    watched.find(worked).expect("the program gets some CPU time")
 }
 
 #[test]
@@ -267,7 +300,7 @@ fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
         let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
         program.threads("", 9);
         let mut lookout = Lookout::new().unwrap();
-        let seen = monitor.watch(Duration::from_millis(200), &thread::sleep, &|| false).unwrap();
+        let seen = watched_at_work(&mut monitor);
         drop(monitor);
         assert!(
             lookout.take_in(&seen),
@@ -278,7 +311,7 @@ fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
         let told = lookout.refused().last().unwrap();
         assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
         let mut monitor = lookout.monitor(Scope::Processes(vec![program.pid()])).unwrap();
-        let seen = monitor.watch(Duration::from_millis(200), &thread::sleep, &|| false).unwrap();
+        let seen = watched_at_work(&mut monitor);
         assert_eq!((seen.layer, seen.overhead.switching), (Layer::Proc, Duration::ZERO));
         // Nor would who has given up nothing so far.
         assert!(seen.lock().unwrap() > 0.0 && !Lookout::new().unwrap().take_in(&seen), "{seen:?}");
@@ -305,6 +338,8 @@ fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
         };
         let mut watch =
             |window: Duration| monitor.watch(window, &thread::sleep, &|| false).unwrap();
+        // The first window of some length may begin where this one, of no length, has ended.
+        let (earliest, first) = (count(), Instant::now());
         // Opens what there is.
         watch(Duration::ZERO);
         let (before, begin) = (count(), Instant::now());
@@ -315,12 +350,8 @@ fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
         let sum: u64 = windows.iter().map(counted).sum();
         let watched: Duration = windows.iter().map(|seen| seen.elapsed).sum();
         assert!(windows.iter().all(|seen| seen.threads.len() >= 7), "{layer}");
-        // The first of them may begin where that of no length has ended.
-        assert!(
-            watched <= elapsed + Duration::from_millis(2),
-            "{layer}: {watched:?} of {elapsed:?}"
-        );
-        assert!(sum <= after - before + 100, "{layer}: {sum} switches of {}", after - before);
+        assert!(watched <= first.elapsed(), "{layer}: {watched:?} of {:?}", first.elapsed());
+        assert!(sum <= after - earliest + 100, "{layer}: {sum} switches of {}", after - earliest);
         // `perf` begins its windows anew, and a busy machine comes between them.
         if watched > elapsed.mul_f64(0.98) && layer != Layer::Perf {
             assert!(
@@ -329,7 +360,7 @@ fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
                 after - before
             );
         } else if layer != Layer::Perf {
-            not_judged(&format!(
+            not_judged(format_args!(
                 "windows by {layer} that follow each other: something came between them"
             ));
         }
@@ -394,7 +425,7 @@ fn without_privilege_the_program_is_still_watched_and_the_reason_is_told() {
     }
     let output = match command.output() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            println!("left out: another user may not execute this test: {error}");
+            not_judged(format_args!("another user may not execute this test: {error}"));
             return;
         }
         output => output.unwrap(),
