@@ -91,7 +91,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     write_stdout(text).map_err(|error| Stdout(error).into())
 }
 
-/// As [`print`].
+/// As [`print()`].
 pub(crate) fn write_stdout(text: &str) -> io::Result<()> {
     write_exact(&printable(text))
 }
