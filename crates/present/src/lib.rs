@@ -1,7 +1,7 @@
 //! What the terminal, the page and plans say in the same words.
 //!
 //! Everything here turns values into text. [`figures`] writes numbers; [`Sheet`] breaks text at the
-//! width of a terminal; [`draw_assignment`] draws threads on a machine; [`shell`] quotes commands.
+//! width of a terminal; [`draw_assignment`] draws threads on a machine; [`shell()`] quotes commands.
 //! The other functions write the sentences about an outcome or a comparison, so that no two outputs
 //! describe one result differently.
 

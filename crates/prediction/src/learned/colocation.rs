@@ -3,7 +3,7 @@
 //! **Features.** For each level of the machine and each pair of kinds: how many pairs of threads of
 //! these kinds share a domain, over all threads and within instances. Where contexts differ, also
 //! how many threads of each kind are on contexts of each sort. **Model.** The logarithm of
-//! performance is linear in them ([`crate::ridge`]): contention multiplies. No profile and no
+//! performance is linear in them (`learned/ridge.rs`): contention multiplies. No profile and no
 //! knowledge of the machine but its tree is needed; a few hundred random runs will do.
 //!
 //! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top,

@@ -12,7 +12,7 @@
 //! **Left out.** Generalized cross-validation rates a fit (Golub, Heath and Wahba, Technometrics
 //! 21, 1979). The residual of a left-out row is e / (1 - h) with its leverage h, to first order
 //! without a refit. The mean of all leverages stands for h. With its own leverage in its place, as
-//! in [`crate::ridge`], the only row that has some rare company (h = 0.99) decides alone what all
+//! in `learned/ridge.rs`, the only row that has some rare company (h = 0.99) decides alone what all
 //! others are worth.
 
 use super::{Compact, Fitted, Pipeline, SHARPNESS, Workspace};
