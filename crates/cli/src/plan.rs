@@ -36,7 +36,9 @@ impl PlanArgument {
             .with_context(what)?;
         let plan =
             Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;
-        plan.cautions().iter().for_each(|caution| aside(&format!("warning: {caution}")));
+        if let Some(caution) = plan.caution() {
+            aside(&format!("warning: {caution}"));
+        }
         Ok(plan)
     }
 

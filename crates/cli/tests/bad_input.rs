@@ -47,6 +47,23 @@ fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
 }
 
 #[test]
+fn a_file_in_a_folder_that_is_not_there_is_refused_at_once_and_no_folder_is_made() {
+    let folder = TempDir::new().unwrap();
+    let missing = folder.path().join("plnas");
+    let file = missing.join("plan.toml");
+    let (code, line) = refused(&["--plan", file.to_str().unwrap(), "--", "/no/such/program"]);
+    assert_eq!(code, 2);
+    let expected = format!(
+        "pinwise: cannot write {}: its folder does not exist; make it, or name another file",
+        file.display()
+    );
+    assert_eq!(line, expected);
+    assert!(!missing.exists());
+    let (code, line) = refused(&["--plan", folder.path().to_str().unwrap()]);
+    assert!(code == 2 && line.ends_with("it is a directory; name a file in it"), "{line}");
+}
+
+#[test]
 fn a_program_that_ends_at_once_is_told_by_its_status_and_its_last_words() {
     // What a program prints while whole runs are timed is its product, not a message: it is not
     // read.

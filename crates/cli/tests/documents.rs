@@ -269,6 +269,18 @@ fn showing_a_campaign_says_what_placing_said() {
 }
 
 #[test]
+fn resuming_a_finished_campaign_says_that_it_had_finished() {
+    let path = store().0.join("pinwise.db");
+    let words = ["campaign", "resume", "1", "--store"].map(Path::new);
+    let output = pinwise(words.into_iter().chain([path.as_path()]));
+    assert!(output.status.success());
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "note: campaign 1 has finished: there is nothing to resume\n"
+    );
+}
+
+#[test]
 fn a_report_is_one_page_written_anew_each_time() {
     let folder = store().0;
     let page = folder.join("page.html");

@@ -2,9 +2,9 @@
 //! remedy.
 //!
 //! Every check reads something, such as a file or the result of a system call. A separate function
-//! judges it; it takes the text or number and is tested on recorded ones. "Not ok" means that
-//! something is missing that pinwise can use, or that something makes measurements worse. pinwise
-//! works without it unless the detail says otherwise.
+//! judges it; it takes the text or number and is tested on recorded ones. What pinwise can use and
+//! cannot here is *missing*; what makes measurements worse is a *warning*. pinwise works without it
+//! unless the detail says otherwise.
 
 mod machine;
 mod noise;
@@ -15,25 +15,57 @@ use pinwise_topology::Machine;
 use serde::Serialize;
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// What it is about, in two or three words.
     pub name: &'static str,
-    /// Nothing is missing.
-    pub ok: bool,
+    /// The verdict.
+    pub state: State,
     /// What was found.
     pub detail: String,
     /// What to do, with the command, sysctl or capability; only where something is to be done.
     pub remedy: Option<String>,
 }
 
+/// The verdict on one thing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// In order.
+    Ok,
+    /// It is there, and makes measurements worse or contexts fewer.
+    Warning,
+    /// pinwise can use it, and cannot here.
+    Missing,
+}
+
+impl State {
+    /// As shown and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Missing => "missing",
+        }
+    }
+}
+
 impl Check {
+    /// Nothing is to be done.
+    pub fn is_ok(&self) -> bool {
+        self.state == State::Ok
+    }
+
     fn ok(name: &'static str, detail: impl Into<String>) -> Self {
-        Self { name, ok: true, detail: detail.into(), remedy: None }
+        Self { name, state: State::Ok, detail: detail.into(), remedy: None }
+    }
+
+    fn warning(name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name, state: State::Warning, detail: detail.into(), remedy: Some(remedy.into()) }
     }
 
     fn missing(name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { name, ok: false, detail: detail.into(), remedy: Some(remedy.into()) }
+        Self { name, state: State::Missing, detail: detail.into(), remedy: Some(remedy.into()) }
     }
 }
 
@@ -105,7 +137,7 @@ mod tests {
             ]
         );
         for check in checks {
-            assert_eq!(check.ok, check.remedy.is_none(), "{check:?}");
+            assert_eq!(check.is_ok(), check.remedy.is_none(), "{check:?}");
             assert!(!check.detail.is_empty() && !check.detail.contains('\n'), "{check:?}");
             println!("{check:?}");
         }

@@ -219,31 +219,29 @@ impl Plan {
         format!("{HEADER}\n{body}")
     }
 
-    /// What whoever uses the plan should know of it beforehand, one line each.
-    pub fn cautions(&self) -> Vec<String> {
-        let Some(origin) = &self.origin else { return Vec::new() };
+    /// What speaks against the plan, in one line; `None` where nothing does. [`Origin`] has the whole
+    /// of it.
+    pub fn caution(&self) -> Option<String> {
+        let origin = self.origin.as_ref()?;
         let advice = match origin.advice {
             // A plan that leaves them unpinned does as advised.
             _ if self.threads.is_empty() => None,
             Advice::Pin => None,
-            Advice::KeepDefault => Some(
-                "its search advised against the plan: nothing measured was better than leaving the threads unpinned"
-                    .to_owned(),
-            ),
-            Advice::Undecided => Some(
-                "the plan is of an undecided search: its measurements do not tell it from leaving the threads unpinned"
-                    .to_owned(),
-            ),
+            Advice::KeepDefault => Some("its search found nothing better than unpinned".to_owned()),
+            Advice::Undecided => Some("its search was undecided".to_owned()),
         };
         let model = origin.simulated.then(|| {
-            format!(
-                "the plan was found on a simulated processor: its CPU numbers are those of {}",
-                self.machine.model
-            )
+            format!("its CPU numbers are those of {}, a simulated processor", self.machine.model)
         });
-        let notes =
-            origin.notes.iter().map(|note| format!("of the search that found the plan: {note}"));
-        advice.into_iter().chain(model).chain(notes).collect()
+        let notes = match origin.notes.len() {
+            0 => None,
+            1 => Some("its search left a note".to_owned()),
+            notes => Some(format!("its search left {notes} notes")),
+        };
+        let parts: Vec<String> = [advice, model, notes].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| {
+            format!("check this plan first: {}; see [origin] in its file", parts.join(", "))
+        })
     }
 
     /// All CPUs that some thread uses.
@@ -345,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_says_what_its_search_advised() {
+    fn a_plan_says_in_one_line_what_speaks_against_it() {
         let of = |advice, simulated| {
             let notes =
                 if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
@@ -357,17 +355,19 @@ mod tests {
             });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
-            plan.cautions()
+            plan.caution()
         };
-        assert!(plan().cautions().is_empty() && of(Advice::Pin, false).is_empty());
-        assert!(of(Advice::Undecided, false)[0].contains("undecided"));
-        let both = of(Advice::KeepDefault, true);
-        assert!(
-            both[0].contains("advised against")
-                && both[1].contains("CPU numbers are those of 2x2x2"),
-            "{both:?}"
+        assert_eq!((plan().caution(), of(Advice::Pin, false)), (None, None));
+        assert_eq!(
+            of(Advice::Undecided, false).unwrap(),
+            "check this plan first: its search was undecided; see [origin] in its file"
         );
-        assert_eq!(both[2], "of the search that found the plan: The machine was busy.");
+        assert_eq!(
+            of(Advice::KeepDefault, true).unwrap(),
+            "check this plan first: its search found nothing better than unpinned, its CPU numbers \
+             are those of 2x2x2, a simulated processor, its search left a note; see [origin] in its \
+             file"
+        );
     }
 
     #[test]

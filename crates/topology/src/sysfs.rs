@@ -278,6 +278,10 @@ fn numa(snapshot: &Snapshot, online: &CpuSet) -> Result<Numa, MachineError> {
                 .unwrap_or_default(),
         );
     }
+    if let [only] = &mut nodes[..] {
+        // Memory that was plugged in later may be missing from the node's own file.
+        only.memory = only.memory.max(snapshot.text("proc/meminfo").and_then(total_memory));
+    }
     let complete = rows.iter().all(|row| row.len() == numbers.len());
     if !complete && rows.iter().any(|row| !row.is_empty()) {
         notes.push("NUMA distances left out: the rows do not have one number per node".into());
@@ -363,6 +367,23 @@ mod tests {
         assert_eq!(cores, ["0,2", "1,3"]);
         assert_eq!(machine.domains(DomainKind::Package).count(), 2);
         assert_eq!(machine.name, "Old CPU");
+    }
+
+    #[test]
+    fn a_single_node_has_all_the_memory_of_the_machine() {
+        let node = "sys/devices/system/node/node0";
+        let machine = |own: &str| {
+            let files = snapshot(&[
+                ("sys/devices/system/cpu/online", "0-1\n"),
+                ("proc/meminfo", "MemTotal:       24684096 kB\n"),
+                (&format!("{node}/cpulist"), "0-1\n"),
+                (&format!("{node}/meminfo"), own),
+            ]);
+            Machine::from_snapshot(&files).unwrap().numa[0].memory
+        };
+        assert_eq!(machine("Node 0 MemTotal:  8349912 kB\n"), Some(24_684_096 << 10));
+        assert_eq!(machine("Node 0 MemTotal: 25000000 kB\n"), Some(25_000_000 << 10));
+        assert_eq!(machine(""), Some(24_684_096 << 10));
     }
 
     #[test]

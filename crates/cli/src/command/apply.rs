@@ -184,8 +184,7 @@ impl Apply {
         let released = ledger()?.release(self.pid).context(CANNOT_LOOK)?;
         anyhow::ensure!(
             !released.is_empty(),
-            "no affinity is noted for the threads that process {} has now: it or they were restarted since, or pinwise apply did \
-             not pin them as this user",
+            "process {} has nothing to undo: it was undone already, its threads are new, or pinwise apply pinned them as another user",
             self.pid
         );
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();

@@ -179,10 +179,17 @@ impl Bound {
             reason: None,
         };
         match found {
-            Err(refusal) => Document {
-                reason: Some(refusal.in_words(|value| (sign * value).to_string())),
-                ..empty
-            },
+            Err(refusal) => {
+                let (threshold, exceedances, shape, scale) = fitted(refusal);
+                Document {
+                    threshold: threshold.map(|threshold| sign * threshold),
+                    exceedances,
+                    shape,
+                    scale,
+                    reason: Some(refusal.in_words(|value| (sign * value).to_string())),
+                    ..empty
+                }
+            }
             Ok(found) => {
                 let (low, high) = (Some(found.upb_low), found.upb_high);
                 let (gap, gap_high) = if self.minimize {
@@ -232,6 +239,21 @@ impl Note {
 /// of the reciprocals: (1/bound - 1/best) / (1/bound).
 fn saved(best: f64, bound: f64) -> Option<f64> {
     (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
+}
+
+/// Threshold, exceedances, shape and scale of the tail that supports no bound, as far as it was
+/// fitted.
+fn fitted(refusal: &Refusal) -> (Option<f64>, Option<usize>, Option<f64>, Option<f64>) {
+    match *refusal {
+        Refusal::NoEnd { threshold, exceedances, shape, scale } => {
+            (Some(threshold), Some(exceedances), Some(shape), Some(scale))
+        }
+        Refusal::NoMaximum { threshold, exceedances }
+        | Refusal::FewExceedances { threshold, exceedances, .. } => {
+            (Some(threshold), Some(exceedances), None, None)
+        }
+        _ => (None, None, None, None),
+    }
 }
 
 /// What to do about a refusal.
@@ -388,6 +410,29 @@ mod tests {
             shown,
             ["0", "12", "1.23457e-4", "0.0123457", "9.81071", "1234568", "-3.5", "1.00000e15"]
         );
+    }
+
+    #[test]
+    fn a_fit_that_gives_no_bound_is_in_the_document() {
+        let bound = Bound {
+            file: "values".into(),
+            column: None,
+            minimize: true,
+            threshold: None,
+            method: Method::Profile,
+            confidence: 0.95,
+            cap: None,
+            json: true,
+        };
+        let column = Column { name: None, values: Vec::new(), skipped: 0, first_skipped: None };
+        let document = |refusal| bound.document(&column, &Sample::new([1.0]), &Err(refusal));
+        let (threshold, exceedances) = (-3.5, 50);
+        let no_end = Refusal::NoEnd { threshold, exceedances, shape: 0.25, scale: 2.0 };
+        let of = |fit: Document| (fit.threshold, fit.exceedances, fit.shape, fit.scale);
+        assert_eq!(of(document(no_end)), (Some(3.5), Some(50), Some(0.25), Some(2.0)));
+        let no_maximum = Refusal::NoMaximum { threshold, exceedances };
+        assert_eq!(of(document(no_maximum)), (Some(3.5), Some(50), None, None));
+        assert_eq!(of(document(Refusal::Range)), (None, None, None, None));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::output;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
-use pinwise_hardware::doctor::{Check, examine};
-use pinwise_present::one_line;
+use pinwise_hardware::doctor::{Check, State, examine};
+use pinwise_present::{figures, one_line};
 use serde::Serialize;
 
 /// Say what this machine allows and what is missing, with the remedy for each lack.
@@ -25,7 +25,25 @@ pub(crate) struct Doctor {
 
 #[derive(Serialize)]
 struct Document {
-    checks: Vec<Check>,
+    checks: Vec<Row>,
+}
+
+/// A check as JSON has it.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    ok: bool,
+    state: State,
+    detail: String,
+    remedy: Option<String>,
+}
+
+impl From<Check> for Row {
+    fn from(check: Check) -> Self {
+        let ok = check.is_ok();
+        let Check { name, state, detail, remedy } = check;
+        Self { name, ok, state, detail, remedy }
+    }
 }
 
 impl Doctor {
@@ -34,6 +52,7 @@ impl Doctor {
         // Nothing is changed that would have to be put back: Ctrl-C simply ends the process.
         let checks = examine(&machine, &|| false).unwrap_or_default();
         if self.json {
+            let checks = checks.into_iter().map(Row::from).collect();
             return output::print_json(&Document { checks });
         }
         // A terminal fits what its 16 bits can tell.
@@ -54,13 +73,16 @@ fn text(machine: &str, checks: &[Check], columns: u16) -> String {
             Some(remedy) => format!("{}\n-> {remedy}", check.detail),
             None => check.detail.clone(),
         };
-        table.add_row([if check.ok { "ok" } else { "missing" }, check.name, &detail]);
+        table.add_row([check.state.name(), check.name, &detail]);
     }
-    let missing = checks.iter().filter(|check| !check.ok).count();
+    let count = |state| checks.iter().filter(|check| check.state == state).count();
+    let (warnings, missing) = (count(State::Warning), count(State::Missing));
     format!(
-        "{machine}\n\n{}\n\n{missing} of {} checks found something missing or harmful\n",
+        "{machine}\n\n{}\n\n{} checks: {} ok, {} and {missing} missing\n",
         table.trim_fmt(),
-        checks.len()
+        checks.len(),
+        count(State::Ok),
+        figures::counted(warnings as u64, "warning"),
     )
 }
 
@@ -70,26 +92,32 @@ mod tests {
 
     #[test]
     fn the_list_is_aligned_and_fits_eighty_columns() {
-        let check = |name, ok, detail: &str, remedy: Option<&str>| Check {
+        let check = |name, state, detail: &str, remedy: Option<&str>| Check {
             name,
-            ok,
+            state,
             detail: detail.into(),
             remedy: remedy.map(str::to_owned),
         };
         let checks = [
             check(
                 "setting affinity",
-                true,
+                State::Ok,
                 "a thread of this process was moved and put back",
                 None,
             ),
             check(
                 "hardware counters",
-                false,
+                State::Missing,
                 "this processor shows no counters (ENOENT): usual in virtual machines",
                 Some(
                     "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real hardware; placing needs none",
                 ),
+            ),
+            check(
+                "load",
+                State::Warning,
+                "2.84 runnable threads over the last minute",
+                Some("stop other programs"),
             ),
         ];
         let expected = "\
@@ -101,8 +129,10 @@ A machine
                              -> give the virtual machine a PMU (QEMU: -cpu
                              host,pmu=on), or use real hardware; placing needs
                              none
+ warning  load               2.84 runnable threads over the last minute
+                             -> stop other programs
 
-1 of 2 checks found something missing or harmful
+3 checks: 1 ok, 1 warning and 1 missing
 ";
         assert_eq!(text("A machine", &checks, 80), expected);
     }

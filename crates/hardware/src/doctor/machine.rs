@@ -11,7 +11,7 @@ pub(super) fn allowed(machine: &Machine) -> Check {
     if barred.is_empty() {
         return Check::ok(NAME, format!("all {} that are online ({online})", online.len()));
     }
-    Check::missing(
+    Check::warning(
         NAME,
         format!(
             "{} of {} online ({}); barred: {barred}",
@@ -27,7 +27,7 @@ pub(super) fn allowed(machine: &Machine) -> Check {
 pub(super) fn offline(machine: &Machine) -> Check {
     const NAME: &str = "offline contexts";
     let Some(first) = machine.offline.first() else { return Check::ok(NAME, "none") };
-    Check::missing(
+    Check::warning(
         NAME,
         format!("{} ({})", machine.offline.len(), machine.offline),
         format!(
@@ -47,7 +47,7 @@ fn judge_smt(per_core: usize, control: Option<&str>) -> Check {
     const NAME: &str = "SMT";
     match (per_core, control) {
         (2.., _) => Check::ok(NAME, format!("active, up to {per_core} contexts per core")),
-        (_, Some("off")) => Check::missing(
+        (_, Some("off")) => Check::warning(
             NAME,
             "switched off: one context per core",
             "echo on | sudo tee /sys/devices/system/cpu/smt/control, if siblings are to be used",
@@ -87,10 +87,10 @@ mod tests {
         machine.allowed = CpuSet::parse_list("0-3").unwrap();
         machine.offline = CpuSet::parse_list("8,9").unwrap();
         let check = allowed(&machine);
-        assert!(!check.ok && check.detail == "4 of 8 online (0-3); barred: 4-7", "{check:?}");
+        assert!(!check.is_ok() && check.detail == "4 of 8 online (0-3); barred: 4-7", "{check:?}");
         let check = offline(&machine);
         assert!(
-            !check.ok
+            !check.is_ok()
                 && check.remedy.as_deref().is_some_and(|remedy| remedy.contains("cpu8/online")),
             "{check:?}"
         );
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn smt_that_is_switched_off_can_be_switched_on() {
-        assert!(judge_smt(2, Some("on")).ok);
-        assert!(judge_smt(1, Some("notsupported")).ok);
-        assert!(judge_smt(1, None).ok);
-        assert!(!judge_smt(1, Some("off")).ok);
+        assert!(judge_smt(2, Some("on")).is_ok());
+        assert!(judge_smt(1, Some("notsupported")).is_ok());
+        assert!(judge_smt(1, None).is_ok());
+        assert!(!judge_smt(1, Some("off")).is_ok());
     }
 }

@@ -151,7 +151,7 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     if range <= STEADY {
         return Check::ok(NOISE, detail);
     }
-    Check::missing(
+    Check::warning(
         NOISE,
         detail,
         "stop other programs, fix the frequency (see 'frequency governor'), or raise --budget: noisy measurements are worth less",
@@ -179,7 +179,7 @@ fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Check {
     if percent < 1.0 {
         return Check::ok(NAME, detail);
     }
-    Check::missing(
+    Check::warning(
         NAME,
         format!("{detail}: the hypervisor runs other guests on these CPUs"),
         "use a machine with dedicated CPUs, or measure at quieter times",
@@ -189,6 +189,7 @@ fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::State;
 
     #[test]
     fn few_contexts_are_all_looked_at_and_many_are_spread() {
@@ -203,7 +204,7 @@ mod tests {
     fn contexts_of_different_speed_are_not_noise() {
         let samples = [(CpuId(0), vec![1e-3; 50]), (CpuId(1), vec![2e-3; 50])];
         let check = judge_noise(&samples);
-        assert!(check.ok && check.detail.contains("IQR 0.00 %"), "{check:?}");
+        assert!(check.is_ok() && check.detail.contains("IQR 0.00 %"), "{check:?}");
         assert!(
             check.detail.contains("100 repetitions on 2 contexts, whose medians differ by 100.0 %"),
             "{check:?}"
@@ -215,19 +216,19 @@ mod tests {
         let mut times = vec![1e-3; 99];
         times.push(5e-3);
         let check = judge_noise(&[(CpuId(0), times)]);
-        assert!(check.ok && check.detail.contains("longest +400 %"), "{check:?}");
+        assert!(check.is_ok() && check.detail.contains("longest +400 %"), "{check:?}");
         let times = (0..100).map(|index| 1e-3 * (1.0 + f64::from(index) / 500.0)).collect();
-        assert!(!judge_noise(&[(CpuId(0), times)]).ok);
-        assert!(!judge_noise(&[]).ok);
+        assert_eq!(judge_noise(&[(CpuId(0), times)]).state, State::Warning);
+        assert_eq!(judge_noise(&[]).state, State::Missing);
     }
 
     #[test]
     fn steal_is_the_eighth_column() {
         let stat = "cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(parse_times(stat), Some((1000, 35)));
-        assert!(judge_steal(Some((1000, 35)), Some((1200, 36))).ok);
-        assert!(!judge_steal(Some((1000, 35)), Some((1200, 55))).ok);
-        assert!(judge_steal(None, None).ok);
+        assert!(judge_steal(Some((1000, 35)), Some((1200, 36))).is_ok());
+        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state, State::Warning);
+        assert!(judge_steal(None, None).is_ok());
     }
 
     #[test]

@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn each_refusal_of_counters_has_its_remedy() {
-        assert!(judge_counters("c", Ok(()), Some("2")).ok);
+        assert!(judge_counters("c", Ok(()), Some("2")).is_ok());
         let none = judge_counters("c", errno(libc::ENOENT), Some("2"));
-        assert!(!none.ok && remedy(&none).contains("pmu=on"));
+        assert!(!none.is_ok() && remedy(&none).contains("pmu=on"));
         let refused = judge_counters("c", errno(libc::EACCES), Some("4"));
         assert!(
             refused.detail.contains("= 4")
@@ -265,10 +265,10 @@ mod tests {
     fn the_remedy_names_the_capabilities_that_are_lacking() {
         let check = judge_capabilities(1 << 23 | 1 << 38);
         assert!(
-            !check.ok && remedy(&check).contains("setcap cap_sys_ptrace,cap_bpf+ep"),
+            !check.is_ok() && remedy(&check).contains("setcap cap_sys_ptrace,cap_bpf+ep"),
             "{check:?}"
         );
-        assert!(judge_capabilities(u64::MAX).ok);
+        assert!(judge_capabilities(u64::MAX).is_ok());
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(tracefs_in(mounts), Some("/sys/kernel/tracing".into()));
         assert_eq!(tracefs_in("proc /proc proc rw 0 0\n"), None);
         let at = Some(Path::new("/sys/kernel/tracing"));
-        assert!(judge_tracefs(at, Some(Ok(()))).ok);
+        assert!(judge_tracefs(at, Some(Ok(()))).is_ok());
         assert!(remedy(&judge_tracefs(None, None)).contains("mount -t tracefs"));
         assert!(remedy(&judge_tracefs(at, Some(errno(libc::EACCES)))).contains("remount"));
     }
@@ -285,17 +285,17 @@ mod tests {
     #[test]
     fn bpf_needs_permission_and_types() {
         let (perfmon, bpf, admin) = (1 << 38, 1u64 << 39, 1 << 21);
-        assert!(judge_bpf(perfmon | bpf, true, Some("2")).ok);
-        assert!(judge_bpf(admin, true, Some("2")).ok);
-        assert!(!judge_bpf(perfmon, true, Some("2")).ok);
-        assert!(!judge_bpf(admin, false, Some("2")).ok);
-        assert!(!judge_bpf(admin, true, None).ok);
+        assert!(judge_bpf(perfmon | bpf, true, Some("2")).is_ok());
+        assert!(judge_bpf(admin, true, Some("2")).is_ok());
+        assert!(!judge_bpf(perfmon, true, Some("2")).is_ok());
+        assert!(!judge_bpf(admin, false, Some("2")).is_ok());
+        assert!(!judge_bpf(admin, true, None).is_ok());
     }
 
     #[test]
     fn the_monitor_in_use_is_told_and_why_it_is_no_better_one() {
         let best = judge_monitor(Layer::Ebpf, &[]);
-        assert!(best.ok && best.detail.starts_with("ebpf: "));
+        assert!(best.is_ok() && best.detail.starts_with("ebpf: "));
         let refused = |layer| Unavailable {
             layer,
             reason: "not permitted".into(),
@@ -323,6 +323,6 @@ mod tests {
 
     #[test]
     fn a_thread_of_this_process_can_be_moved() {
-        assert!(affinity().ok);
+        assert!(affinity().is_ok());
     }
 }

@@ -43,7 +43,7 @@ fn judge_governors(governors: &BTreeMap<String, usize>, is_virtual: bool) -> Che
     if governors.keys().all(|name| name == "performance") {
         return Check::ok(NAME, list.join(", "));
     }
-    Check::missing(
+    Check::warning(
         NAME,
         format!("{}: the frequency follows the load, with delay", list.join(", ")),
         "sudo cpupower frequency-set -g performance",
@@ -78,7 +78,7 @@ fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Check {
     match (nodes, setting) {
         (0 | 1, _) => Check::ok(NAME, "one node: nothing to balance"),
         (_, None | Some("0")) => Check::ok(NAME, "off"),
-        _ => Check::missing(
+        _ => Check::warning(
             NAME,
             format!(
                 "on, {nodes} nodes: for seconds after each change, the kernel moves memory to follow threads"
@@ -164,7 +164,7 @@ fn judge_quota(tightest: Option<(f64, String)>) -> Check {
     const NAME: &str = "CPU quota";
     match tightest {
         None => Check::ok(NAME, "none"),
-        Some((cpus, directory)) => Check::missing(
+        Some((cpus, directory)) => Check::warning(
             NAME,
             format!("{cpus:.2} CPUs ({directory}): the kernel stops programs that have used it up"),
             "raise cpu.max (systemd: CPUQuota=, containers: --cpus) while measuring",
@@ -222,7 +222,7 @@ fn judge_clock(current: Option<&str>, available: &str, nanoseconds: u128) -> Che
     } else {
         "see dmesg for why the kernel found the processor's clock (tsc) unstable; use longer windows"
     };
-    Check::missing(NAME, format!("{current}, {cost}: slow"), remedy)
+    Check::warning(NAME, format!("{current}, {cost}: slow"), remedy)
 }
 
 /// Whether other programs are running.
@@ -252,7 +252,7 @@ fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
     if minute <= 0.25 * contexts as f64 {
         return Check::ok(NAME, detail);
     }
-    Check::missing(
+    Check::warning(
         NAME,
         detail,
         "stop other programs or move them to other CPUs; the program to place may run: ps -eo pid,pcpu,comm --sort=-pcpu | head",
@@ -262,16 +262,18 @@ fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::State;
 
     #[test]
     fn a_governor_other_than_performance_is_to_be_changed() {
         let governors = |list: &[(&str, usize)]| {
             list.iter().map(|&(name, count)| (name.to_owned(), count)).collect()
         };
-        assert!(judge_governors(&governors(&[("performance", 8)]), false).ok);
+        assert!(judge_governors(&governors(&[("performance", 8)]), false).is_ok());
         let mixed = judge_governors(&governors(&[("performance", 4), ("powersave", 4)]), false);
         assert!(
-            !mixed.ok && mixed.detail.starts_with("performance on 4 CPUs, powersave on 4 CPUs")
+            !mixed.is_ok()
+                && mixed.detail.starts_with("performance on 4 CPUs, powersave on 4 CPUs")
         );
         assert!(judge_governors(&governors(&[]), true).detail.contains("virtual machine"));
         assert!(virtual_processor("processor\t: 0\nflags\t\t: fpu hypervisor lahf_lm\n"));
@@ -288,10 +290,10 @@ mod tests {
 
     #[test]
     fn numa_balancing_matters_with_two_nodes() {
-        assert!(judge_numa_balancing(1, Some("1")).ok);
-        assert!(judge_numa_balancing(2, Some("0")).ok);
-        assert!(!judge_numa_balancing(2, Some("1")).ok);
-        assert!(!judge_numa_balancing(2, Some("2")).ok);
+        assert!(judge_numa_balancing(1, Some("1")).is_ok());
+        assert!(judge_numa_balancing(2, Some("0")).is_ok());
+        assert!(!judge_numa_balancing(2, Some("1")).is_ok());
+        assert!(!judge_numa_balancing(2, Some("2")).is_ok());
     }
 
     #[test]
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(quota_v1(-1.0, 100_000.0), None);
         assert_eq!(quota_v1(50_000.0, 100_000.0), Some(0.5));
         let check = judge_quota(Some((1.5, "/sys/fs/cgroup/x".into())));
-        assert!(!check.ok && check.detail.starts_with("1.50 CPUs"));
+        assert!(!check.is_ok() && check.detail.starts_with("1.50 CPUs"));
     }
 
     #[test]
@@ -319,24 +321,24 @@ mod tests {
 
     #[test]
     fn slow_clocks_are_to_be_changed_where_a_better_one_is_there() {
-        assert!(judge_clock(Some("tsc"), "tsc hpet", 25).ok);
-        assert!(judge_clock(Some("kvm-clock"), "kvm-clock", 25).ok);
+        assert!(judge_clock(Some("tsc"), "tsc hpet", 25).is_ok());
+        assert!(judge_clock(Some("kvm-clock"), "kvm-clock", 25).is_ok());
         let hpet = judge_clock(Some("hpet"), "tsc hpet acpi_pm", 1500);
-        assert!(!hpet.ok && hpet.remedy.is_some_and(|remedy| remedy.starts_with("echo tsc")));
+        assert!(!hpet.is_ok() && hpet.remedy.is_some_and(|remedy| remedy.starts_with("echo tsc")));
         assert!(
             judge_clock(Some("hpet"), "hpet acpi_pm", 1500)
                 .remedy
                 .is_some_and(|remedy| remedy.contains("dmesg"))
         );
-        assert!(judge_clock(None, "", 25).ok);
+        assert!(judge_clock(None, "", 25).is_ok());
     }
 
     #[test]
     fn load_counts_against_the_contexts() {
         assert_eq!(parse_load("0.20 0.18 0.12 1/80 11206"), Some((0.2, 1)));
         assert_eq!(parse_load("x"), None);
-        assert!(judge_load((0.2, 1), 2).ok);
-        assert!(!judge_load((3.5, 5), 8).ok);
+        assert!(judge_load((0.2, 1), 2).is_ok());
+        assert_eq!(judge_load((3.5, 5), 8).state, State::Warning);
     }
 
     #[test]
