@@ -6,10 +6,12 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
 };
 use pinwise_jobs::{CompareAnswer, Compared};
-use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict, sentence};
+use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, against, caveat, is_simulated, loses, lost, standing};
+use pinwise_present::{
+    Files, against, caveat, is_simulated, loses, lost, note, sentence, standing, tagged,
+};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -26,6 +28,8 @@ pub(crate) fn print(
     let notes = notes(answer);
     if json {
         let records = store.records(campaign.id)?;
+        let tagged = |met| tagged(met, sentence(&note(met)));
+        let notes: Vec<Value> = answer.notes.iter().map(tagged).collect();
         return output::print_json(&document(campaign, comparison, &notes, &records));
     }
     let files = Files { plan: None, store: named };
@@ -34,7 +38,7 @@ pub(crate) fn print(
 
 /// What to know of the comparison, in sentences: in the terminal, JSON and on the page.
 fn notes(answer: &CompareAnswer) -> Vec<String> {
-    answer.notes.iter().map(|note| sentence(note)).collect()
+    answer.notes.iter().map(|met| sentence(&note(met))).collect()
 }
 
 /// The page of a comparison, with what its searches measured as far as that is still in the store.
@@ -204,7 +208,7 @@ fn claim(row: &Row) -> Option<String> {
 fn document(
     info: &CampaignInfo,
     comparison: &Comparison,
-    notes: &[String],
+    notes: &[Value],
     records: &[Record],
 ) -> Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);

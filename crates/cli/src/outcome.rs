@@ -3,8 +3,9 @@
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
-use pinwise_present::{is_simulated, notes};
+use pinwise_present::{is_simulated, tagged, tagged_notes};
 use pinwise_topology::{Assignment, SharingTree};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -78,14 +79,14 @@ pub(crate) fn document(
         "n": bound.n,
         "diagnostics": bound.notes,
         "drift": outcome.drift,
-        "notes": notes(info, outcome),
+        "notes": tagged_notes(info, outcome),
         "measurements": outcome.cost.measurements,
         "failed": outcome.cost.failed,
         "failure": outcome.failure,
         "classes": outcome.cost.classes,
         "seconds": outcome.cost.time.as_secs_f64(),
-        "strategy": outcome.strategy,
-        "stopped_because": outcome.stopped_because,
+        "strategy": reasons(&outcome.strategy),
+        "stopped_because": reasons(&outcome.stopped_because),
         "seed": info.new.seed,
         "plan": plan,
     });
@@ -124,6 +125,11 @@ fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Ve
     })
 }
 
+/// Each reason with its kind, its values and its text.
+fn reasons<T: Serialize + ToString>(reasons: &[T]) -> Vec<Value> {
+    reasons.iter().map(|reason| tagged(reason, reason.to_string())).collect()
+}
+
 /// JSON has no infinities.
 fn finite(value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
@@ -134,7 +140,7 @@ mod tests {
     use super::*;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Thread, Workload};
-    use pinwise_placement::{Advice, Bound, Cost};
+    use pinwise_placement::{Advice, Bound, Cost, StopReason, StrategyReason};
     use pinwise_topology::{Alike, Machine};
     use std::time::Duration;
 
@@ -208,8 +214,8 @@ mod tests {
             notes: Vec::new(),
             cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
             failure: Some("thread 125 may not run on CPU 3".into()),
-            strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
-            stopped_because: "12 fresh windows each are precise to 1.0 %".into(),
+            strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
+            stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
             forecast: None,
         }
     }

@@ -5,7 +5,7 @@ use crate::store;
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
-use pinwise_placement::{Outcome, Plan};
+use pinwise_placement::{Outcome, Plan, joined};
 use pinwise_present::shell;
 use pinwise_topology::CpuSet;
 use serde::Deserialize;
@@ -76,7 +76,7 @@ fn without_plan(info: &CampaignInfo) -> String {
         (CampaignState::Finished, Some(outcome)) if outcome.best.is_none() => {
             format!(
                 "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
-                outcome.stopped_because,
+                joined(&outcome.stopped_because),
                 shell(&info.new.command)
             )
         }

@@ -52,7 +52,10 @@ fn check(result: &Value) {
     assert!(worked(result, &result["best"]), "{result:#}");
     assert!(worked(result, &result["baseline"]), "{result:#}");
     assert!(!result["best"]["assignment"].as_array().unwrap().is_empty(), "{result:#}");
-    assert!(result["stopped_because"].is_string() && result["unit"].is_string(), "{result:#}");
+    assert!(
+        result["stopped_because"][0]["text"].is_string() && result["unit"].is_string(),
+        "{result:#}"
+    );
     assert!(fs::exists(result["plan"].as_str().unwrap()).unwrap(), "{result:#}");
 }
 

@@ -377,7 +377,11 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     let on_store =
         |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
     let told_in = |answer: &Value, what: &str| {
-        answer["notes"].as_array().unwrap().iter().any(|note| note.as_str().unwrap().contains(what))
+        answer["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| note["text"].as_str().unwrap().contains(what))
     };
     let shown = json(&on_store(&["campaign", "show", "1", "--json"]));
     assert!(told_in(&shown, "The machine was busy: "), "of one that was killed: {shown:#}");

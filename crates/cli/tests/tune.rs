@@ -102,7 +102,7 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         let shown =
             json(&pinwise(["campaign", "show", &id, "--json", "--store", store.to_str().unwrap()]));
         let mut notes =
-            shown["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap().to_owned());
+            shown["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap());
         notes.any(|note| note.starts_with("The last comparison of tune"))
     };
     let mut searched = answer["placements"]

@@ -1,7 +1,5 @@
-//! Numbers as people read them: quantities with SI prefixes, latencies, percentages, counts,
-//! durations, sizes, dates.
-//!
-//! The one place where the terminal and the report take them from, so that both say the same.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 use pinwise_measure::Unit;
 use pinwise_topology::LatencyUnit;

@@ -6,7 +6,7 @@
 
 use pinwise_campaign::Store;
 use pinwise_jobs::{Answer, Caller, Job, JobError, Request, Silent, Subject};
-use pinwise_placement::Budget;
+use pinwise_placement::{Budget, joined};
 use std::time::Duration;
 
 fn main() -> Result<(), JobError> {
@@ -24,7 +24,7 @@ fn main() -> Result<(), JobError> {
     else {
         unreachable!("a placement is answered with a placement")
     };
-    println!("{:?}: {}", answer.outcome.advice, answer.outcome.stopped_because);
+    println!("{:?}: {}", answer.outcome.advice, joined(&answer.outcome.stopped_because));
     for (index, thread) in answer.campaign.new.workload.threads.iter().enumerate() {
         let leaf = answer.outcome.best.as_ref().map(|best| best.assignment.leaf(index));
         println!("{}: leaf {leaf:?}", thread.name);

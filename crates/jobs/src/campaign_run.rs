@@ -8,9 +8,9 @@ use crate::watched::Watched;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, run,
 };
-use pinwise_measure::{Met, OtherLoad, Testbed};
+use pinwise_measure::{Met, Note, OtherLoad, Testbed};
 use pinwise_placement::Budget;
-use pinwise_present::crowded;
+use pinwise_present::crowd;
 use serde::Serialize;
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub(crate) struct Measured {
     pub(crate) ending: Ending,
     pub(crate) records: Vec<Record>,
     /// What disturbed the measurements ([`pinwise_placement::Outcome::notes`]).
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Note>,
 }
 
 /// Runs a campaign's strategy on `bed`.
@@ -64,7 +64,7 @@ pub(crate) fn measure_on(
     let notes = disturbances(store, [info.id])?;
     if !matches!(ending, Ending::Finished(_)) {
         for note in &notes {
-            events.take(Event::Note(note)).map_err(JobError::Output)?;
+            events.take(Event::Note(&pinwise_present::note(note))).map_err(JobError::Output)?;
         }
     }
     Ok(Measured { ending, records, notes })
@@ -93,7 +93,7 @@ pub(crate) fn conclude<A: Serialize>(
     id: CampaignId,
     measured: Measured,
     ends: impl Into<Ends>,
-    finish: impl FnOnce(&[Record], Vec<String>) -> A,
+    finish: impl FnOnce(&[Record], Vec<Note>) -> A,
 ) -> Result<A, JobError> {
     let Measured { ending, records, notes } = measured;
     let ends = ends.into();
@@ -132,14 +132,15 @@ pub(crate) fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreErro
 pub fn disturbances(
     store: &Store,
     ids: impl IntoIterator<Item = CampaignId>,
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<Note>, StoreError> {
     let met: Vec<Vec<Met>> = ids.into_iter().map(|id| store.met(id)).collect::<Result<_, _>>()?;
     Ok(together(met.concat()))
 }
 
-fn together(runs: Vec<Met>) -> Vec<String> {
+fn together(runs: Vec<Met>) -> Vec<Note> {
     let shares: Vec<OtherLoad> = runs.iter().filter_map(|met| met.others).collect();
-    let mut notes: Vec<String> = crowded(&shares, "measurements", "").into_iter().collect();
+    let mut notes: Vec<Note> =
+        crowd(&shares).map(|share| Note::Busy { share }).into_iter().collect();
     for note in runs.into_iter().flat_map(|met| met.notes) {
         if !notes.contains(&note) {
             notes.push(note);
@@ -157,16 +158,17 @@ mod tests {
         let runs = |met: &[(f64, &[&str])]| -> Vec<Met> {
             let run = |(taken, notes): &(f64, &[&str])| Met {
                 others: Some(OtherLoad { taken: *taken, of: 10.0 }),
-                notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+                notes: notes.iter().map(|note| Note::from((*note).to_owned())).collect(),
             };
             met.iter().map(run).collect()
         };
-        assert_eq!(together(runs(&[(0.1, &[]), (0.2, &[])])), Vec::<String>::new());
+        assert_eq!(together(runs(&[(0.1, &[]), (0.2, &[])])), Vec::<Note>::new());
         let notes = together(runs(&[
             (0.1, &["a thread came", "x"]),
             (3.9, &["a thread came"]),
             (0.0, &["y"]),
         ]));
+        let notes: Vec<String> = notes.iter().map(pinwise_present::note).collect();
         assert!(notes[0].contains("other programs took 13.3 % of"), "{notes:?}");
         assert_eq!(notes[1..], ["a thread came", "x", "y"]);
     }

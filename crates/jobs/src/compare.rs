@@ -18,6 +18,7 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
 use pinwise_evt::Method;
+use pinwise_measure::Note;
 use pinwise_placement::{
     Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
     StrategyName,
@@ -65,7 +66,7 @@ pub struct CompareAnswer {
     /// The result.
     pub comparison: Comparison,
     /// What disturbed the measurements, those of the searches included.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
 }
 
 /// A search that takes part.
@@ -446,7 +447,13 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         name = format!("{name}, top {TOP}");
     }
     let Some(best) = &outcome.best else {
-        lineup.left_out.push((name, format!("it announced nothing ({})", outcome.stopped_because)));
+        lineup.left_out.push((
+            name,
+            format!(
+                "it announced nothing ({})",
+                pinwise_placement::joined(&outcome.stopped_because)
+            ),
+        ));
         return;
     };
     let bound = &outcome.bound;
@@ -461,7 +468,7 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
 }
 
 /// What disturbed the comparison's own measurements and those of its searches.
-fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<String>, JobError> {
+fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<Note>, JobError> {
     let searches: BTreeSet<CampaignId> =
         compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
     Ok(disturbances(store, searches.into_iter().chain([info.id]))?)

@@ -11,7 +11,8 @@
 use crate::error::JobError;
 use pinwise_linux::Pid;
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, Piece, Retry, Setting, Testbed, Thread, Unit, Workload,
+    Effort, MeasureError, Measurement, Met, Note, Piece, Retry, Setting, Testbed, Thread, Unit,
+    Workload,
 };
 use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Machine};
@@ -39,7 +40,7 @@ pub struct Instances {
     /// Of the whole when it ran last.
     notes: Vec<String>,
     /// What it met until then, each once.
-    met: Vec<String>,
+    met: Vec<Note>,
     programs: Programs,
     /// How long it took until they ran steadily.
     starting: Duration,
@@ -92,7 +93,7 @@ impl Instances {
         self.metric.iter().cloned().chain(now).collect()
     }
 
-    fn met_with(&self, whole: &LiveTestbed) -> Vec<String> {
+    fn met_with(&self, whole: &LiveTestbed) -> Vec<Note> {
         let new = whole.met().notes.into_iter().filter(|note| !self.met.contains(note));
         self.met.iter().cloned().chain(new).collect()
     }

@@ -20,7 +20,7 @@ use crate::plan_file;
 use crate::request::Request;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_placement::{
-    Budget, Origin, Outcome, Plan, Question, Search, SearchError, StrategyName,
+    Budget, Origin, Outcome, Plan, Question, Search, SearchError, StopReason, StrategyName,
 };
 use pinwise_present::{Files, figures, is_simulated, shell};
 use pinwise_topology::{Fingerprint, SharingTree};
@@ -363,19 +363,22 @@ fn outcome(
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = Search::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match info.state {
-        CampaignState::Open if info.running => "it is still running".to_owned(),
-        CampaignState::Open => format!("it was killed; {}", go_on(caller, info)),
-        _ => format!("it was stopped; {}", go_on(caller, info)),
+        CampaignState::Open if info.running => StopReason::Running,
+        state => StopReason::Interrupted {
+            killed: state == CampaignState::Open,
+            resume: resume_command(caller, info),
+        },
     };
     Ok(Outcome {
         notes: disturbances(store, [info.id])?,
-        ..search.outcome(&info.new.unit, records, Some(&ended))
+        ..search.outcome(&info.new.unit, records, Some(ended))
     })
 }
 
-fn go_on(caller: &Caller, info: &CampaignInfo) -> String {
+/// The command that resumes a campaign.
+fn resume_command(caller: &Caller, info: &CampaignInfo) -> String {
     let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
-    format!("go on with: pinwise campaign resume {}{flag}", info.id.0)
+    format!("pinwise campaign resume {}{flag}", info.id.0)
 }
 
 /// A campaign whose `part` ("answer") another version of pinwise wrote in another form.

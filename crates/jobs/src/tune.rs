@@ -26,8 +26,8 @@ use pinwise_campaign::{
 };
 use pinwise_linux::Pid;
 use pinwise_measure::{Unit, Workload};
-use pinwise_placement::{Advice, Budget, Choice, Measured, Number, Origin, Plan, Way, sentence};
-use pinwise_present::threads_note;
+use pinwise_placement::{Advice, Budget, Choice, Measured, Number, Origin, Plan, Way};
+use pinwise_present::{sentence, threads_note};
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{Found, Shortlist};
 use pinwise_topology::{Alike, Machine, SharingTree};
@@ -567,7 +567,9 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         let reason = placed.reason.iter();
         notes.extend(reason.map(|reason| format!("n = {n} could not be placed: {reason}")));
         let met = placed.searched.iter().flat_map(|searched| &searched.outcome.notes);
-        notes.extend(met.map(|note| format!("while n = {n} was placed, {note}")));
+        notes.extend(
+            met.map(|note| format!("while n = {n} was placed, {}", pinwise_present::note(note))),
+        );
     }
     notes.extend(concluded.iter().flat_map(|(_, conclusion)| conclusion.notes.iter().cloned()));
     Ok(TuneAnswer {
@@ -622,7 +624,7 @@ fn plan(
         .notes()
         .iter()
         .map(|note| sentence(note))
-        .chain(met.map(|note| sentence(&note.to_string())))
+        .chain(met.map(|note| sentence(&pinwise_present::note(note))))
         .collect();
     plan.origin = Some(Origin {
         campaign: Some(plan_file::plan_identity(store, info)),

@@ -1,14 +1,11 @@
-//! What an assignment of threads can be executed on and measured.
-//!
-//! A [`Testbed`] has a machine and a workload, takes a [`Setting`] and returns a [`Measurement`],
-//! or a [`MeasureError`] that says whether another try makes sense. A live process, a program
-//! started anew for each run, a simulated processor, a recorded population: all are testbeds. The
-//! trait sits below everything that implements it; strategies and campaigns sit above.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
 
 mod fame;
 mod measurement;
 mod met;
 mod microbenchmark;
+mod note;
 mod part;
 mod probe;
 mod workload;
@@ -19,6 +16,7 @@ pub use met::{Met, OtherLoad};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
+pub use note::{Note, values_or_text};
 pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Probed, Profile, Progress};
 pub use workload::{Piece, Thread, Workload};
@@ -50,7 +48,7 @@ pub enum Setting {
 /// A program with a number of threads, and where they run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ThreadCount {
-    /// n: what the program is started with, or told while it runs. `None`: its own default.
+    /// n: what the program is started with, or set to while it runs. `None`: its own default.
     pub n: Option<u32>,
     /// Where the threads that this makes run. `None`: unpinned.
     pub placed: Option<Placed>,
@@ -78,8 +76,8 @@ pub struct Seating {
 /// How long to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Multiple of the testbed's ordinary window: 1 while searching, more where a difference must
-    /// be told.
+    /// Multiple of the testbed's ordinary window: 1 while searching, more where a small difference
+    /// matters.
     pub windows: f64,
 }
 
@@ -89,11 +87,11 @@ impl Default for Effort {
     }
 }
 
-/// Whose time measurements take.
+/// What time measurements take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// The time of all of us: two measurements at once would disturb each other, and a clock says
-    /// how long each took.
+    /// Real time: two measurements at once would disturb each other. A clock says how long each
+    /// took.
     Real,
     /// The testbed's own: measurements disturb nothing, and each takes its
     /// [`Measurement::duration`].
@@ -125,19 +123,19 @@ pub trait Testbed {
         false
     }
 
-    /// Whose time measurements take.
+    /// What time measurements take.
     fn time(&self) -> Time {
         Time::Real
     }
 
-    /// What it has met so far that its measurements do not tell.
+    /// What has disturbed the measurements so far.
     fn met(&self) -> Met {
         Met::default()
     }
 
-    /// Says which number in its campaign, from 0, the next measurement has. A testbed that has
-    /// chance of its own draws it from this number, so that a campaign resumed after a kill
-    /// goes on as it would have; the world outside has nothing to do.
+    /// Says which number in its campaign, from 0, the next measurement has. A testbed that draws
+    /// random numbers seeds them with this number. Then a campaign resumed after a kill goes on as
+    /// it would have. A real program ignores it.
     fn seek(&mut self, _number: u64) {}
 
     /// What measuring each of `trials` in turn gives, bit for bit; in virtual time, several at

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// What performance is counted in. Performance is always higher-is-better; a quantity that is
-/// better when lower (seconds, latency) is kept as its reciprocal and shown as itself.
+/// better when lower (seconds, latency) is stored as its reciprocal and shown as itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
     /// The unit of the quantity the user asked for: `packets/s`, `s`, `ops/s`, `1/s` when unknown.

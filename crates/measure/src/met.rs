@@ -1,23 +1,24 @@
-//! What measurements met that no performance tells.
+//! What disturbed measurements.
 
+use crate::note::{Note, values_or_text};
 use serde::{Deserialize, Serialize};
 
 /// CPU time that others took of all there was, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OtherLoad {
-    /// What they took; right on average only, and below 0 at times.
+    /// What they took. Right on average only; single values may be below 0.
     pub taken: f64,
     /// What there was.
     pub of: f64,
 }
 
-/// What a testbed met while it measured, which whoever leans on the answer should know.
+/// What disturbed a testbed while it measured. It qualifies every answer from these measurements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Met {
     /// What other programs took of the contexts meanwhile; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherLoad>,
-    /// The rest, as sentences that begin small and have no full stop.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    /// What else happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "values_or_text")]
+    pub notes: Vec<Note>,
 }

@@ -114,7 +114,7 @@ pub struct WorkingSet {
     pub ns: f64,
 }
 
-/// A cache as declared and as seen.
+/// A cache as declared and as measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EffectiveCache {
     /// Its level.
@@ -126,8 +126,7 @@ pub struct EffectiveCache {
 }
 
 impl EffectiveCache {
-    /// Whether what is seen is less than half or more than twice of what is declared, or is not
-    /// seen at all.
+    /// Whether the measured size is below half or above twice the declared one, or there is none.
     pub fn disagrees(&self) -> bool {
         match (self.declared, self.effective) {
             (Some(declared), Some(seen)) => seen.bytes < declared / 2 || seen.bytes / 2 > declared,

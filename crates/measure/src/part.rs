@@ -3,9 +3,9 @@
 //! More threads help where the threads they join hold everybody else up. The paper calls these
 //! critical: the workers of most programs, the Rank stage of ferret, the main thread of
 //! blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). It tells them
-//! by knowing the programs. What they have in common is that they are never without work while the
-//! others wait for them: here the critical role is the one whose threads compute, or would compute
-//! if they had a context, for the largest share of their time.
+//! by knowing the programs. They are never without work while the others wait for them. So here the
+//! critical role is the one whose threads compute for the largest share of their time, or would if
+//! they had a context.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +21,8 @@ pub struct Part {
     pub ran: f64,
     /// Share in which they waited for one: a run queue's length over its threads.
     pub waited: f64,
-    /// Share in which they waited for other threads; `None` where that may not be seen, then it is
-    /// part of `slept`.
+    /// Share in which they waited for other threads; `None` where this is not allowed to be
+    /// observed; then it is part of `slept`.
     pub locked: Option<f64>,
     /// Share in which they waited for something else, or had nothing to do.
     pub slept: f64,

@@ -22,7 +22,7 @@ pub struct Profile {
     pub cpu_util: f64,
 }
 
-/// What a program's progress is told by, the most telling first.
+/// How a program's progress is measured, the most reliable way first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -70,9 +70,9 @@ pub struct Probe {
     pub parameter: u32,
     /// The threads that made.
     pub threads: u32,
-    /// What was seen.
+    /// What was observed.
     pub profile: Profile,
-    /// How fast the program got on.
+    /// How fast the program went.
     pub progress: Progress,
     /// Time the probe took, with the program's initialization.
     pub cost: Duration,

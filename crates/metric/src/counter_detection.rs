@@ -78,12 +78,9 @@ impl CounterDetection {
         (often && even()).then_some((first, last))
     }
 
-    /// The warning for the user if the value may be a total.
-    pub fn doubt(&self) -> Option<&'static str> {
-        (self.rises.len() > RISES_OF_A_DOUBT && self.of_a_total().is_none()).then_some(
-            "the metric never fell while it was measured: if it is a total, this says nothing of the program, and --counter measures its rate; if \
-             it is a rate, the program was still warming up",
-        )
+    /// Whether the value may be a total's: it never fell in many readings.
+    pub fn is_doubtful(&self) -> bool {
+        self.rises.len() > RISES_OF_A_DOUBT && self.of_a_total().is_none()
     }
 
     /// The value at a time between the first reading and the last, on the line between its
@@ -168,12 +165,12 @@ mod tests {
     fn what_never_fell_is_doubted_until_it_is_known() {
         let rising = |rises: i32| (0..=rises).map(|at| f64::from(at).sqrt());
         assert!(
-            counter_detection(rising(7)).doubt().is_none()
-                && counter_detection(rising(8)).doubt().is_some()
+            !counter_detection(rising(7)).is_doubtful()
+                && counter_detection(rising(8)).is_doubtful()
         );
-        assert!(counter_detection(rising(500)).doubt().is_some());
-        assert!(counter_detection(rising(500).chain([1.0])).doubt().is_none());
-        assert!(counter_detection((0..100).map(f64::from)).doubt().is_none(), "it is known");
+        assert!(counter_detection(rising(500)).is_doubtful());
+        assert!(!counter_detection(rising(500).chain([1.0])).is_doubtful());
+        assert!(!counter_detection((0..100).map(f64::from)).is_doubtful(), "it is known");
     }
 
     proptest! {

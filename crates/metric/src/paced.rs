@@ -261,7 +261,7 @@ mod tests {
         };
         assert!(
             (0..5).all(|_| measure(unsaid).is_ok())
-                && unsaid.counter_detection().is_some_and(|seen| seen.doubt().is_some())
+                && unsaid.counter_detection().is_some_and(|seen| seen.is_doubtful())
         );
         let error = (0..9).find_map(|_| measure(unsaid).err()).unwrap();
         assert_eq!(error.retry, Retry::Never);

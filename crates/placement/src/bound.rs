@@ -1,9 +1,9 @@
 //! What is known of the best possible performance.
 
-use crate::fresh::Fresh;
-use crate::search::ceiling::Ceiling;
-use crate::search::solo::Alone;
-use crate::search::tally::{Guess, Tally};
+use crate::confirmation::FreshWindows;
+use crate::search::history::{Guess, History};
+use crate::search::residual_bound::ResidualBound;
+use crate::search::solo_bound::Alone;
 use crate::statistics::estimate;
 use crate::{Estimate, Question};
 use pinwise_evt::{Method, Options, Sample};
@@ -117,15 +117,15 @@ impl Bound {
     /// the lower end of its interval, `say` says a performance with its unit.
     pub(crate) fn of_all(
         question: &Question,
-        ceiling: Option<Ceiling>,
+        residual_bound: Option<ResidualBound>,
         alone: Option<Alone>,
-        tally: &Tally,
+        history: &History,
         best: Option<(f64, f64)>,
         say: impl Fn(f64) -> String + Copy,
     ) -> Self {
         let mean = best.map(|(mean, _)| mean);
         let confidence = Alone::beside(alone, question.confidence);
-        let bound = Self::from_draws(question, confidence, ceiling, tally, mean, say);
+        let bound = Self::from_draws(question, confidence, residual_bound, history, mean, say);
         let bound = match alone {
             Some(alone) => bound.or_solo(alone, best, say),
             None => bound,
@@ -139,23 +139,23 @@ impl Bound {
     fn from_draws(
         question: &Question,
         confidence: f64,
-        ceiling: Option<Ceiling>,
-        tally: &Tally,
+        residual_bound: Option<ResidualBound>,
+        history: &History,
         best: Option<f64>,
         say: impl Fn(f64) -> String,
     ) -> Self {
         let alone = Question { cap: None, confidence, ..question.clone() };
         let sampled = || {
-            let bound = Self::from_sample(&alone, tally.sample(), best, &say);
+            let bound = Self::from_sample(&alone, history.sample(), best, &say);
             Self { confidence: question.confidence, ..bound }
         };
-        match ceiling {
-            Some(ceiling) if best.is_none_or(|best| best <= ceiling.upper) => {
-                Self::predicted(question, ceiling, best)
+        match residual_bound {
+            Some(residual_bound) if best.is_none_or(|best| best <= residual_bound.upper) => {
+                Self::predicted(question, residual_bound, best)
             }
-            Some(ceiling) => {
+            Some(residual_bound) => {
                 let mut bound = sampled();
-                bound.notes.push(format!("{REFUTED} ({})", say(ceiling.upper)));
+                bound.notes.push(format!("{REFUTED} ({})", say(residual_bound.upper)));
                 bound
             }
             None => sampled(),
@@ -166,15 +166,17 @@ impl Bound {
     /// Its random draws are too few.
     pub(crate) fn while_searching(
         question: &Question,
-        ceiling: Option<Ceiling>,
+        residual_bound: Option<ResidualBound>,
         solo: Option<Alone>,
         best: Option<Guess>,
     ) -> Self {
         let say = |value: f64| value.to_string();
         let low = best.map_or(f64::NEG_INFINITY, |best| best.mean - best.half);
         let best = best.map(|best| best.mean);
-        let bound = match ceiling.filter(|ceiling| best.is_none_or(|best| best <= ceiling.upper)) {
-            Some(ceiling) => Self::predicted(question, ceiling, best),
+        let bound = match residual_bound
+            .filter(|residual_bound| best.is_none_or(|best| best <= residual_bound.upper))
+        {
+            Some(residual_bound) => Self::predicted(question, residual_bound, best),
             None => Self::unknown(question, Self::PREDICTED, 0, String::new()),
         };
         let bound = match solo {
@@ -184,23 +186,24 @@ impl Bound {
         bound.or_cap(question, best, say)
     }
 
-    fn predicted(question: &Question, ceiling: Ceiling, best: Option<f64>) -> Self {
+    fn predicted(question: &Question, residual_bound: ResidualBound, best: Option<f64>) -> Self {
         let note = format!(
             "by prediction: near the top performance is what was learned to within {} (standard deviation over {} draws, noise \
              included); it rests on that being so for the best assignment too",
-            percent(ceiling.scatter),
-            ceiling.n
+            percent(residual_bound.scatter),
+            residual_bound.n
         );
-        let point = ceiling.point.min(ceiling.upper).max(best.unwrap_or(f64::NEG_INFINITY));
+        let point =
+            residual_bound.point.min(residual_bound.upper).max(best.unwrap_or(f64::NEG_INFINITY));
         Self {
             upb: Some(point),
             upb_low: best,
-            upb_high: Some(ceiling.upper),
+            upb_high: Some(residual_bound.upper),
             gap: best.and_then(|best| gap(point, best)),
-            gap_high: best.and_then(|best| gap(ceiling.upper, best)),
+            gap_high: best.and_then(|best| gap(residual_bound.upper, best)),
             confidence: question.confidence,
             method: Self::PREDICTED.to_owned(),
-            n: ceiling.n,
+            n: residual_bound.n,
             notes: vec![note],
         }
     }
@@ -210,14 +213,14 @@ impl Bound {
     /// (Bonferroni).
     pub(crate) fn exact(
         question: &Question,
-        tally: &Tally,
-        fresh: &Fresh,
+        history: &History,
+        fresh: &FreshWindows,
         best: Option<f64>,
     ) -> Self {
-        let n = tally.classes().filter(|(_, class)| !class.windows.is_empty()).count();
+        let n = history.classes().filter(|(_, class)| !class.windows.is_empty()).count();
         let level = 1.0 - 2.0 * (1.0 - question.confidence) / n.max(1) as f64;
         let finalists: BTreeSet<&Assignment> = fresh.candidates().collect();
-        let searched = tally
+        let searched = history
             .guesses(level)
             .into_iter()
             .filter(|(assignment, _)| !finalists.contains(assignment))
@@ -239,7 +242,7 @@ impl Bound {
             let few = "every assignment was measured, but too few times to say how far off that may be: raise --budget";
             return Self::unknown(question, Self::EXACT, n, few.to_owned());
         }
-        let failed = tally.classes().filter(|(_, class)| class.failed).count();
+        let failed = history.classes().filter(|(_, class)| class.failed).count();
         let mut notes =
             vec!["every assignment was measured: the bound rests on noise alone".to_owned()];
         if failed > 0 {

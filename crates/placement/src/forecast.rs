@@ -107,10 +107,10 @@ impl Forecast {
     }
 }
 
-/// What an assignment has to be predicted so that it may well be the best, given those measured so
-/// far (predicted, measured), two or more: its measured performance is expected to be the
-/// prediction times the mean of measured / predicted, give or take t standard deviations of it, and
-/// that has to reach the best measured. What all predictions have in common cancels.
+/// The least prediction with which an assignment may still be the best, given two or more
+/// (predicted, measured). Its performance is expected at the prediction times the mean of measured
+/// / predicted, within t standard deviations. The upper end of that has to reach the best measured.
+/// What all predictions have in common cancels.
 pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
     let ratios: Vec<f64> =
         measured.iter().map(|(predicted, measured)| measured / predicted).collect();

@@ -2,17 +2,17 @@
 
 mod found;
 
-use crate::fresh::Fresh;
-use crate::search::ceiling::Ceiling;
+use crate::confirmation::FreshWindows;
+use crate::search::history::{History, settled};
 use crate::search::model::Modeler;
-use crate::search::solo::{Alone, Solo};
-use crate::search::tally::{Tally, settled};
+use crate::search::residual_bound::ResidualBound;
+use crate::search::solo_bound::{Alone, SoloBound};
 use crate::statistics::{estimate, mean, t_quantile, variance};
-use crate::{Bound, Forecast, Question};
+use crate::{Bound, Forecast, Question, StopReason, StrategyReason};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record};
 use pinwise_figures::{self as figures, Scale};
-use pinwise_measure::{Setting, Unit, Workload};
+use pinwise_measure::{Note, Setting, Unit, Workload, values_or_text};
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -157,19 +157,20 @@ pub struct Outcome {
     pub assignments: String,
     /// How a reference changed through the run, where it was measured often enough.
     pub drift: Option<Drift>,
-    /// What else the measurements met, as sentences that begin small: a busy machine, a metric
-    /// that may be a total.
-    #[serde(default)]
-    pub notes: Vec<String>,
+    /// What disturbed the measurements: a busy machine, a metric that may be a total.
+    #[serde(default, deserialize_with = "values_or_text")]
+    pub notes: Vec<Note>,
     /// What it cost.
     pub cost: Cost,
     /// Why the last measurement that failed did.
     #[serde(default)]
     pub failure: Option<String>,
     /// The strategy used and why it was chosen.
-    pub strategy: String,
+    #[serde(deserialize_with = "values_or_text")]
+    pub strategy: Vec<StrategyReason>,
     /// Why the search stopped.
-    pub stopped_because: String,
+    #[serde(deserialize_with = "values_or_text")]
+    pub stopped_because: Vec<StopReason>,
     /// What was predicted, where that is how it was searched.
     #[serde(default)]
     pub forecast: Option<Forecast>,
@@ -188,12 +189,12 @@ impl Outcome {
         workload: &Workload,
         unit: &Unit,
         records: &[Record],
-        strategy: String,
-        stopped_because: String,
+        strategy: Vec<StrategyReason>,
+        stopped_because: Vec<StopReason>,
     ) -> Self {
-        let mut tally = Tally::default();
-        settled(records).for_each(|record| tally.learn(record));
-        let fresh = Fresh::new(settled(records), &tally.baseline);
+        let mut history = History::default();
+        settled(records).for_each(|record| history.learn(record));
+        let fresh = FreshWindows::new(settled(records), &history.baseline);
         let confidence = question.confidence;
         let count = space.count();
 
@@ -214,28 +215,30 @@ impl Outcome {
             .and_then(|leader| fresh.gain(leader, confidence))
             .map(|ratio| (ratio.value - 1.0, ratio.low - 1.0, ratio.high - 1.0));
         let best = leader.and_then(announce);
-        let so_far = if best.is_none() { so_far(&tally, confidence) } else { None };
+        let so_far = if best.is_none() { so_far(&history, confidence) } else { None };
         let performance = best.as_ref().map(|best| best.performance.mean);
         let as_found = as_found(records, confidence);
         let baseline = fresh.baseline(confidence);
         let drift = Drift::of(records, confidence);
-        let bound = if BigUint::from(tally.classes().count()) == count {
-            Bound::exact(question, &tally, &fresh, performance)
+        let bound = if BigUint::from(history.classes().count()) == count {
+            Bound::exact(question, &history, &fresh, performance)
         } else {
             let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
             let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             let modeler = Modeler::new(workload, space);
-            let alone = Solo::new(question, workload, space)
-                .and_then(|solo| solo.alone(&tally, confidence));
-            let ceiling = Ceiling::of(
-                &tally,
+            let alone = SoloBound::new(question, workload, space)
+                .and_then(|solo| solo.alone(&history, confidence));
+            let residual_bound = ResidualBound::of(
+                &history,
                 &modeler,
                 space,
                 Alone::beside(alone, confidence),
                 question.seed,
             );
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
-            Bound::of_all(question, ceiling, alone, &tally, announced, |value| scale.show(value))
+            Bound::of_all(question, residual_bound, alone, &history, announced, |value| {
+                scale.show(value)
+            })
         };
         Self {
             advice: advice(gain, question.within),
@@ -259,21 +262,6 @@ impl Outcome {
             stopped_because,
             forecast: None,
         }
-    }
-
-    /// What speaks against leaning on the answer, in sentences: [`Outcome::notes`], and a reference
-    /// that changed.
-    pub fn doubts(&self) -> Vec<String> {
-        let drift = self.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
-            format!(
-                "the machine or the load changed meanwhile: a reference by {} from the first to the last third of the run (n = {}). The \
-                 comparison of the best with unpinned holds, since they took turns; what the search learned before, and the bound, may not: repeat it \
-                 where you need them",
-                figures::change(drift.change),
-                drift.n
-            )
-        });
-        self.notes.iter().cloned().chain(drift).map(|doubt| sentence(&doubt)).collect()
     }
 
     pub(crate) fn with_forecast(mut self, forecast: Option<Forecast>) -> Self {
@@ -304,16 +292,9 @@ impl Outcome {
     }
 }
 
-/// `note`, which begins small and has no full stop, as a sentence of its own.
-pub fn sentence(note: &str) -> String {
-    let mut letters = note.chars();
-    let first = letters.next().map(char::to_uppercase);
-    format!("{}{}.", first.into_iter().flatten().collect::<String>(), letters.as_str())
-}
-
-/// The baseline's windows from before the first pinned trial. Later ones begin from wherever
-/// pinning left the threads, and a scheduler may leave them there; a program that had found a good
-/// placement by itself shows only here.
+/// The baseline's windows from before the first pinned trial. Later ones begin where pinning left
+/// the threads, and a scheduler may leave them there. Only these windows show a program that had
+/// found a good placement alone.
 fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
     let undisturbed = records.iter().take_while(|record| record.trial.setting == Setting::Unpinned);
     let values: Vec<f64> =
@@ -322,9 +303,9 @@ fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
 }
 
 /// The assignment that leads in the windows of the search.
-fn so_far(tally: &Tally, confidence: f64) -> Option<Best> {
-    let (assignment, _) = tally.ranking().into_iter().next()?;
-    let performance = estimate(&tally.class(assignment)?.windows, confidence)?;
+fn so_far(history: &History, confidence: f64) -> Option<Best> {
+    let (assignment, _) = history.ranking().into_iter().next()?;
+    let performance = estimate(&history.class(assignment)?.windows, confidence)?;
     Some(Best { assignment: assignment.clone(), performance })
 }
 

@@ -114,9 +114,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// How to look and what may be spent, all else as usual: within 2.5 %, at 95 % confidence,
-    /// intervals of 1 %, as few threads per context as fit, alike domains interchangeable,
-    /// looks at the bound that keep its confidence, no cap, seed 1.
+    /// A question with this strategy and budget. The rest has its defaults: within 2.5 %, at 95 %
+    /// confidence, intervals of 1 %, and seed 1. As few threads per context as fit, alike domains
+    /// are interchangeable, and there is no cap. Looks at the bound keep its confidence.
     pub fn new(strategy: StrategyName, budget: Budget) -> Self {
         Self {
             strategy,

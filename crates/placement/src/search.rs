@@ -2,7 +2,7 @@
 //!
 //! A run has four parts. *Opening*: the unpinned baseline and a reference assignment, in turn,
 //! which also tells what a trial costs. *Approach*: which space to search and how is chosen by what
-//! the budget affords. *Looking*: explorers propose assignments; between their trials the baseline
+//! the budget affords. *Looking*: proposers propose assignments; between their trials the baseline
 //! and the reference are measured again, the one for its spread, the other to see drift.
 //! *Selection*: the winner, its rivals and the baseline get fresh windows; nothing else is
 //! announced.
@@ -12,35 +12,36 @@
 
 mod blackbox;
 mod budget;
-pub(crate) mod ceiling;
 mod climb;
 mod error;
 mod exhaustive;
-mod explorer;
+mod finalists;
 pub(crate) mod guided;
+pub(crate) mod history;
 pub(crate) mod model;
 mod plan;
+mod proposer;
+pub(crate) mod residual_bound;
 mod sample;
-mod selection;
-pub(crate) mod solo;
-pub(crate) mod tally;
+pub(crate) mod solo_bound;
 
-use crate::fresh::{BASELINE_WINDOWS, Fresh};
-use crate::{Budget, Forecast, Outcome, Question, StrategyName};
+use crate::confirmation::{BASELINE_WINDOWS, FreshWindows};
+use crate::{
+    Budget, Forecast, Outcome, Question, StopReason, StrategyName, StrategyReason, joined,
+};
 use blackbox::Predicting;
 pub use blackbox::core_local;
 use budget::SEARCH_SHARE;
 pub use error::SearchError;
-use explorer::{Next, View, pinned, trial};
+use finalists::Finalists;
+use history::{History, settled};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
-use pinwise_figures::{duration, percent};
 use pinwise_measure::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
 use plan::{Approach, narrow_space};
-use selection::Selection;
+use proposer::{Next, View, pinned, trial};
 use std::collections::VecDeque;
-use tally::{Tally, settled};
 
 /// How many assignments get fresh windows, at most.
 pub(crate) const FINALISTS: usize = 8;
@@ -64,7 +65,7 @@ pub(crate) const VISITS: f64 = (BASELINE_PER_VISIT + 1) as f64 / VISIT_EVERY as 
 enum Phase {
     Opening,
     Looking,
-    Selecting(Selection),
+    Selecting(Finalists),
     Stopped,
 }
 
@@ -81,14 +82,14 @@ pub struct Search {
     queue: VecDeque<Trial>,
     /// How many records were taken into account.
     seen: usize,
-    tally: Tally,
-    fresh: Fresh,
+    history: History,
+    fresh: FreshWindows,
     reference: Assignment,
     /// Search trials since the last visit to baseline and reference.
     since_visit: usize,
     /// Why looking ended, then why everything did.
-    reasons: Vec<String>,
-    /// What explorers that are done predicted.
+    reasons: Vec<StopReason>,
+    /// What proposers that are done predicted.
     forecast: Option<Forecast>,
 }
 
@@ -125,8 +126,8 @@ impl Search {
             phase: Phase::Opening,
             queue: VecDeque::new(),
             seen: 0,
-            tally: Tally::default(),
-            fresh: Fresh::default(),
+            history: History::default(),
+            fresh: FreshWindows::default(),
             since_visit: 0,
             reasons: Vec::new(),
             forecast: None,
@@ -170,17 +171,17 @@ impl Search {
         one(&self.space) && (!open || wide().is_ok_and(|wide| one(&wide)))
     }
 
-    /// How many measurements a search takes, about, to end with as many fresh windows of two
-    /// assignments as a verdict needs: after the rounds from which assignments may be dropped,
-    /// or of many assignments after as much of the budget as searching may use.
+    /// About how many measurements a search takes until two assignments have as many fresh windows
+    /// as a verdict needs. With few assignments, these follow the rounds after which assignments
+    /// may be dropped. With many, they follow the share of the budget that searching may use.
     pub fn enough(&self) -> u64 {
         if let Some(least) = self.least_profile() {
             return 2 * least;
         }
         let count = u64::try_from(self.space().count()).map_or(f64::INFINITY, |count| count as f64);
-        let rounds = selection::LEAST_ROUNDS as f64;
+        let rounds = finalists::LEAST_ROUNDS as f64;
         let fresh = rounds * (count.min(2.0) + BASELINE_WINDOWS as f64)
-            + rounds / selection::REFERENCE_EVERY as f64;
+            + rounds / finalists::REFERENCE_EVERY as f64;
         let visits = (count / VISIT_EVERY as f64).ceil() * (BASELINE_PER_VISIT + 1) as f64;
         let looking = OPENING.iter().sum::<usize>() as f64
             + exhaustive::LEAST_ROUNDS as f64 * (count + visits);
@@ -196,17 +197,15 @@ impl Search {
     }
 
     /// The strategy in use and why it was chosen.
-    pub fn describe(&self) -> String {
+    pub fn describe(&self) -> Vec<StrategyReason> {
         self.approach
             .as_ref()
-            .map_or_else(|| "not chosen yet".to_owned(), |approach| approach.why.clone())
+            .map_or_else(|| vec![StrategyReason::NotChosen], |approach| approach.why.clone())
     }
 
     /// What `records`, all that was measured, answer. `ended` says why there are no more where that
     /// was not this search's doing.
-    pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<&str>) -> Outcome {
-        let reasons = self.reasons.iter().map(String::as_str).chain(ended);
-        let stopped_because = reasons.collect::<Vec<_>>().join("; ");
+    pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<StopReason>) -> Outcome {
         let outcome = Outcome::new(
             &self.question,
             self.space(),
@@ -214,24 +213,24 @@ impl Search {
             unit,
             records,
             self.describe(),
-            stopped_because,
+            self.reasons.iter().cloned().chain(ended).collect(),
         );
         outcome.with_forecast(self.forecast()).cautious(records)
     }
 
     /// What was predicted, where that is how it searches.
     fn forecast(&self) -> Option<Forecast> {
-        let at_work = self.approach.as_ref().and_then(|approach| approach.explorers.front());
-        let now = at_work.and_then(|explorer| explorer.forecast(&self.question, &self.tally));
+        let at_work = self.approach.as_ref().and_then(|approach| approach.proposers.front());
+        let now = at_work.and_then(|proposer| proposer.forecast(&self.question, &self.history));
         now.or_else(|| self.forecast.clone())
     }
 
     fn learn(&mut self, history: &[Record]) {
         for record in settled(&history[self.seen..]) {
-            self.tally.learn(record);
+            self.history.learn(record);
             self.fresh.learn(record);
         }
-        self.fresh.weigh(&self.tally.baseline);
+        self.fresh.weigh(&self.history.baseline);
         self.seen = history.len();
     }
 
@@ -248,8 +247,8 @@ impl Search {
     /// Whether a trial decided on turned out to be impossible since.
     fn is_pointless(&self, trial: &Trial) -> bool {
         let failed = match &trial.setting {
-            Setting::Unpinned => self.tally.baseline_failed,
-            Setting::Pinned(assignment) => self.tally.failed(assignment),
+            Setting::Unpinned => self.history.baseline_failed,
+            Setting::Pinned(assignment) => self.history.failed(assignment),
             _ => false,
         };
         failed && trial.purpose != Purpose::Final
@@ -263,12 +262,12 @@ impl Search {
     /// The share of the budget that searching may use: more than usual where the fresh windows need
     /// less than the rest.
     fn until(&self, used: f64) -> f64 {
-        let reserve = Selection::likely_trials(&self.question, &self.tally) * self.cost(used);
+        let reserve = Finalists::likely_trials(&self.question, &self.history) * self.cost(used);
         (1.0 - reserve).max(SEARCH_SHARE)
     }
 
     fn open(&mut self, used: f64) {
-        if self.tally.failed(&self.reference) {
+        if self.history.failed(&self.reference) {
             self.reference = self.space.sample(&mut self.random);
         }
         // Of what is left for searching, visits to baseline and reference take their share.
@@ -292,14 +291,14 @@ impl Search {
             .chain([pinned(&self.reference, Purpose::Reference)])
     }
 
-    /// Lets the explorers fill the queue; why they do not, once looking is over.
-    fn look(&mut self, used: f64) -> Option<String> {
+    /// Lets the proposers fill the queue; why they do not, once looking is over.
+    fn look(&mut self, used: f64) -> Option<StopReason> {
         let (until, cost) = (self.until(used), self.cost(used));
         let approach = self.approach.as_mut()?;
-        let explorer = approach.explorers.front_mut()?;
-        let (tally, random) = (&self.tally, &mut self.random);
+        let proposer = approach.proposers.front_mut()?;
+        let (history, random) = (&self.history, &mut self.random);
         let (question, space) = (&self.question, &approach.space);
-        match explorer.next(&mut View { question, space, tally, random, used, until, cost }) {
+        match proposer.next(&mut View { question, space, history, random, used, until, cost }) {
             Next::Sequence(trials) => {
                 self.since_visit += trials.len();
                 self.queue.extend(trials);
@@ -324,40 +323,40 @@ impl Search {
             }
             Next::Reached(why) => Some(why),
             Next::Done(why) => {
-                self.forecast = explorer.forecast(&self.question, &self.tally);
-                approach.explorers.pop_front();
-                approach.explorers.is_empty().then_some(why)
+                self.forecast = proposer.forecast(&self.question, &self.history);
+                approach.proposers.pop_front();
+                approach.proposers.is_empty().then_some(why)
             }
         }
     }
 
-    fn select(&mut self, why: String, used: f64) {
+    fn select(&mut self, why: StopReason, used: f64) {
         self.reasons.push(why);
         self.queue.clear();
-        self.phase = Phase::Selecting(Selection::new(
+        self.phase = Phase::Selecting(Finalists::new(
             &self.question,
-            &self.tally,
+            &self.history,
             (1.0 - used) / self.cost(used),
         ));
     }
 
     /// That the budget is used up, and why where much of it is left.
-    fn all_used(&self, used: f64) -> String {
+    fn all_used(&self, used: f64) -> StopReason {
         let left = 1.0 - used;
-        match self.question.budget {
-            Budget::Time(whole) if left >= LEFT_NOTABLE => format!(
-                "the budget is used up: another measurement takes about {}, {} are left",
-                duration(whole.mul_f64(self.cost(used))),
-                duration(whole.mul_f64(left))
-            ),
-            _ => "the budget is used up".to_owned(),
-        }
+        let (another_seconds, left_seconds) = match self.question.budget {
+            Budget::Time(whole) if left >= LEFT_NOTABLE => {
+                let whole = whole.as_secs_f64();
+                (Some(whole * self.cost(used)), Some(whole * left))
+            }
+            _ => (None, None),
+        };
+        StopReason::BudgetUsed { another_seconds, left_seconds }
     }
 
-    fn stop(&mut self, why: String) -> Step {
+    fn stop(&mut self, why: StopReason) -> Step {
         self.reasons.push(why);
         self.phase = Phase::Stopped;
-        Step::Stop(self.reasons.join("; "))
+        Step::Stop(joined(&self.reasons))
     }
 }
 
@@ -370,9 +369,8 @@ impl Strategy for Search {
                 && used >= SEARCH_SHARE
                 && used >= self.until(used)
             {
-                let share = percent(used.min(1.0));
-                let rest = if used < 1.0 { ", the rest is for fresh windows" } else { "" };
-                self.select(format!("searching had used {share} of the budget{rest}"), used);
+                let reason = StopReason::SearchShareUsed { share: used.min(1.0), rest: used < 1.0 };
+                self.select(reason, used);
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.
             if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {
@@ -385,8 +383,8 @@ impl Strategy for Search {
                 Phase::Opening if history.iter().all(|record| record.outcome.is_err()) => {
                     let last =
                         history.iter().rev().find_map(|record| record.outcome.as_ref().err());
-                    let error = last.map_or("", |error| error.message.as_str());
-                    return self.stop(format!("nothing could be measured: {error}"));
+                    let error = last.map_or_else(String::new, |error| error.message.clone());
+                    return self.stop(StopReason::NothingMeasured { error });
                 }
                 Phase::Opening => self.open(used),
                 Phase::Looking => {
@@ -405,7 +403,7 @@ impl Strategy for Search {
                         Err(why) => return self.stop(why),
                     }
                 }
-                Phase::Stopped => return Step::Stop(self.reasons.join("; ")),
+                Phase::Stopped => return Step::Stop(joined(&self.reasons)),
             }
         }
     }
@@ -414,11 +412,11 @@ impl Strategy for Search {
         let mut foreseen: Vec<Trial> =
             self.queue.iter().filter(|trial| !self.is_pointless(trial)).cloned().collect();
         if let (Phase::Looking, Some(approach)) = (&self.phase, &self.approach)
-            && let Some(explorer) = approach.explorers.front()
+            && let Some(proposer) = approach.proposers.front()
         {
-            foreseen.extend(explorer.foresee(
+            foreseen.extend(proposer.foresee(
                 &approach.space,
-                &self.tally,
+                &self.history,
                 most.saturating_sub(foreseen.len()),
             ));
         }

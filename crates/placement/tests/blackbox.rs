@@ -2,7 +2,9 @@
 
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_measure::{Setting, Testbed};
-use pinwise_placement::{Budget, Outcome, Profile, Question, Search, SearchError, StrategyName};
+use pinwise_placement::{
+    Budget, Outcome, Profile, Question, Search, SearchError, StopReason, StrategyName,
+};
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
 use std::time::Duration;
@@ -109,7 +111,7 @@ fn so_many_are_measured_as_were_asked_for() {
 fn a_profile_is_reduced_to_what_the_budget_affords() {
     let (outcome, records) = run(&question(1.0, Some(2), 120), bed(4, 0.0));
     assert!(records.len() <= 120 && profiles(&records) < 80, "{}", profiles(&records));
-    assert!(outcome.best.is_some(), "{}", outcome.stopped_because);
+    assert!(outcome.best.is_some(), "{:?}", outcome.stopped_because);
 }
 
 #[test]
@@ -120,7 +122,8 @@ fn a_campaign_goes_on_as_if_nothing_had_happened() {
         let testbed = bed(3, 0.01);
         let replayed =
             Search::replay(&asked, &tree(), testbed.workload(), &records[..cut]).unwrap();
-        let (outcome, _) = (replayed.outcome(testbed.unit(), &records[..cut], Some("cut")), ());
+        let (outcome, _) =
+            (replayed.outcome(testbed.unit(), &records[..cut], Some(StopReason::Running)), ());
         assert!(outcome.forecast.is_some(), "after {cut}");
     }
     let testbed = bed(3, 0.01);

@@ -19,7 +19,7 @@ pub fn loses(loss: &Loss) -> String {
 }
 
 /// Where the fresh windows contradict the choice of the best known, that they do; then what they
-/// were too few or too noisy to tell, and how many would do. `None` where everything is told.
+/// were too few or too noisy to tell apart, and how many would do. `None` where nothing is open.
 pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
     let sentences = [contradiction(comparison), unclear(comparison, simulated)];
     sentences.into_iter().flatten().reduce(|all, next| format!("{all} {next}"))

@@ -23,13 +23,16 @@ pub fn beside(others: Option<f64>) -> String {
 /// That other programs took much of the machine while a program was measured, and what is to be
 /// known of what they `left`.
 pub fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<String> {
-    crowd(shares).map(|others| {
-        format!(
-            "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
-             try again when they rest",
-            figures::percent(others)
-        )
-    })
+    crowd(shares).map(|share| busy(share, meanwhile, left))
+}
+
+/// As [`crowded`], of the `share` of the contexts' time that others took.
+pub(crate) fn busy(share: f64, meanwhile: &str, left: &str) -> String {
+    format!(
+        "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
+         try again when they rest",
+        figures::percent(share)
+    )
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
 use crate::verdict::{NextStep, is_simulated, next_steps, notes, verdict};
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, Question};
+use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, Question, joined};
 use pinwise_topology::{CpuId, SharingTree};
 
 /// Rivals beyond this many are counted, not listed.
@@ -148,8 +148,8 @@ fn evidence(
     if let Some(failure) = &outcome.failure {
         sheet.line("failed", &format!("the last: {failure}"));
     }
-    sheet.line("strategy", &outcome.strategy);
-    sheet.line("stopped", &outcome.stopped_because);
+    sheet.line("strategy", &joined(&outcome.strategy));
+    sheet.line("stopped", &joined(&outcome.stopped_because));
 }
 
 /// What the best predicted was predicted to do, how far predictions were off, and what they rest
@@ -196,7 +196,7 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
     }
 }
 
-/// How near the best of all predictions that one is which is told.
+/// How near the prediction shown is to the best of all predictions.
 fn proven(gap: f64, is_best: bool) -> String {
     if is_best {
         return "the best predicted of all assignments: proven".to_owned();

@@ -1,8 +1,8 @@
 //! Text from outside, made safe for a terminal.
 //!
-//! Names of threads come from the observed program, names of processors from a recorded machine,
-//! and everything in a plan or a store from whoever wrote the file. A terminal obeys control
-//! characters in them: they can hide lines, forge a verdict or change the title of the window.
+//! The observed program chooses the names of its threads. Names of processors may come from a
+//! recorded machine, and a plan or a store from a stranger. A terminal obeys control characters in
+//! them: they can hide lines, forge a verdict or change the title of the window.
 
 use std::borrow::Cow;
 

@@ -2,10 +2,12 @@
 //! on the page.
 
 use crate::figures;
+use crate::note::{note, sentence, tagged};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search};
 use pinwise_topology::SharingTree;
+use serde_json::{Value, json};
 use std::fmt;
 use std::time::Duration;
 
@@ -42,9 +44,28 @@ pub fn is_simulated(question: &serde_json::Value) -> bool {
 /// What qualifies the verdict, in sentences. All outputs (terminal, JSON, page, plan) show exactly
 /// these notes.
 pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
+    let text = |note: Value| note["text"].as_str().unwrap_or_default().to_owned();
+    tagged_notes(info, outcome).into_iter().map(text).collect()
+}
+
+/// As [`notes`], each with its kind and values.
+pub fn tagged_notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<Value> {
     // A model is in no placement before it is placed.
-    let qualification = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
-    qualification.into_iter().chain(outcome.doubts()).collect()
+    let found = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
+    let found = found
+        .map(|text| json!({ "kind": "as_found", "apart": outcome.found_apart(), "text": text }));
+    let drift = outcome.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
+        let text = format!(
+            "the machine or the load changed meanwhile: a reference by {} from the first to the last third of the run (n = {}). The \
+             comparison of the best with unpinned holds, since they took turns; what the search learned before, and the bound, may not: repeat it \
+             where you need them",
+            figures::change(drift.change),
+            drift.n
+        );
+        json!({ "kind": "drift", "change": drift.change, "n": drift.n, "text": sentence(&text) })
+    });
+    let others = outcome.notes.iter().map(|met| tagged(met, sentence(&note(met))));
+    found.into_iter().chain(others).chain(drift).collect()
 }
 
 /// The verdict of `outcome`. A model has no operating system: balanced placements stand for its
@@ -105,8 +126,8 @@ fn enough(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
     Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
 }
 
-/// What budget so many measurements take, and so much time each where it is one in time, of which
-/// `spent` goes into getting to know the program.
+/// The budget that so many measurements take. With `each`, it is a budget in time: `each` per
+/// measurement, and `spent` for the survey of the program.
 pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
     let Some(each) = each else {

@@ -9,7 +9,6 @@
 
 mod slot;
 
-use pinwise_figures::counted;
 use pinwise_linux::{
     Fifo, Target, TargetError, affinity, common_contexts, pause, process,
     survey::{SurveyedThread, averaged, same_crew},
@@ -17,9 +16,9 @@ use pinwise_linux::{
     thread_filter::{self, LeftAlone, ThreadFilter},
 };
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
+    Effort, MeasureError, Measurement, Met, Note, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
-use pinwise_metric::{CounterDetection, Meter};
+use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use slot::Slot;
 use std::collections::BTreeMap;
@@ -156,25 +155,12 @@ impl LiveTestbed {
     }
 
     /// Threads that came and went.
-    fn changed(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.respawned > 0 {
-            let times = counted(self.respawned as u64, "time");
-            notes.push(format!(
-                "placed threads that ended were replaced by new ones of their name {times}"
-            ));
-        }
-        match self.late_seen {
-            0 => {}
-            1 => notes.push(
-                "a thread or child process appeared after the survey; it was not placed".to_owned(),
-            ),
-            late => {
-                notes
-                    .push(format!("{late} threads or child processes appeared after the survey; they were not placed"));
-            }
-        }
-        notes
+    fn changed(&self) -> impl Iterator<Item = Note> {
+        let replaced =
+            (self.respawned > 0).then_some(Note::ThreadsReplaced { times: self.respawned as u64 });
+        let appeared = (self.late_seen > 0)
+            .then_some(Note::ThreadsAppeared { threads: self.late_seen as u64 });
+        replaced.into_iter().chain(appeared)
     }
 
     /// Whether the number turned out to be a total, though its name suggests a value. Then all
@@ -394,9 +380,9 @@ impl Testbed for LiveTestbed {
 
     /// Threads that came and went, and a number that may be a total's.
     fn met(&self) -> Met {
-        let doubt =
-            self.meter.counter_detection().and_then(CounterDetection::doubt).map(str::to_owned);
-        Met { others: None, notes: self.changed().into_iter().chain(doubt).collect() }
+        let detection = self.meter.counter_detection();
+        let doubt = detection.filter(|detection| detection.is_doubtful()).map(|_| Note::MaybeTotal);
+        Met { others: None, notes: self.changed().chain(doubt).collect() }
     }
 }
 

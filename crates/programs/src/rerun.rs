@@ -14,7 +14,7 @@ use pinwise_linux::{
     thread_filter::{self, LeftAlone, ThreadFilter},
 };
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Thread, Unit, Workload,
+    Effort, MeasureError, Measurement, Met, Note, Retry, Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_metric::Pattern;
 use pinwise_topology::{CpuSet, Machine};
@@ -183,21 +183,13 @@ impl RerunTestbed {
         thread_filter::describe(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
     }
 
-    fn varied(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        if self.incomplete > 0 {
-            notes.push(format!(
-                "its threads vary: in {} of {} runs a placed thread did not appear",
-                self.incomplete, self.runs
-            ));
-        }
-        if self.crowded > 0 {
-            notes.push(format!(
-                "its threads vary: in {} of {} runs a thread was busy that the first run did not have; it was not placed",
-                self.crowded, self.runs
-            ));
-        }
-        notes
+    fn varied(&self) -> Vec<Note> {
+        let of = self.runs as u64;
+        let missing = (self.incomplete > 0)
+            .then_some(Note::ThreadMissing { runs: self.incomplete as u64, of });
+        let unknown =
+            (self.crowded > 0).then_some(Note::ThreadUnknown { runs: self.crowded as u64, of });
+        missing.into_iter().chain(unknown).collect()
     }
 
     fn places(&self, setting: &Setting) -> Result<Vec<(String, CpuSet)>, MeasureError> {

@@ -1,9 +1,9 @@
 //! A comparison as a page: what every way of placing loses against the best known, what each
 //! measurement bought, and which claims were true.
 //!
-//! The first chart is that of BlackBox scheduler, figures 7 and 9; the second shows what measuring
-//! more brings, as its figure 8 does; the table after it the number of measurements by which a loss
-//! is reached, as figure 14 of the statistical approach.
+//! The first chart is that of BlackBox scheduler, figures 7 and 9. The second shows what more
+//! measurements bring, as its figure 8 does. The table after it lists the measurements by which a
+//! loss is reached, as figure 14 of the statistical approach does.
 
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};

@@ -1,17 +1,4 @@
-//! One self-contained HTML page from a campaign: it works offline, without script (text, tables,
-//! drawing), in light and dark, at 400 px and on paper.
-//!
-//! [`page()`] is pure: a campaign, its records and its outcome in, text out. The page is made in
-//! two layers. Everything that needs to be *known* is HTML from `templates/`: the verdict, the
-//! placement drawn on the machine, a sentence with numbers for every chart, tables. What can only
-//! be *seen* is a chart, sent as data (`chart`) in one JSON element and drawn by uPlot (`assets/`),
-//! which is inlined. Nothing is ever requested from anywhere.
-//!
-//! [`comparison_page()`] is such a page of ways of placing beside one another, [`selection_page()`]
-//! one of which programs run together, [`threads_page()`] one of how many threads a program should
-//! run. [`latency_page()`] is another page of the same kind, without
-//! charts: core-to-core latencies as a heat map; [`characterization_page()`] is one of slowdowns,
-//! whose heat maps the pages of campaigns on that machine have too.
+#![doc = include_str!("../README.md")]
 //!
 //! # Hostile input
 //! Names of threads and commands belong to the program under test. In HTML the templates escape

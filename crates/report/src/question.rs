@@ -2,7 +2,7 @@
 
 use crate::evidence::Evidence;
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Budget, Outcome, Question};
+use pinwise_placement::{Budget, Outcome, Question, joined};
 use pinwise_present::figures;
 use pinwise_present::{Files, NextStep, next_steps, shell};
 use pinwise_topology::SharingTree;
@@ -52,7 +52,7 @@ pub(crate) fn asked(
             new.unit.name.clone()
         },
     ));
-    rows.push(("Strategy", outcome.strategy.clone()));
+    rows.push(("Strategy", joined(&outcome.strategy)));
     rows.push((
         "Stop when",
         format!(
@@ -64,7 +64,7 @@ pub(crate) fn asked(
             }
         ),
     ));
-    rows.push(("Stopped because", outcome.stopped_because.clone()));
+    rows.push(("Stopped because", joined(&outcome.stopped_because)));
     rows.push(("Confidence", figures::percent(question.confidence)));
     rows.push(("Seed", question.seed.to_string()));
     rows.push(("Begun", figures::date(info.started)));

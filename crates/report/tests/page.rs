@@ -4,7 +4,7 @@ mod synthetic;
 
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
-use pinwise_measure::{Measure, Piece, Probe, Profile, Progress, Unit};
+use pinwise_measure::{Measure, Note, Piece, Probe, Profile, Progress, Unit};
 use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
 use pinwise_present::{Files, outcome_text};
 use pinwise_report::{ReportError, Selection, ThreadsSearch, page, selection_page, threads_page};
@@ -246,7 +246,7 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         if !finished {
             info.state = CampaignState::Stopped;
         }
-        let notes = vec!["the machine was busy".into()];
+        let notes = vec![Note::Text { text: "the machine was busy".into() }];
         let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
         let page = page(&info, &campaign.records, &outcome, Files::default(), None).unwrap();
         let terminal = outcome_text(&info, &outcome, Files::default(), usize::MAX);

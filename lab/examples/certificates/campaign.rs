@@ -4,7 +4,7 @@ use crate::workloads::{Bed, Case};
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_evt::Method;
 use pinwise_measure::{Setting, Testbed};
-use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
+use pinwise_placement::{Budget, Outcome, Question, Search, StopReason, StrategyName};
 use pinwise_topology::{Assignment, PerContext};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -133,7 +133,9 @@ impl Run {
             most: truths.fold(0.0, f64::max),
             upper: outcome.bound.upb_high,
             claimed: outcome.bound.gap_high,
-            ended: outcome.stopped_because.contains("asked for)"),
+            ended: outcome.stopped_because.iter().any(|reason| {
+                matches!(reason, StopReason::NearBound { .. } | StopReason::SampleNearBound { .. })
+            }),
         }
     }
 }

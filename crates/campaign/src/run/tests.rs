@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose};
-use pinwise_measure::{Effort, Met, Setting, Time, Unit, Workload};
+use pinwise_measure::{Effort, Met, Note, Setting, Time, Unit, Workload};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
@@ -133,7 +133,7 @@ impl Testbed for Eventful {
         self.0.measure(setting, effort)
     }
     fn met(&self) -> Met {
-        Met { others: None, notes: vec![format!("{} measurements were made", self.0.made)] }
+        Met { others: None, notes: vec![format!("{} measurements were made", self.0.made).into()] }
     }
 }
 
@@ -141,8 +141,13 @@ impl Testbed for Eventful {
 fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
     let (_folder, mut store, id) = store();
     let made = std::cell::Cell::new(0u32);
+    let text = |note: Note| match note {
+        Note::Text { text } => text,
+        other => panic!("{other:?}"),
+    };
     let met = |store: &Store| -> Vec<Vec<String>> {
-        store.met(id).unwrap().into_iter().map(|met| met.notes).collect()
+        let texts = |met: Met| met.notes.into_iter().map(text).collect();
+        store.met(id).unwrap().into_iter().map(texts).collect()
     };
     let go = |store: &mut Store, deadly: u32| {
         let (testbed, _) = Scripted::after(u64::from(made.get()));

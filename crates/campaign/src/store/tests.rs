@@ -206,7 +206,7 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     );
     let met = |taken, note: &str| Met {
         others: Some(OtherLoad { taken, of: 3.0 }),
-        notes: vec![note.into()],
+        notes: vec![note.to_owned().into()],
     };
     store.keep_met(id, 0, &met(0.1, "early")).unwrap();
     store.keep_met(id, 0, &met(0.3, "it's \"late\"")).unwrap();

@@ -4,18 +4,18 @@ use super::{Advice, Drift, Outcome};
 use pinwise_figures as figures;
 
 impl Outcome {
-    /// How the program did as it was found beside the unpinned windows after, found / unpinned - 1,
-    /// where their intervals are apart: the operating system has placements of its own that
-    /// differ, or the program was still starting, or something else changed.
+    /// found / unpinned - 1, where the interval as found and the interval of the later unpinned
+    /// windows do not overlap. Either the placements of the operating system differ, or the program
+    /// was still starting, or something else changed.
     pub fn found_apart(&self) -> Option<f64> {
         let (found, unpinned) = (self.as_found?, self.baseline?);
         (found.low > unpinned.high || found.high < unpinned.low)
             .then(|| found.mean / unpinned.mean - 1.0)
     }
 
-    /// best / as found - 1 with its interval, (estimate, low, high): the ends of their intervals
-    /// against each other, since they were not measured in turn. Without an upper end
-    /// (infinity) where the interval of the program as found reaches 0, `None` where its mean does.
+    /// best / as found - 1 with its interval, (estimate, low, high). They were not measured in
+    /// turn, so the ends of their intervals are compared. Without an upper end (infinity) where the
+    /// interval of the program as found reaches 0, `None` where its mean does.
     pub fn gain_as_found(&self) -> Option<(f64, f64, f64)> {
         let (best, found) = (self.best.as_ref()?.performance, self.as_found?);
         if found.mean <= 0.0 {
@@ -100,7 +100,7 @@ mod tests {
         let space = Space::new(tree, 1, pinwise_topology::PerContext::AtMost(1)).unwrap();
         let question = Question::new(crate::StrategyName::Auto, crate::Budget::Measurements(1));
         let workload = Workload { name: String::new(), threads: Vec::new() };
-        let (strategy, stopped) = (String::new(), String::new());
+        let (strategy, stopped) = (Vec::new(), Vec::new());
         let empty =
             Outcome::new(&question, &space, &workload, &Unit::rate("1/s"), &[], strategy, stopped);
         let outcome = |found: f64, unpinned: f64| Outcome {

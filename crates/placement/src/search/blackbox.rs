@@ -11,10 +11,12 @@
 //!
 //! The search goes on with fresh windows for those that lead.
 
+use crate::StopReason;
+use crate::StrategyReason;
 use crate::forecast::{Finalist, Forecast, reach, room};
 use crate::search::SearchError;
-use crate::search::explorer::{Explorer, Next, View, pinned, trial};
-use crate::search::tally::Tally;
+use crate::search::history::History;
+use crate::search::proposer::{Next, Proposer, View, pinned, trial};
 use crate::statistics::t_quantile;
 use crate::{Profile, Question};
 use pinwise_campaign::Purpose;
@@ -115,22 +117,21 @@ impl Predicting {
         self.profiling.base_experiments() + self.profiling.most() + FIRST
     }
 
-    /// How the profile is made, in words.
-    pub(crate) fn why(&self, question: &Question) -> String {
+    /// How the profile is made.
+    pub(crate) fn why(&self, question: &Question) -> StrategyReason {
         let (entries, _) = self.profiling.slowdown_entries();
-        let (level, base) = (self.local.level().name(), self.profiling.base_experiments());
-        let because = &question.profile.core_local_because;
-        let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
-        format!(
-            "blackbox, as asked: a profile of one instance alone ({base} experiments) and of each thread with co-runners in its {level}{because}, \
-             {} of {entries} experiments at most; then the most promising are measured",
-            self.profiling.most()
-        )
+        StrategyReason::BlackBoxAsked {
+            base: self.profiling.base_experiments() as u64,
+            level: self.local.level().name().to_owned(),
+            because: question.profile.core_local_because.clone(),
+            most: self.profiling.most() as u64,
+            of: entries as u64,
+        }
     }
 
-    fn learn(&mut self, tally: &Tally) {
+    fn learn(&mut self, history: &History) {
         for (entry, setting) in self.asked.drain(..) {
-            self.profiling.learn(&entry, tally.profile(&setting));
+            self.profiling.learn(&entry, history.profile(&setting));
         }
     }
 
@@ -147,15 +148,16 @@ impl Predicting {
     }
 
     /// Predicted and measured.
-    fn compared(&self, tally: &Tally, count: usize) -> Vec<(f64, f64)> {
-        let pair = |ranked: &Predicted| Some((ranked.performance, tally.mean(&ranked.assignment)?));
+    fn compared(&self, history: &History, count: usize) -> Vec<(f64, f64)> {
+        let pair =
+            |ranked: &Predicted| Some((ranked.performance, history.mean(&ranked.assignment)?));
         self.ranked[..count].iter().filter_map(pair).collect()
     }
 }
 
-impl Explorer for Predicting {
+impl Proposer for Predicting {
     fn next(&mut self, view: &mut View<'_>) -> Next {
-        self.learn(view.tally);
+        self.learn(view.history);
         let top = view.question.profile.top;
         match self.stage {
             Stage::Profile => {
@@ -191,16 +193,14 @@ impl Explorer for Predicting {
                 self.ranked.extend(found);
                 self.ends = Some(self.profiling.ends());
                 if self.ranked.is_empty() {
-                    return Next::Done(
-                        "the profile predicts nothing: none of its experiments could be made"
-                            .into(),
-                    );
+                    return Next::Done(StopReason::NoProfile);
                 }
                 self.finalists(0, top.unwrap_or(FIRST))
             }
             Stage::Finalists(count) => {
                 if top.is_none() && count == FIRST {
-                    let reach = reach(&self.compared(view.tally, count), view.question.confidence);
+                    let reach =
+                        reach(&self.compared(view.history, count), view.question.confidence);
                     let others = self.ranked[count..].iter();
                     let likely = others
                         .filter(|ranked| reach.is_some_and(|reach| ranked.performance >= reach))
@@ -209,20 +209,15 @@ impl Explorer for Predicting {
                         return self.finalists(count, (count + likely).min(MOST));
                     }
                 }
-                Next::Done(match top {
-                    Some(_) => format!(
-                        "the {count} assignments most promising by prediction were measured"
-                    ),
-                    None => format!(
-                        "the {count} assignments most promising by prediction were measured: those that may be as good as the best, by how \
-                         far predictions were off"
-                    ),
+                Next::Done(StopReason::Predicted {
+                    measured: count as u64,
+                    by_error: top.is_none(),
                 })
             }
         }
     }
 
-    fn forecast(&self, question: &Question, tally: &Tally) -> Option<Forecast> {
+    fn forecast(&self, question: &Question, history: &History) -> Option<Forecast> {
         let (slowdown, _) = self.profiling.slowdown_entries();
         let (count, unended) = match self.stage {
             Stage::Profile => (0, "measuring ended first"),
@@ -231,7 +226,7 @@ impl Explorer for Predicting {
         let finalist = |ranked: &Predicted| {
             let leaves = ranked.assignment.leaves();
             let [low, high] = self.ends.as_ref()?.each_ref().map(|end| end.predict(leaves));
-            let measured = tally.mean(&ranked.assignment);
+            let measured = history.mean(&ranked.assignment);
             Some(Finalist {
                 assignment: ranked.assignment.clone(),
                 predicted: ranked.performance,

@@ -2,16 +2,17 @@
 //!
 //! From a good start, try small changes in random order and keep the first that helps: one thread
 //! moved to another context, two threads swapped, or two roles swapped. A change that looks better
-//! may only look so: unless it is better by far more than the noise, it is *challenged*, measured
-//! again in turn with the incumbent, and kept only if these new windows agree. Where no
-//! change helps, climb again from the next best start.
+//! may only look so. Unless it is better by far more than the noise, it is *challenged*: measured
+//! again, in turn with the incumbent. It stays only if these new windows agree. Where no change
+//! helps, climb again from the next best start.
 //!
 //! A start was chosen because its windows were good, so they overstate it, and nothing would look
 //! better than it. Where there is noise, the incumbent is therefore measured again before it is
 //! compared with.
 
-use crate::search::explorer::{Explorer, Next, View, pinned};
-use crate::search::tally::Tally;
+use crate::StopReason;
+use crate::search::history::History;
+use crate::search::proposer::{Next, Proposer, View, pinned};
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_measure::Workload;
@@ -79,8 +80,8 @@ impl Climb {
         let mut moves = moves(&incumbent, view.space, &self.roles);
         view.random.shuffle(&mut moves);
         self.started.insert(incumbent.clone());
-        let windows = view.tally.class(&incumbent).map_or(0, |class| class.windows.len());
-        let noisy = view.tally.noise().is_some_and(|noise| noise > ROUNDING);
+        let windows = view.history.class(&incumbent).map_or(0, |class| class.windows.len());
+        let noisy = view.history.noise().is_some_and(|noise| noise > ROUNDING);
         let fresh_from = if noisy { windows - fresh.min(windows) } else { 0 };
         let tried = BTreeSet::new();
         self.ascent = Some(Ascent {
@@ -94,10 +95,11 @@ impl Climb {
     }
 
     /// Takes note of a finished climb, and begins the next; why not, if there is none.
-    fn restart(&mut self, view: &mut View<'_>) -> Result<(), String> {
+    fn restart(&mut self, view: &mut View<'_>) -> Result<(), StopReason> {
         if let Some(ascent) = self.ascent.take() {
-            let height =
-                |assignment: &Assignment| view.tally.mean(assignment).unwrap_or(f64::NEG_INFINITY);
+            let height = |assignment: &Assignment| {
+                view.history.mean(assignment).unwrap_or(f64::NEG_INFINITY)
+            };
             match &self.summit {
                 Some(summit) if height(&ascent.incumbent) <= height(summit) => self.fruitless += 1,
                 _ => {
@@ -108,16 +110,16 @@ impl Climb {
         }
         let climbs = self.started.len();
         if self.fruitless >= FRUITLESS {
-            return Err(format!("the last {FRUITLESS} climbs found nothing better"));
+            return Err(StopReason::Fruitless { climbs: FRUITLESS as u64 });
         }
         let start = view
-            .tally
+            .history
             .ranking()
             .into_iter()
             .map(|(assignment, _)| assignment)
             .find(|assignment| {
                 !self.started.contains(assignment)
-                    && view.tally.class(assignment).is_some_and(|class| class.was_drawn())
+                    && view.history.class(assignment).is_some_and(|class| class.was_drawn())
             })
             .cloned();
         match start {
@@ -125,15 +127,15 @@ impl Climb {
                 self.begin(start, 0, view);
                 Ok(())
             }
-            None => Err(format!("no random start is left after {climbs} assignments climbed from")),
+            None => Err(StopReason::NoStartLeft { climbs: climbs as u64 }),
         }
     }
 }
 
 impl Ascent {
     /// How many windows the incumbent needs before anything is compared with it.
-    fn windows_missing(&self, tally: &Tally) -> usize {
-        match tally.class(&self.incumbent) {
+    fn windows_missing(&self, history: &History) -> usize {
+        match history.class(&self.incumbent) {
             Some(class) if !class.failed && self.fresh_from > 0 => {
                 CHALLENGE.saturating_sub(class.windows.len() - self.fresh_from)
             }
@@ -143,7 +145,7 @@ impl Ascent {
 
     /// Whether the candidate just measured replaces the incumbent; `None` asks for a challenge.
     fn verdict(&self, candidate: &Assignment, view: &View<'_>) -> Option<bool> {
-        let windows = |assignment: &Assignment| match view.tally.class(assignment) {
+        let windows = |assignment: &Assignment| match view.history.class(assignment) {
             Some(class) if !class.failed => class.windows.clone(),
             _ => Vec::new(),
         };
@@ -155,7 +157,7 @@ impl Ascent {
         let last = |windows: &[f64]| windows[windows.len().saturating_sub(CHALLENGE)..].to_vec();
         let (new, old) = if self.challenged { (last(&new), last(&old)) } else { (new, old) };
         let difference = mean(&new) - mean(&old);
-        let noise = view.tally.noise().unwrap_or(0.0) * mean(&old).abs();
+        let noise = view.history.noise().unwrap_or(0.0) * mean(&old).abs();
         let error = noise * (1.0 / new.len() as f64 + 1.0 / old.len() as f64).sqrt();
         if self.challenged {
             Some(difference > error)
@@ -180,7 +182,7 @@ impl Ascent {
     }
 }
 
-impl Explorer for Climb {
+impl Proposer for Climb {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         loop {
             let Some(ascent) = &mut self.ascent else {
@@ -189,7 +191,7 @@ impl Explorer for Climb {
                     Err(why) => return Next::Done(why),
                 }
             };
-            let missing = ascent.windows_missing(view.tally);
+            let missing = ascent.windows_missing(view.history);
             if missing > 0 {
                 return Next::Sequence(vec![pinned(&ascent.incumbent, Purpose::Climb); missing]);
             }
@@ -214,7 +216,7 @@ impl Explorer for Climb {
                     ascent.challenged = false;
                     ascent.candidate = Some(candidate.clone());
                     // Seen before: what is known decides, or a challenge.
-                    if view.tally.class(&candidate).is_none() {
+                    if view.history.class(&candidate).is_none() {
                         return Next::Sequence(vec![pinned(&candidate, Purpose::Climb)]);
                     }
                 }
@@ -229,10 +231,10 @@ impl Explorer for Climb {
 
     /// Most changes do not help: the next ones that nothing is known of yet. One that helps makes
     /// what was measured after it lost work, so that they take a quarter of the room at most.
-    fn foresee(&self, space: &Space, tally: &Tally, most: usize) -> Vec<Trial> {
+    fn foresee(&self, space: &Space, history: &History, most: usize) -> Vec<Trial> {
         let Some(mut ascent) = self.ascent.clone() else { return Vec::new() };
         let changes = std::iter::from_fn(|| ascent.propose(space, &self.roles));
-        let unknown = changes.filter(|changed| tally.class(changed).is_none());
+        let unknown = changes.filter(|changed| history.class(changed).is_none());
         unknown.take(most.div_ceil(4)).map(|changed| pinned(&changed, Purpose::Climb)).collect()
     }
 }

@@ -6,10 +6,10 @@
 //! Mansour, JMLR 7, 2006). The chance that the true best is ever dropped is at most 1 - confidence:
 //! round r may spend a share 6/(pi r)^2 of it, divided by the number of assignments.
 
+use crate::StopReason;
 use crate::search::FINALISTS;
-use crate::search::explorer::{Explorer, Next, View, pinned};
+use crate::search::proposer::{Next, Proposer, View, pinned};
 use pinwise_campaign::Purpose;
-use pinwise_figures::{counted, percent};
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl Exhaustive {
     fn eliminate(&mut self, view: &View<'_>) -> f64 {
         let look = (self.rounds + 1 - LEAST_ROUNDS) as f64;
         let share = 6.0 / (std::f64::consts::PI * look).powi(2) / self.classes as f64;
-        let guesses = view.tally.guesses(1.0 - (1.0 - view.question.confidence) * share);
+        let guesses = view.history.guesses(1.0 - (1.0 - view.question.confidence) * share);
         let candidates: BTreeSet<&Assignment> = self.alive.iter().collect();
         let guesses: Vec<_> =
             guesses.into_iter().filter(|(assignment, _)| candidates.contains(assignment)).collect();
@@ -53,22 +53,24 @@ impl Exhaustive {
     }
 }
 
-impl Explorer for Exhaustive {
+impl Proposer for Exhaustive {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         if self.rounds >= LEAST_ROUNDS {
             let widest = self.eliminate(view);
             let (left, classes, rounds) = (self.alive.len(), self.classes, self.rounds);
             if left <= FINALISTS {
-                let left = counted(left as u64, "assignment");
-                return Next::Reached(format!(
-                    "{left} of {classes} could still be the best after {rounds} rounds"
-                ));
+                return Next::Reached(StopReason::FewLeft {
+                    left: left as u64,
+                    of: classes as u64,
+                    rounds: rounds as u64,
+                });
             }
             if widest <= view.question.precision {
-                let precision = percent(view.question.precision);
-                return Next::Reached(format!(
-                    "the best {left} of {classes} assignments tie to within {precision}"
-                ));
+                return Next::Reached(StopReason::Tied {
+                    left: left as u64,
+                    of: classes as u64,
+                    within: view.question.precision,
+                });
             }
         }
         self.rounds += 1;

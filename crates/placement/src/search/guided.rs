@@ -10,30 +10,30 @@
 //!    others, as long as that finds something better.
 //! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How
 //!    many is decided before any of them is measured, and the predictor does not learn meanwhile:
-//!    they tell how wrong it is near the top, from which the bound follows ([`Ceiling`]).
+//!    they tell how wrong it is near the top, from which the bound follows ([`ResidualBound`]).
 //! 5. If the best is not within reach of the bound: favourites again, with what was learned from
 //!    the block, and as many steered draws again as there were. Every look at the bound is another
-//!    chance of a lucky stop: they share one error budget ([`Ceiling`]), and doubling keeps them
+//!    chance of a lucky stop: they share one error budget ([`ResidualBound`]), and doubling keeps them
 //!    few, two or three.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
-//! Where instances can run alone, what they do then bounds the whole from the beginning ([`Solo`]);
+//! Where instances can run alone, what they do then bounds the whole from the beginning ([`SoloBound`]);
 //! if the best comes within reach of that, no block is needed.
 //!
 //! The best is measured, whatever is predicted. The bound by prediction assumes that the predictor
 //! is not more wrong about the best assignment than it is about those drawn near the top,
-//! extrapolated; see [`Ceiling`].
+//! extrapolated; see [`ResidualBound`].
 
 use crate::Bound;
+use crate::StopReason;
 use crate::search::VISITS;
-use crate::search::ceiling::Ceiling;
 use crate::search::climb::Climb;
-use crate::search::explorer::{Explorer, Next, View, pinned};
+use crate::search::history::History;
 use crate::search::model::{Model, Modeler};
-use crate::search::solo::{Alone, Solo};
-use crate::search::tally::Tally;
+use crate::search::proposer::{Next, Proposer, View, pinned};
+use crate::search::residual_bound::ResidualBound;
+use crate::search::solo_bound::{Alone, SoloBound};
 use pinwise_campaign::{Purpose, Trial};
-use pinwise_figures::percent;
 use pinwise_measure::Workload;
 use pinwise_topology::{Assignment, Space};
 use std::collections::BTreeSet;
@@ -81,26 +81,26 @@ pub(crate) struct Guided {
     modeler: Modeler,
     climb: Climb,
     /// What instances do alone, measured before.
-    solo: Option<Solo>,
+    solo: Option<SoloBound>,
     stage: Stage,
     /// What the last block shows; `None` before the first.
-    ceiling: Option<Ceiling>,
+    residual_bound: Option<ResidualBound>,
 }
 
 impl Guided {
-    pub(crate) fn new(workload: &Workload, space: &Space, solo: Option<Solo>) -> Self {
+    pub(crate) fn new(workload: &Workload, space: &Space, solo: Option<SoloBound>) -> Self {
         Self {
             modeler: Modeler::new(workload, space),
             climb: Climb::new(workload),
             solo,
             stage: Stage::Uniform,
-            ceiling: None,
+            residual_bound: None,
         }
     }
 
     /// What was learned from everything measured so far, the better model first.
-    fn learn(&self, tally: &Tally) -> Vec<Model> {
-        let ranking = tally.ranking();
+    fn learn(&self, history: &History) -> Vec<Model> {
+        let ranking = history.ranking();
         let means: Vec<(Assignment, f64)> =
             ranking.into_iter().map(|(assignment, mean)| (assignment.clone(), mean)).collect();
         self.modeler.learn(&means)
@@ -113,7 +113,7 @@ impl Guided {
         for turn in 0..FAVOURITES + FAVOURITES / 2 {
             let Some(model) = models.get(turn % models.len().max(1)) else { break };
             let drawn = model.favourite(view.space, view.random);
-            if view.tally.class(&drawn).is_none() {
+            if view.history.class(&drawn).is_none() {
                 found.insert(drawn);
             }
             if found.len() == FAVOURITES {
@@ -153,37 +153,33 @@ impl Guided {
 
     /// What instances did alone, once that is known.
     fn alone(&self, view: &View<'_>) -> Option<Alone> {
-        self.solo.as_ref()?.alone(view.tally, view.question.confidence)
+        self.solo.as_ref()?.alone(view.history, view.question.confidence)
     }
 
-    /// Whether the best so far is within reach of the bound: the words that say so.
-    fn reached(&self, view: &View<'_>) -> Option<String> {
+    /// Whether the best so far is within reach of the bound.
+    fn reached(&self, view: &View<'_>) -> Option<StopReason> {
         let confidence = view.question.confidence;
-        let guesses = view.tally.guesses(confidence).into_iter().map(|(_, guess)| guess);
+        let guesses = view.history.guesses(confidence).into_iter().map(|(_, guess)| guess);
         let best = guesses.max_by(|a, b| a.mean.total_cmp(&b.mean));
-        let bound = Bound::while_searching(view.question, self.ceiling, self.alone(view), best);
+        let bound =
+            Bound::while_searching(view.question, self.residual_bound, self.alone(view), best);
         let gap = bound.gap_high.filter(|gap| *gap <= view.question.within)?;
-        let asked = percent(view.question.within);
-        Some(format!(
-            "the best came within {} of the {} bound ({asked} asked for)",
-            percent(gap),
-            bound.method
-        ))
+        Some(StopReason::NearBound { gap, within: view.question.within, method: bound.method })
     }
 
     /// Windows of the next block, and of each assignment in it. Each block has as many as all
     /// before it.
-    fn block(tally: &Tally) -> (usize, usize) {
-        let noisy = tally.noise().is_some_and(|noise| noise > NOISY);
+    fn block(history: &History) -> (usize, usize) {
+        let noisy = history.noise().is_some_and(|noise| noise > NOISY);
         let (first, windows) = if noisy { (NOISY_BLOCK, 2) } else { (BLOCK, 1) };
-        (first.max(tally.steered_draws()), windows)
+        (first.max(history.steered_draws()), windows)
     }
 
     /// What follows when favourites find nothing better: a block, the first in any case, another
     /// one where the budget has room for it; or climbing.
     fn after_favourites(&self, view: &View<'_>) -> Stage {
-        let cost = Self::block(view.tally).0 as f64 * (1.0 + VISITS) * view.cost;
-        if view.tally.steered_draws() == 0 || view.used + cost <= view.until {
+        let cost = Self::block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
+        if view.history.steered_draws() == 0 || view.used + cost <= view.until {
             Stage::Block
         } else {
             Stage::Climb
@@ -191,7 +187,7 @@ impl Guided {
     }
 }
 
-impl Explorer for Guided {
+impl Proposer for Guided {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         loop {
             match self.stage {
@@ -202,8 +198,8 @@ impl Explorer for Guided {
                     return Next::Round(draws.collect());
                 }
                 Stage::Warm(index) if index < WARM.len() => {
-                    let Some(model) = self.learn(view.tally).into_iter().next() else {
-                        return Next::Done("too little could be measured to learn from".to_owned());
+                    let Some(model) = self.learn(view.history).into_iter().next() else {
+                        return Next::Done(StopReason::NoPredictor);
                     };
                     self.stage = Stage::Warm(index + 1);
                     let round = Self::steered(
@@ -217,16 +213,16 @@ impl Explorer for Guided {
                 }
                 Stage::Warm(_) => self.stage = Stage::Favourites(None),
                 Stage::Favourites(before) => {
-                    let best = view.tally.ranking().first().map(|(_, mean)| *mean);
+                    let best = view.history.ranking().first().map(|(_, mean)| *mean);
                     if before.is_some_and(|before| best.is_none_or(|best| best <= before)) {
                         if let Some(why) = self.reached(view) {
                             return Next::Reached(why);
                         }
                         self.stage = self.after_favourites(view);
                         if let (Stage::Block, Some(model)) =
-                            (&self.stage, self.learn(view.tally).into_iter().next())
+                            (&self.stage, self.learn(view.history).into_iter().next())
                         {
-                            let (draws, windows) = Self::block(view.tally);
+                            let (draws, windows) = Self::block(view.history);
                             let each = draws.div_ceil(STEERED.len() * windows);
                             let round =
                                 Self::steered(&model, &STEERED, each, Purpose::Steered, view);
@@ -237,7 +233,7 @@ impl Explorer for Guided {
                         self.stage = Stage::Climb;
                         continue;
                     }
-                    let favourites = Self::favourites(&self.learn(view.tally), view);
+                    let favourites = Self::favourites(&self.learn(view.history), view);
                     self.stage = Stage::Favourites(best);
                     if !favourites.is_empty() {
                         return Next::Round(favourites);
@@ -245,8 +241,8 @@ impl Explorer for Guided {
                 }
                 Stage::Block => {
                     let confidence = Alone::beside(self.alone(view), view.question.confidence);
-                    self.ceiling = Ceiling::of(
-                        view.tally,
+                    self.residual_bound = ResidualBound::of(
+                        view.history,
                         &self.modeler,
                         view.space,
                         confidence,
@@ -267,9 +263,9 @@ impl Explorer for Guided {
         }
     }
 
-    fn foresee(&self, space: &Space, tally: &Tally, most: usize) -> Vec<Trial> {
+    fn foresee(&self, space: &Space, history: &History, most: usize) -> Vec<Trial> {
         match self.stage {
-            Stage::Climb => self.climb.foresee(space, tally, most),
+            Stage::Climb => self.climb.foresee(space, history, most),
             _ => Vec::new(),
         }
     }

@@ -1,18 +1,19 @@
 //! Which space to search, and how.
 
+use crate::StrategyReason;
 use crate::forecast::room;
 use crate::search::SearchError;
 use crate::search::blackbox::Predicting;
 use crate::search::budget::SEARCH_SHARE;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
-use crate::search::explorer::Explorer;
 use crate::search::guided::{Guided, LEAST, UNIFORM};
+use crate::search::proposer::Proposer;
 use crate::search::sample::Sample;
-use crate::search::solo::Solo;
+use crate::search::solo_bound::SoloBound;
 use crate::{Question, StrategyName};
 use num_bigint::BigUint;
-use pinwise_figures::{counted, group};
+use pinwise_figures::group;
 use pinwise_measure::Workload;
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
@@ -35,8 +36,8 @@ const MOST_CLASSES: u32 = 5_000_000;
 #[derive(Debug)]
 pub(crate) struct Approach {
     pub(crate) space: Space,
-    pub(crate) explorers: VecDeque<Box<dyn Explorer>>,
-    pub(crate) why: String,
+    pub(crate) proposers: VecDeque<Box<dyn Proposer>>,
+    pub(crate) why: Vec<StrategyReason>,
 }
 
 /// The space before anything is known of the budget: as many threads per context as asked for, or
@@ -86,98 +87,72 @@ impl Approach {
             match Space::new(narrow.tree().clone(), narrow.threads(), PerContext::Any) {
                 Ok(wide) if fits(&wide, often) => {
                     space = wide;
-                    why.push("any number of threads per context, since all such assignments fit the budget".to_owned());
+                    why.push(StrategyReason::AnyPerContext);
                 }
-                _ => why.push("at most one thread per context".to_owned()),
+                _ => why.push(StrategyReason::OnePerContext),
             }
         }
-        let count = group(&space.count().to_string());
-        let mut explorers: VecDeque<Box<dyn Explorer>> = VecDeque::new();
+        let assignments = space.count().to_string();
+        let mut proposers: VecDeque<Box<dyn Proposer>> = VecDeque::new();
         let start = question.start;
-        let solo = Solo::new(question, workload, &space)
+        let solo = SoloBound::new(question, workload, &space)
             .filter(|solo| solo.cost(question, cost) <= SOLO_SHARE * affordable);
-        let alone = |explorers: &mut VecDeque<Box<dyn Explorer>>, why: &mut Vec<String>| {
+        let alone = |proposers: &mut VecDeque<Box<dyn Proposer>>, why: &mut Vec<StrategyReason>| {
             if let Some(solo) = &solo {
-                why.push(
-                    "first what instances do alone, which bounds what they do together".to_owned(),
-                );
-                explorers.push_back(Box::new(solo.clone()));
+                why.push(StrategyReason::AloneFirst);
+                proposers.push_back(Box::new(solo.clone()));
             }
         };
         match question.strategy {
             StrategyName::Auto | StrategyName::Guided if fits(&space, ONCE) => {
-                let times = if fits(&space, often) {
-                    format!("{LEAST_ROUNDS} times over")
-                } else {
-                    "once".to_owned()
-                };
-                why.insert(
-                    0,
-                    format!("exhaustive: the {count} assignments fit the budget {times}"),
-                );
-                explorers.push_back(Box::new(Exhaustive::new(&space)));
+                let times = if fits(&space, often) { LEAST_ROUNDS as u64 } else { 1 };
+                why.insert(0, StrategyReason::Exhaustive { assignments, times });
+                proposers.push_back(Box::new(Exhaustive::new(&space)));
             }
             StrategyName::Auto | StrategyName::Guided if affordable >= LEAST => {
-                why.insert(
-                    0,
-                    format!(
-                        "guided: a predictor learned from {UNIFORM} random assignments and all later ones chooses what to measure; \
-                         {count} assignments are too many to measure each"
-                    ),
-                );
-                alone(&mut explorers, &mut why);
-                explorers.push_back(Box::new(Guided::new(workload, &space, solo)));
+                why.insert(0, StrategyReason::Guided { uniform: UNIFORM, assignments });
+                alone(&mut proposers, &mut why);
+                proposers.push_back(Box::new(Guided::new(workload, &space, solo)));
             }
             StrategyName::Auto | StrategyName::Guided => {
-                why.insert(
-                    0,
-                    format!(
-                        "random sampling for the bound, then climbing from its best: searching has room for about {}, too few to measure \
-                         each of {count} assignments or to learn from",
-                        counted(affordable.max(0.0) as u64, "measurement")
-                    ),
-                );
-                alone(&mut explorers, &mut why);
-                explorers.push_back(Box::new(Sample::new(
+                let room = affordable.max(0.0) as u64;
+                why.insert(0, StrategyReason::SampleThenClimb { room, assignments });
+                alone(&mut proposers, &mut why);
+                proposers.push_back(Box::new(Sample::new(
                     None,
                     used + (SEARCH_SHARE - used) / 2.0,
                     start,
                     solo,
                 )));
-                explorers.push_back(Box::new(Climb::new(workload)));
+                proposers.push_back(Box::new(Climb::new(workload)));
             }
             StrategyName::Exhaustive => {
-                let enough = if fits(&space, ONCE) {
-                    ""
-                } else {
-                    ", more than the budget has measurements for: not all are seen"
-                };
-                why.insert(0, format!("exhaustive, as asked: {count} assignments{enough}"));
-                explorers.push_back(Box::new(Exhaustive::new(&space)));
+                let fits = fits(&space, ONCE);
+                why.insert(0, StrategyReason::ExhaustiveAsked { assignments, fits });
+                proposers.push_back(Box::new(Exhaustive::new(&space)));
             }
             StrategyName::Random => {
-                why.insert(0, format!("random sampling, as asked: {count} assignments"));
-                explorers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start, None)));
+                why.insert(0, StrategyReason::RandomAsked { assignments });
+                proposers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start, None)));
             }
             StrategyName::Blackbox => {
                 match Predicting::new(question, narrow.tree(), workload, affordable) {
                     Ok(predicting) => {
                         why.insert(0, predicting.why(question));
-                        explorers.push_back(Box::new(predicting));
+                        proposers.push_back(Box::new(predicting));
                     }
                     // It was made before, when the search was.
-                    Err(error) => why.insert(0, error.to_string()),
+                    Err(error) => {
+                        why.insert(0, StrategyReason::Refused { error: error.to_string() })
+                    }
                 }
             }
             StrategyName::Climb => {
-                why.insert(
-                    0,
-                    format!("climbing from the best of {START} random assignments, as asked: {count} in all"),
-                );
-                explorers.push_back(Box::new(Sample::new(Some(START), SEARCH_SHARE, start, None)));
-                explorers.push_back(Box::new(Climb::new(workload)));
+                why.insert(0, StrategyReason::ClimbAsked { start: START, assignments });
+                proposers.push_back(Box::new(Sample::new(Some(START), SEARCH_SHARE, start, None)));
+                proposers.push_back(Box::new(Climb::new(workload)));
             }
         }
-        Self { space, explorers, why: why.join("; ") }
+        Self { space, proposers, why }
     }
 }

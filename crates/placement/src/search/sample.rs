@@ -8,10 +8,10 @@
 //! claim would say: with the bound by what instances did alone, where that was measured before.
 
 use crate::Bound;
-use crate::search::explorer::{Explorer, Next, View, pinned};
-use crate::search::solo::Solo;
+use crate::StopReason;
+use crate::search::proposer::{Next, Proposer, View, pinned};
+use crate::search::solo_bound::SoloBound;
 use pinwise_campaign::Purpose;
-use pinwise_figures::percent;
 
 /// Draws between two looks at the budget; each batch carries its own baseline and reference
 /// windows.
@@ -27,7 +27,7 @@ pub(crate) struct Sample {
     /// Ends when this share of the budget is used.
     until: f64,
     /// What instances do alone, measured before.
-    solo: Option<Solo>,
+    solo: Option<SoloBound>,
     next_look: u64,
     proposed: u64,
     /// The sample's size when a batch last added to it, and batches since.
@@ -35,46 +35,43 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    pub(crate) fn new(most: Option<u64>, until: f64, start: u64, solo: Option<Solo>) -> Self {
+    pub(crate) fn new(most: Option<u64>, until: f64, start: u64, solo: Option<SoloBound>) -> Self {
         Self { most, until, solo, next_look: start.max(1), proposed: 0, grown: (0, 0) }
     }
 }
 
-impl Explorer for Sample {
+impl Proposer for Sample {
     fn next(&mut self, view: &mut View<'_>) -> Next {
-        let drawn = view.tally.sampled();
+        let drawn = view.history.sampled();
         if drawn >= self.next_look {
             let confidence = view.question.confidence;
-            let alone = self.solo.as_ref().and_then(|solo| solo.alone(view.tally, confidence));
-            let guesses = view.tally.guesses(confidence).into_iter().map(|(_, guess)| guess);
+            let alone = self.solo.as_ref().and_then(|solo| solo.alone(view.history, confidence));
+            let guesses = view.history.guesses(confidence).into_iter().map(|(_, guess)| guess);
             let best = guesses
                 .max_by(|a, b| a.mean.total_cmp(&b.mean))
                 .map(|best| (best.mean, best.mean - best.half));
-            let bound = Bound::of_all(view.question, None, alone, view.tally, best, |value| {
+            let bound = Bound::of_all(view.question, None, alone, view.history, best, |value| {
                 value.to_string()
             });
             if let Some(gap) = bound.deciding_gap(view.question.method)
                 && gap <= view.question.within
             {
-                return Next::Reached(format!(
-                    "the best of {drawn} random assignments came within {} of the bound ({} asked for)",
-                    percent(gap),
-                    percent(view.question.within)
-                ));
+                return Next::Reached(StopReason::SampleNearBound {
+                    drawn,
+                    gap,
+                    within: view.question.within,
+                });
             }
             let mut looks = pinwise_evt::looks(view.question.start, view.question.step);
             self.next_look = looks.find(|&look| look > drawn).unwrap_or(u64::MAX);
         }
         self.grown = if drawn > self.grown.0 { (drawn, 0) } else { (drawn, self.grown.1 + 1) };
         if self.grown.1 > FUTILE {
-            return Next::Done(format!(
-                "of the last {} random assignments none could be measured",
-                FUTILE * BATCH
-            ));
+            return Next::Done(StopReason::SampleFailed { last: FUTILE * BATCH });
         }
         let left = self.most.map_or(u64::MAX, |most| most.saturating_sub(self.proposed));
         if left == 0 || view.used >= self.until {
-            return Next::Done(format!("{drawn} random assignments were measured"));
+            return Next::Done(StopReason::Sampled { drawn });
         }
         let batch = BATCH.min(left).min(self.next_look - drawn);
         self.proposed += batch;
@@ -86,7 +83,7 @@ impl Explorer for Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::solo::tests::{filled, question, space, workload};
+    use crate::search::solo_bound::tests::{filled, question, space, workload};
     use crate::{Budget, Question, StrategyName};
     use pinwise_campaign::Record;
     use pinwise_measure::Measurement;
@@ -96,10 +93,10 @@ mod tests {
     #[test]
     fn it_stops_by_what_the_claim_will_say() {
         let (workload, space) = (workload(&[false; 4]), space(8));
-        let solo = Solo::new(&question(), &workload, &space).unwrap();
+        let solo = SoloBound::new(&question(), &workload, &space).unwrap();
         // Alone they do more than any sum that is drawn, so that the draws bound it, with the half
         // of the error that is theirs.
-        let mut tally = filled(&solo, |_, _| Some(1000.0), 2);
+        let mut history = filled(&solo, |_, _| Some(1000.0), 2);
         let mut random = Random::new(1);
         for (number, class) in space.classes().enumerate() {
             let performance = 100.0 * (1.0 - random.unit() * random.unit());
@@ -110,28 +107,28 @@ mod tests {
                 detail: None,
             });
             let (trial, elapsed) = (pinned(&class, Purpose::Sample), Duration::ZERO);
-            tally.learn(&Record { number: number as u64, trial, outcome, elapsed });
+            history.learn(&Record { number: number as u64, trial, outcome, elapsed });
         }
-        let alone = solo.alone(&tally, 0.95);
+        let alone = solo.alone(&history, 0.95);
         let gap = |alone| {
-            let best = tally.ranking().first().map(|(_, mean)| (*mean, *mean));
-            Bound::of_all(&question(), None, alone, &tally, best, |value| value.to_string())
+            let best = history.ranking().first().map(|(_, mean)| (*mean, *mean));
+            Bound::of_all(&question(), None, alone, &history, best, |value| value.to_string())
                 .gap_high
                 .unwrap()
         };
         let (whole, half) = (gap(None), gap(alone));
         assert!(whole < half, "{whole} {half}");
-        let reached = |solo: Option<Solo>, within: f64| {
+        let reached = |solo: Option<SoloBound>, within: f64| {
             let question = Question {
                 within,
                 start: 1,
                 ..Question::new(StrategyName::Auto, Budget::Measurements(600))
             };
-            let (space, tally, random) = (&space, &tally, &mut Random::new(1));
+            let (space, history, random) = (&space, &history, &mut Random::new(1));
             let mut view = View {
                 question: &question,
                 space,
-                tally,
+                history,
                 random,
                 used: 0.1,
                 until: 0.5,

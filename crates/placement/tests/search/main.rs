@@ -5,7 +5,9 @@ mod case;
 use case::{Case, question, scattered, small};
 use pinwise_campaign::{Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
 use pinwise_measure::{Retry, Testbed, Unit};
-use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StrategyName};
+use pinwise_placement::{
+    Advice, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
+};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::time::Duration;
 
@@ -47,7 +49,7 @@ fn a_search_that_was_stopped_tells_what_led_by_then() {
             records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
         let stopped = &records[..fresh];
         let search = Search::replay(&question, &case.tree, &case.workload, stopped).unwrap();
-        let outcome = search.outcome(&Unit::rate("ops/s"), stopped, Some("it was stopped"));
+        let outcome = search.outcome(&Unit::rate("ops/s"), stopped, Some(StopReason::Running));
         let so_far = outcome.so_far.unwrap();
         assert_eq!((outcome.best, so_far.performance.mean), (None, 100.0), "{strategy:?}");
         assert_eq!(case.truth(&so_far.assignment), case.optimum(), "{strategy:?}");
@@ -188,7 +190,10 @@ fn a_target_that_never_answers_ends_the_search_at_once_and_says_why() {
     let (outcome, records) = case.run(&question(StrategyName::Auto, 600, 1));
     assert!(records.len() <= 6 * TRIES);
     assert_eq!((outcome.advice, outcome.best.clone()), (Advice::Undecided, None));
-    assert!(outcome.stopped_because.contains("a window was missed"), "{}", outcome.stopped_because);
+    let StopReason::NothingMeasured { error } = &outcome.stopped_because[0] else {
+        panic!("{:?}", outcome.stopped_because)
+    };
+    assert!(error.contains("a window was missed"), "{error}");
     let json = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<Outcome>(&json).unwrap(), outcome);
 }
@@ -263,7 +268,7 @@ fn a_budget_in_time_is_kept_and_leaves_time_to_confirm() {
             records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
         let left = budget.saturating_sub(records[confirming - 1].elapsed);
         let stopped = search.outcome(&Unit::rate("ops/s"), &records, None).stopped_because;
-        assert!(left + longest > budget / 4, "{left:?} of {budget:?} to confirm: {stopped}");
+        assert!(left + longest > budget / 4, "{left:?} of {budget:?} to confirm: {stopped:?}");
     }
 }
 
@@ -286,7 +291,8 @@ fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() 
             ..question(StrategyName::Auto, classes as u64 * 5 / 2 + 10, seed)
         };
         let (outcome, _) = case.run(&asked);
-        assert!(outcome.strategy.contains("fit the budget once"), "{}", outcome.strategy);
+        let once = StrategyReason::Exhaustive { assignments: classes.to_string(), times: 1 };
+        assert!(outcome.strategy.contains(&once), "{:?}", outcome.strategy);
         assert_eq!((outcome.bound.method.as_str(), outcome.bound.n), ("exact", classes));
         assert!(case.announces_an_optimum(&outcome), "seed {seed}: {:?}", outcome.best);
     }
@@ -386,8 +392,8 @@ fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
     assert!(case.population.len() > 600, "{}", case.population.len());
     let (outcome, records) = case.run(&question(StrategyName::Auto, 400, 5));
     assert!(
-        outcome.strategy.starts_with("random sampling for the bound, then climbing"),
-        "{}",
+        matches!(outcome.strategy[0], StrategyReason::SampleThenClimb { .. }),
+        "{:?}",
         outcome.strategy
     );
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
@@ -411,9 +417,9 @@ fn per_context_is_decided_by_what_the_budget_affords() {
     let free = |budget| Question { per_context: None, ..question(StrategyName::Auto, budget, 1) };
     let (outcome, _) = case.run(&free(200));
     assert_eq!(outcome.assignments, "2", "apart, and both on one context");
-    assert!(outcome.strategy.contains("any number of threads per context"), "{}", outcome.strategy);
+    assert!(outcome.strategy.contains(&StrategyReason::AnyPerContext), "{:?}", outcome.strategy);
     let (outcome, _) = case.run(&free(9));
-    assert!(outcome.strategy.contains("at most one thread per context"), "{}", outcome.strategy);
+    assert!(outcome.strategy.contains(&StrategyReason::OnePerContext), "{:?}", outcome.strategy);
 }
 
 #[test]

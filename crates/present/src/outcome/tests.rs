@@ -1,8 +1,8 @@
 use super::*;
 use crate::verdict::budget_for;
 use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
-use pinwise_measure::{Thread, Unit, Workload};
-use pinwise_placement::{Advice, Budget, Drift, Estimate};
+use pinwise_measure::{Note, Thread, Unit, Workload};
+use pinwise_placement::{Advice, Budget, Drift, Estimate, StopReason, StrategyReason};
 use pinwise_topology::{Alike, Assignment, Machine};
 use serde_json::Value;
 use std::path::Path;
@@ -68,8 +68,8 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         notes: Vec::new(),
         cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
         failure: Some("thread 125 may not run on CPU 3".into()),
-        strategy: "exhaustive: the 2 assignments fit the budget 3 times over".into(),
-        stopped_because: "12 fresh windows each are precise to 1.0 %".into(),
+        strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
+        stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
         forecast: None,
     }
 }
@@ -93,7 +93,7 @@ fn what_the_measurements_met_is_told_beside_the_verdict() {
     let drift = Some(Drift { change: -0.138, significant: true, n: 31 });
     let met = Outcome {
         drift,
-        notes: vec!["the machine was busy".into()],
+        notes: vec![Note::Text { text: "the machine was busy".into() }],
         ..outcome(unit.clone(), 1.72e6)
     };
     let text = outcome_text(&campaign(unit), &met, Files::default(), 100);
@@ -164,7 +164,7 @@ fn without_anything_measured_nothing_is_claimed() {
             ..outcome(unit.clone(), 1.0).bound
         },
         cost: Cost { measurements: 3, failed: 3, classes: 0, time: Duration::from_secs(12) },
-        stopped_because: "no assignment could be measured".into(),
+        stopped_because: vec![StopReason::NoAssignment],
         ..outcome(unit.clone(), 1.0)
     };
     assert_text(&outcome_text(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);

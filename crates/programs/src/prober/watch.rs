@@ -5,9 +5,9 @@ use super::session::{Session, threads_of};
 use super::window::Window;
 use super::{ProbeError, ProgressSource};
 use pinwise_linux::{Scope, process};
-use pinwise_measure::{Measure, MeasureError, Progress, Unit};
+use pinwise_measure::{Measure, MeasureError, Note, Progress, Unit};
 use pinwise_metric::{
-    CounterDetection, Metric, MetricOptions, MetricSpec,
+    Metric, MetricOptions, MetricSpec,
     reading::{RateError, Reading, Summary, apart, rate},
 };
 use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
@@ -117,8 +117,8 @@ impl Session {
             metric
                 .meter
                 .counter_detection()
-                .and_then(CounterDetection::doubt)
-                .map(|doubt| format!("in a probe {doubt}")),
+                .filter(|detection| detection.is_doubtful())
+                .map(|_| format!("in a probe {}", Note::MAYBE_TOTAL)),
         );
         self.metric = Some(metric);
         Ok(Window { notes, ..self.seen((one, Some(other)), initialization, (progress, unit)) })

@@ -5,7 +5,7 @@ use pinwise_linux::{
     HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
     thread::Account,
 };
-use pinwise_measure::{Effort, Retry, Setting, Testbed};
+use pinwise_measure::{Effort, Note, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{Assignment, CpuSet};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
@@ -297,7 +297,7 @@ fn threads_created_while_their_creator_is_pinned_are_released() {
         testbed.measure(&all_on(&testbed, leaf), Effort { windows: 5.0 }).unwrap();
     }
     let met = testbed.met().notes;
-    assert!(met.iter().any(|note| note.contains("appeared after the survey")), "{met:?}");
+    assert!(met.iter().any(|note| matches!(note, Note::ThreadsAppeared { .. })), "{met:?}");
     drop(testbed);
     let listed = process::threads(program.pid()).unwrap();
     let left: Vec<_> = listed
@@ -315,17 +315,16 @@ fn a_worker_that_is_created_again_takes_its_place() {
     let mut testbed = attach(&program);
     assert_eq!(names(&testbed), ["steady", "worker"]);
     let mut interrupted_windows = 0;
-    for (life, met) in ["replaced by new ones", "replaced by new ones of their name 2 times"]
-        .into_iter()
-        .enumerate()
-    {
+    for (life, least) in [1, 2].into_iter().enumerate() {
         std::fs::write(folder.path().join(life.to_string()), "").unwrap();
         until("a new worker", || {
             if let Err(error) = testbed.measure(&all_on(&testbed, 0), Effort::default()) {
                 assert_eq!(error.retry, Retry::Same, "{error}");
                 interrupted_windows += 1;
             }
-            testbed.met().notes.iter().any(|note| note.contains(met))
+            let replaced =
+                |note: &Note| matches!(note, Note::ThreadsReplaced { times } if *times >= least);
+            testbed.met().notes.iter().any(replaced)
         });
     }
     assert!(interrupted_windows <= 2, "only the window in which it ended is lost");

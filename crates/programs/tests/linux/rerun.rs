@@ -3,7 +3,7 @@
 use crate::live::launch;
 use crate::programs::*;
 use pinwise_linux::{Launch, ThreadFilter, process};
-use pinwise_measure::{Effort, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{Effort, Note, Retry, Setting, Testbed, Unit};
 use pinwise_metric::Pattern;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
 use pinwise_topology::Assignment;
@@ -103,8 +103,8 @@ fn threads_that_vary_from_run_to_run_are_told() {
     let mut testbed = testbed(launch(&format!("vary {}", mark.display())), RunMetric::Runtime);
     assert_eq!(testbed.workload().threads.len(), 2);
     testbed.measure(&pinned(&[0, 0]), Effort { windows: 2.0 }).unwrap();
-    let told = "its threads vary: in 2 of 2 runs a thread was busy that the first run did not have";
-    assert!(testbed.met().notes.iter().any(|note| note.starts_with(told)), "{:?}", testbed.met());
+    let told = Note::ThreadUnknown { runs: 2, of: 2 };
+    assert!(testbed.met().notes.contains(&told), "{:?}", testbed.met());
 }
 
 #[test]

@@ -9,7 +9,8 @@ use pinwise_campaign::{
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_placement::{
-    Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StrategyName,
+    Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StopReason,
+    StrategyName, StrategyReason,
 };
 use pinwise_topology::{Alike, Assignment, Machine, Random};
 use std::time::Duration;
@@ -140,10 +141,8 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             .iter()
             .rev()
             .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
-        strategy:
-            "random sampling: 592,573 assignments are too many to measure each within the budget"
-                .to_owned(),
-        stopped_because: "the budget of measurements is spent".to_owned(),
+        strategy: vec![StrategyReason::RandomAsked { assignments: "592573".to_owned() }],
+        stopped_because: vec![StopReason::BudgetUsed { another_seconds: None, left_seconds: None }],
         forecast: None,
     };
     let question = Question {
@@ -315,7 +314,7 @@ pub(crate) fn hostile() -> Synthetic {
         }
     }
     campaign.outcome.bound.notes.push(HOSTILE.to_owned());
-    campaign.outcome.strategy = HOSTILE.to_owned();
-    campaign.outcome.stopped_because = HOSTILE.to_owned();
+    campaign.outcome.strategy = vec![HOSTILE.to_owned().into()];
+    campaign.outcome.stopped_because = vec![HOSTILE.to_owned().into()];
     campaign
 }

@@ -2,8 +2,8 @@
 
 use super::{Judged, Loss, Standing, Verdict};
 use crate::Estimate;
-use crate::judge::{Round, Seat};
-use crate::lineup::{Claim, Lineup};
+use crate::compare::entrants::{Claim, Lineup};
+use crate::compare::runner::{Round, Seat};
 use crate::statistics::{estimate, mean, ratio};
 use pinwise_measure::Setting;
 

@@ -15,9 +15,9 @@
 //! nothing about it: losses come from the verdict alone. A round is in random order, and losses are
 //! taken round by round, so that whatever changes with time hits all alike.
 
-use crate::fresh::BASELINE_WINDOWS;
-use crate::lineup::Lineup;
-use crate::search::tally::settled;
+use crate::compare::entrants::Lineup;
+use crate::confirmation::BASELINE_WINDOWS;
+use crate::search::history::settled;
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Retry, Setting};

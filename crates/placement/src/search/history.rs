@@ -53,7 +53,7 @@ impl Class {
 /// The search's windows, by assignment in canonical form; fresh windows ([`Purpose::Final`]) are
 /// not among them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct History {
     classes: BTreeMap<Assignment, Class>,
     /// Every performance of pieces of the workload, in order; nothing where they cannot run.
     profiles: BTreeMap<Setting, Vec<f64>>,
@@ -75,7 +75,7 @@ pub(crate) struct Guess {
     pub(crate) half: f64,
 }
 
-impl Tally {
+impl History {
     pub(crate) fn learn(&mut self, record: &Record) {
         let purpose = record.trial.purpose;
         if purpose == Purpose::Final {
@@ -202,7 +202,7 @@ impl Tally {
         ranking
     }
 
-    /// Degrees of freedom of [`Tally::noise`].
+    /// Degrees of freedom of [`History::noise`].
     pub(crate) fn noise_degrees(&self) -> f64 {
         self.noise.1
     }
@@ -293,13 +293,15 @@ mod tests {
 
     #[test]
     fn a_block_ends_where_something_else_is_tried_and_one_cut_short_does_not_count() {
-        let mut tally = Tally::default();
+        let mut history = History::default();
         let mut learn = |leaf: u32, purpose: Purpose| {
             let mut record = record(leaf, Ok(1.0));
             record.trial.purpose = purpose;
-            tally.learn(&record);
+            history.learn(&record);
             let leaves = |block: Windows| block.iter().map(|(at, _)| at.leaf(0)).collect();
-            tally.last_block().map(|(before, block, number)| (before.len(), leaves(block), number))
+            history
+                .last_block()
+                .map(|(before, block, number)| (before.len(), leaves(block), number))
         };
         assert_eq!(learn(0, Purpose::Sample), None);
         (1..4).for_each(|leaf| drop(learn(leaf, Purpose::Steered)));
@@ -316,18 +318,18 @@ mod tests {
 
     #[test]
     fn a_single_window_borrows_the_noise_of_the_others() {
-        let mut tally = Tally::default();
-        tally.learn(&record(0, Ok(10.0)));
-        assert_eq!(tally.guesses(0.95)[0].1.half, f64::INFINITY);
+        let mut history = History::default();
+        history.learn(&record(0, Ok(10.0)));
+        assert_eq!(history.guesses(0.95)[0].1.half, f64::INFINITY);
         for value in [98.0, 100.0, 102.0] {
-            tally.learn(&record(1, Ok(value)));
+            history.learn(&record(1, Ok(value)));
         }
-        assert!((tally.noise().unwrap() - 0.02).abs() < 1e-12);
-        let guesses = tally.guesses(0.95);
+        assert!((history.noise().unwrap() - 0.02).abs() < 1e-12);
+        let guesses = history.guesses(0.95);
         // t(0.975, 2) = 4.302653 with the two degrees of freedom there are.
         assert!((guesses[0].1.half - 4.302653 * 0.2).abs() < 1e-6);
         assert!(guesses[1].1.half < 4.302653 * 2.0);
-        tally.learn(&record(1, Err(Retry::Other)));
-        assert_eq!(tally.ranking().len(), 1);
+        history.learn(&record(1, Err(Retry::Other)));
+        assert_eq!(history.ranking().len(), 1);
     }
 }

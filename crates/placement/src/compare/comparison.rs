@@ -6,8 +6,8 @@ mod view;
 
 pub use row::{Judged, Loss, Row, Standing, Verdict};
 
-use crate::judge::{Judge, Round, Seat};
-use crate::lineup::{Entry, Lineup};
+use crate::compare::entrants::{Entry, Lineup};
+use crate::compare::runner::{Judge, Round, Seat};
 use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
 use pinwise_topology::Assignment;

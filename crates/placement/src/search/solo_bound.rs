@@ -9,12 +9,13 @@
 //! Every assignment of one instance of each application is measured [`WINDOWS`] times; where noise
 //! matters, those that may be the best [`AGAIN`] times more. The upper end takes for each
 //! application the highest upper end of any of its assignments: the one that is the best in truth
-//! is among them, and no allowance for having several is needed. Half of the error that the
-//! confidence leaves is spent on it, the other half is left to the bound beside it
-//! ([`Alone::beside`]): the lower of the two is claimed.
+//! is among them, and no allowance for having several is needed. It spends half of the error that
+//! the confidence allows. The other half remains for the second bound ([`Alone::beside`]). The
+//! lower of the two is claimed.
 
-use crate::search::explorer::{Explorer, Next, View, trial};
-use crate::search::tally::Tally;
+use crate::StopReason;
+use crate::search::history::History;
+use crate::search::proposer::{Next, Proposer, View, trial};
 use crate::statistics::{mean, squares, t_quantile};
 use crate::{Budget, Question};
 use num_bigint::BigUint;
@@ -34,7 +35,7 @@ const MOST: usize = 60;
 
 /// The experiments, by application.
 #[derive(Clone, Debug)]
-pub(crate) struct Solo {
+pub(crate) struct SoloBound {
     applications: Vec<Application>,
     rounds: usize,
 }
@@ -65,7 +66,7 @@ impl Alone {
     }
 }
 
-impl Solo {
+impl SoloBound {
     /// `None` where instances cannot run alone, there is one only, or they have too many
     /// assignments.
     pub(crate) fn new(question: &Question, workload: &Workload, space: &Space) -> Option<Self> {
@@ -127,14 +128,14 @@ impl Solo {
 
     /// What was measured bounds the whole by this; `None` before everything was, [`WINDOWS`] times,
     /// and where something could not be.
-    pub(crate) fn alone(&self, tally: &Tally, confidence: f64) -> Option<Alone> {
+    pub(crate) fn alone(&self, history: &History, confidence: f64) -> Option<Alone> {
         let mut bound = Alone { sum: 0.0, high: 0.0, n: self.experiments() };
         for application in &self.applications {
             let (mut best, mut high) = (0.0f64, 0.0f64);
             for setting in &application.settings {
-                let windows = tally.alone(setting).filter(|windows| windows.len() >= WINDOWS)?;
+                let windows = history.alone(setting).filter(|windows| windows.len() >= WINDOWS)?;
                 best = best.max(mean(windows));
-                high = high.max(self.end(tally, windows, confidence));
+                high = high.max(self.end(history, windows, confidence));
             }
             bound.sum += application.instances as f64 * best;
             bound.high += application.instances as f64 * high;
@@ -143,18 +144,18 @@ impl Solo {
     }
 
     /// The upper end of the mean of some windows.
-    fn end(&self, tally: &Tally, windows: &[f64], confidence: f64) -> f64 {
-        let (noise, degrees) = self.noise(tally);
+    fn end(&self, history: &History, windows: &[f64], confidence: f64) -> f64 {
+        let (noise, degrees) = self.noise(history);
         let quantile = if noise > 0.0 { t_quantile(confidence, degrees) } else { 0.0 };
         mean(windows) * (1.0 + quantile * noise / (windows.len() as f64).sqrt())
     }
 
     /// The standard deviation of one window relative to its mean, pooled, and its degrees of
     /// freedom.
-    fn noise(&self, tally: &Tally) -> (f64, f64) {
+    fn noise(&self, history: &History) -> (f64, f64) {
         let pairs = self
             .settings()
-            .filter_map(|setting| tally.alone(setting))
+            .filter_map(|setting| history.alone(setting))
             .filter(|windows| windows.len() > 1);
         let (sum, degrees) = pairs.fold((0.0, 0.0), |(sum, degrees), windows| {
             (sum + squares(windows) / mean(windows).powi(2), degrees + (windows.len() - 1) as f64)
@@ -167,18 +168,18 @@ impl Solo {
     }
 
     /// The assignments whose intervals reach the best of their application.
-    fn contenders(&self, tally: &Tally, confidence: f64) -> Vec<&Setting> {
+    fn contenders(&self, history: &History, confidence: f64) -> Vec<&Setting> {
         let mut contenders = Vec::new();
         for application in &self.applications {
             let known = || {
                 application
                     .settings
                     .iter()
-                    .filter_map(|setting| Some((setting, tally.alone(setting)?)))
+                    .filter_map(|setting| Some((setting, history.alone(setting)?)))
             };
             let best = known().map(|(_, windows)| mean(windows)).fold(0.0, f64::max);
             let reaches = |windows: &[f64]| {
-                let end = self.end(tally, windows, confidence);
+                let end = self.end(history, windows, confidence);
                 end >= best - (end - mean(windows))
             };
             contenders.extend(
@@ -189,11 +190,11 @@ impl Solo {
     }
 }
 
-impl Explorer for Solo {
+impl Proposer for SoloBound {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         let alone = |setting: &Setting| trial(setting.clone(), Purpose::Profile);
         self.rounds += 1;
-        let noisy = self.noise(view.tally).0 > QUIET;
+        let noisy = self.noise(view.history).0 > QUIET;
         match self.rounds {
             1 => {
                 let all: Vec<_> = self.settings().map(alone).collect();
@@ -201,13 +202,13 @@ impl Explorer for Solo {
             }
             2 if noisy => {
                 let again: Vec<_> = self
-                    .contenders(view.tally, view.question.confidence)
+                    .contenders(view.history, view.question.confidence)
                     .into_iter()
                     .map(alone)
                     .collect();
                 Next::Profile(std::iter::repeat_n(again, AGAIN).flatten().collect())
             }
-            _ => Next::Done("instances were measured alone".to_owned()),
+            _ => Next::Done(StopReason::MeasuredAlone),
         }
     }
 }
@@ -243,14 +244,14 @@ pub(crate) mod tests {
         Space::new(tree, threads, PerContext::AtMost(1)).unwrap()
     }
 
-    fn learn(tally: &mut Tally, setting: &Setting, performance: Option<f64>) {
+    fn learn(history: &mut History, setting: &Setting, performance: Option<f64>) {
         let measured = |performance| Measurement {
             performance,
             duration: Duration::ZERO,
             spread: None,
             detail: None,
         };
-        tally.learn(&Record {
+        history.learn(&Record {
             number: 0,
             trial: trial(setting.clone(), Purpose::Profile),
             outcome: performance
@@ -262,26 +263,27 @@ pub(crate) mod tests {
 
     /// What `performance` says of the application and the leaves.
     pub(crate) fn filled(
-        solo: &Solo,
+        solo: &SoloBound,
         performance: impl Fn(usize, &[u32]) -> Option<f64>,
         windows: usize,
-    ) -> Tally {
-        let mut tally = Tally::default();
+    ) -> History {
+        let mut history = History::default();
         for (number, application) in solo.applications.iter().enumerate() {
             for setting in &application.settings {
                 let Setting::Profile(parts) = setting else { panic!("{setting:?}") };
                 (0..windows).for_each(|_| {
-                    learn(&mut tally, setting, performance(number, &parts[0].leaves))
+                    learn(&mut history, setting, performance(number, &parts[0].leaves))
                 });
             }
         }
-        tally
+        history
     }
 
     #[test]
     fn the_bound_is_the_sum_of_the_best_of_each() {
         // Two threads of one instance are on one core or on two.
-        let solo = Solo::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
+        let solo =
+            SoloBound::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
         assert_eq!(solo.experiments(), 4);
         let law = |application: usize, leaves: &[u32]| {
             let together = leaves[0] / 2 == leaves[1] / 2;
@@ -294,21 +296,21 @@ pub(crate) mod tests {
         };
         assert_eq!(solo.alone(&filled(&solo, some_fail, 2), 0.95), None);
         assert_eq!(solo.alone(&filled(&solo, law, 1), 0.95), None, "its noise is not known");
-        assert_eq!(solo.alone(&Tally::default(), 0.95), None);
+        assert_eq!(solo.alone(&History::default(), 0.95), None);
     }
 
     #[test]
     fn its_upper_end_is_that_of_the_noise() {
-        let solo = Solo::new(&question(), &workload(&[false, false]), &space(4)).unwrap();
-        let mut tally = Tally::default();
+        let solo = SoloBound::new(&question(), &workload(&[false, false]), &space(4)).unwrap();
+        let mut history = History::default();
         for setting in solo.settings() {
             for window in [99.0, 101.0] {
-                learn(&mut tally, setting, Some(window));
+                learn(&mut history, setting, Some(window));
             }
         }
         // One window scatters by sqrt(2) %, known from two pairs; t(0.975, 2) = 4.302653; two
         // windows each.
-        let alone = solo.alone(&tally, 0.95).unwrap();
+        let alone = solo.alone(&history, 0.95).unwrap();
         assert_eq!(alone.sum, 200.0);
         // The other side of 95 % is left to another bound.
         assert_eq!((Alone::beside(Some(alone), 0.95), Alone::beside(None, 0.95)), (0.975, 0.95));
@@ -316,12 +318,13 @@ pub(crate) mod tests {
             (alone.high - 200.0 * (1.0 + 4.302653 * 0.02f64.powi(2).sqrt() / 2.0)).abs() < 1e-3,
             "{alone:?}"
         );
-        assert_eq!(solo.contenders(&tally, 0.95).len(), 2);
+        assert_eq!(solo.contenders(&history, 0.95).len(), 2);
     }
 
     #[test]
     fn its_cost_is_what_starting_instances_takes() {
-        let solo = Solo::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
+        let solo =
+            SoloBound::new(&question(), &workload(&[false, false, true]), &space(6)).unwrap();
         // Four experiments. A trial is 50 ms of 30 s, an instance takes 1.5 s to be started and
         // measured.
         let restart = Some(Duration::from_millis(1500));
@@ -336,7 +339,7 @@ pub(crate) mod tests {
     #[test]
     fn it_is_not_asked_for_where_it_cannot_be_had() {
         let alone = |question: &Question, instances: &[bool]| {
-            Solo::new(question, &workload(instances), &space(2 * instances.len())).is_some()
+            SoloBound::new(question, &workload(instances), &space(2 * instances.len())).is_some()
         };
         assert!(alone(&question(), &[false, false]));
         assert!(!alone(&question(), &[false]), "one instance is the whole");
@@ -351,7 +354,7 @@ pub(crate) mod tests {
         let tree = SharingTree::new(&Machine::from_shape("8x2x4").unwrap(), Alike::ByStructure);
         let space = Space::new(tree, 8, PerContext::AtMost(1)).unwrap();
         assert!(
-            Solo::new(&question(), &large, &space).is_none(),
+            SoloBound::new(&question(), &large, &space).is_none(),
             "2 applications with 49 assignments each are too many"
         );
     }

@@ -20,14 +20,14 @@
 //! lucky stop. So they share the error that is allowed: of what is left, each spends half (alpha
 //! spending; Lan and DeMets, Biometrika 70, 1983), 2.5, 1.25, 0.6 % of 5 %. However many there are,
 //! together they are wrong no more often than one would be. Where what instances do alone is a
-//! bound too, all looks together have half of that error ([`crate::search::solo`]).
+//! bound too, all looks together have half of that error ([`crate::search::solo_bound`]).
 //!
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those
 //! drawn, or less. One arrangement that is better than anything near it suggests (a needle), never
 //! drawn, is beyond it, as it is beyond any sample.
 
+use crate::search::history::History;
 use crate::search::model::{Model, Modeler};
-use crate::search::tally::Tally;
 use crate::statistics::{mean, variance};
 use pinwise_evt::{Options, Sample};
 use pinwise_prediction::Predictor;
@@ -50,7 +50,7 @@ const DEVIATIONS: f64 = 5.0;
 
 /// A bound by prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Ceiling {
+pub(crate) struct ResidualBound {
     /// The best possible performance, at most, at the confidence asked for.
     pub(crate) upper: f64,
     /// By the median of the extrapolation.
@@ -61,18 +61,18 @@ pub(crate) struct Ceiling {
     pub(crate) scatter: f64,
 }
 
-impl Ceiling {
+impl ResidualBound {
     /// From the last complete block of steered draws, at the confidence that is left to it where
     /// all blocks together have `confidence`; `None` where there is none, or too few different
     /// assignments in it.
     pub(crate) fn of(
-        tally: &Tally,
+        history: &History,
         modeler: &Modeler,
         space: &Space,
         confidence: f64,
         seed: u64,
     ) -> Option<Self> {
-        let (before, block, look) = tally.last_block()?;
+        let (before, block, look) = history.last_block()?;
         let model = modeler.learn(&before).into_iter().next()?;
         let mut drawn: BTreeMap<&Assignment, Vec<f64>> = BTreeMap::new();
         block
@@ -87,7 +87,7 @@ impl Ceiling {
         }
         let (middle, deviation) = (mean(&ratios), variance(&ratios).sqrt());
         let windows = block.len() as f64 / ratios.len() as f64;
-        let noise = tally.noise().map(|noise| (noise / windows.sqrt(), tally.noise_degrees()));
+        let noise = history.noise().map(|noise| (noise / windows.sqrt(), history.noise_degrees()));
         let share = systematic_share(deviation * deviation, ratios.len(), noise);
         let (point, upper) = extrapolated(&ratios, shared(confidence, look))
             .unwrap_or((f64::INFINITY, f64::INFINITY));

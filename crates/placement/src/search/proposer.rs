@@ -1,16 +1,16 @@
 //! What the ways of searching have in common.
 
-use crate::search::tally::Tally;
-use crate::{Forecast, Question};
+use crate::search::history::History;
+use crate::{Forecast, Question, StopReason};
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_measure::{Effort, Setting};
 use pinwise_topology::{Assignment, Random, Space};
 
-/// What an explorer may look at.
+/// What an proposer may look at.
 pub(crate) struct View<'a> {
     pub(crate) question: &'a Question,
     pub(crate) space: &'a Space,
-    pub(crate) tally: &'a Tally,
+    pub(crate) history: &'a History,
     pub(crate) random: &'a mut Random,
     /// The share of the budget used so far.
     pub(crate) used: f64,
@@ -20,7 +20,7 @@ pub(crate) struct View<'a> {
     pub(crate) cost: f64,
 }
 
-/// What an explorer wants next.
+/// What an proposer wants next.
 pub(crate) enum Next {
     /// These, in this order.
     Sequence(Vec<Trial>),
@@ -29,25 +29,25 @@ pub(crate) enum Next {
     /// These, in any order, of pieces of the workload: nothing that the baseline or the reference
     /// compares with.
     Profile(Vec<Trial>),
-    /// It has nothing more to try: why. The next explorer follows.
-    Done(String),
-    /// What was asked is reached: why. No explorer follows.
-    Reached(String),
+    /// It has nothing more to try: why. The next proposer follows.
+    Done(StopReason),
+    /// What was asked is reached: why. No proposer follows.
+    Reached(StopReason),
 }
 
 /// One way of searching. Everything proposed has been measured, or has failed, when it is asked
 /// again.
-pub(crate) trait Explorer: std::fmt::Debug {
+pub(crate) trait Proposer: std::fmt::Debug {
     fn next(&mut self, view: &mut View<'_>) -> Next;
 
     /// What it will probably want after what it wanted last, at most that many; see
     /// [`pinwise_campaign::Strategy::foresee`].
-    fn foresee(&self, _space: &Space, _tally: &Tally, _most: usize) -> Vec<Trial> {
+    fn foresee(&self, _space: &Space, _history: &History, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
 
     /// What it predicts, where it does.
-    fn forecast(&self, _question: &Question, _tally: &Tally) -> Option<Forecast> {
+    fn forecast(&self, _question: &Question, _history: &History) -> Option<Forecast> {
         None
     }
 }

@@ -20,16 +20,16 @@ pub(crate) const BASELINE_WINDOWS: usize = 2;
 /// baseline.
 const STRAY: usize = 20;
 
-/// Fresh windows by round; `None` for one that failed.
+/// FreshWindows windows by round; `None` for one that failed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fresh {
+pub(crate) struct FreshWindows {
     candidates: BTreeMap<Assignment, Vec<Option<f64>>>,
     baseline: Vec<Option<f64>>,
     /// Variance of all baseline windows of the run, the earlier ones included.
     baseline_variance: f64,
 }
 
-impl Fresh {
+impl FreshWindows {
     /// From the settled records of a run, and the baseline's windows before the fresh ones.
     pub(crate) fn new<'a>(
         settled: impl Iterator<Item = &'a Record>,
@@ -57,7 +57,7 @@ impl Fresh {
         }
     }
 
-    /// Takes the spread of the baseline over the whole run into account. Fresh windows may by
+    /// Takes the spread of the baseline over the whole run into account. FreshWindows windows may by
     /// chance all fall into one of the states of a bistable baseline. One window in [`STRAY`]
     /// may be stray (the first one, cold) and is no state.
     pub(crate) fn weigh(&mut self, earlier_baseline: &[f64]) {
@@ -179,7 +179,7 @@ mod tests {
     fn a_state_seen_only_before_the_fresh_windows_widens_the_gain_and_a_stray_window_does_not() {
         let candidate = Assignment::new(vec![0]);
         let half_width = |earlier: &[f64]| {
-            let mut fresh = Fresh::default();
+            let mut fresh = FreshWindows::default();
             fresh
                 .candidates
                 .insert(candidate.clone(), [110.0, 110.2, 109.9, 110.1, 110.0].map(Some).to_vec());

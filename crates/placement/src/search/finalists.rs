@@ -1,13 +1,13 @@
 //! The last phase: fresh windows for the winner, its rivals and the baseline.
 
 use crate::Question;
-use crate::fresh::{BASELINE_WINDOWS, Fresh};
+use crate::StopReason;
+use crate::confirmation::{BASELINE_WINDOWS, FreshWindows};
 use crate::search::FINALISTS;
-use crate::search::explorer::{pinned, trial};
-use crate::search::tally::Tally;
+use crate::search::history::History;
+use crate::search::proposer::{pinned, trial};
 use crate::statistics::{mean, t_quantile, variance};
 use pinwise_campaign::{Purpose, Trial};
-use pinwise_figures::percent;
 use pinwise_measure::Setting;
 use pinwise_topology::{Assignment, Random};
 
@@ -28,7 +28,7 @@ pub(crate) const REFERENCE_EVERY: usize = 2;
 const LOOKS: f64 = 10.0;
 
 #[derive(Debug)]
-pub(crate) struct Selection {
+pub(crate) struct Finalists {
     /// Still measured.
     alive: Vec<Assignment>,
     baseline: bool,
@@ -36,17 +36,18 @@ pub(crate) struct Selection {
     next_look: usize,
 }
 
-impl Selection {
+impl Finalists {
     /// Trials that fresh windows are likely to take, by the noise that was seen: as many rounds as
     /// make the intervals that will be announced as narrow as wanted, each of all finalists.
     /// Infinite where the noise is not known, or asks for very many.
-    pub(crate) fn likely_trials(question: &Question, tally: &Tally) -> f64 {
-        let best = tally.ranking().first().map(|(_, mean)| *mean);
-        let unpinned = mean(&tally.baseline);
-        let (Some(noise), Some(best)) = (tally.noise(), best.filter(|_| unpinned > 0.0)) else {
+    pub(crate) fn likely_trials(question: &Question, history: &History) -> f64 {
+        let best = history.ranking().first().map(|(_, mean)| *mean);
+        let unpinned = mean(&history.baseline);
+        let (Some(noise), Some(best)) = (history.noise(), best.filter(|_| unpinned > 0.0)) else {
             return f64::INFINITY;
         };
-        let spread = variance(&tally.baseline).sqrt() / unpinned / (BASELINE_WINDOWS as f64).sqrt();
+        let spread =
+            variance(&history.baseline).sqrt() / unpinned / (BASELINE_WINDOWS as f64).sqrt();
         let gain = question.precision.max((best / unpinned - 1.0).abs() / 4.0);
         let level = 1.0 - (1.0 - question.confidence) / FINALISTS as f64;
         let is_enough = |rounds: &usize| {
@@ -61,8 +62,8 @@ impl Selection {
 
     /// The best assignment of the search, and those whose intervals reach it, as far as
     /// `affordable` trials allow.
-    pub(crate) fn new(question: &Question, tally: &Tally, affordable: f64) -> Self {
-        let mut guesses = tally.guesses(question.confidence);
+    pub(crate) fn new(question: &Question, history: &History, affordable: f64) -> Self {
+        let mut guesses = history.guesses(question.confidence);
         guesses.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
         let reach = guesses.first().map_or(f64::NEG_INFINITY, |(_, best)| best.mean - best.half);
         let room = (affordable / WANTED_ROUNDS) as usize;
@@ -73,22 +74,22 @@ impl Selection {
             .take(most)
             .map(|(assignment, _)| assignment.clone())
             .collect();
-        Self { alive, baseline: !tally.baseline_failed, rounds: 0, next_look: LEAST_ROUNDS }
+        Self { alive, baseline: !history.baseline_failed, rounds: 0, next_look: LEAST_ROUNDS }
     }
 
     /// The next round in random order, or why there is none.
     pub(crate) fn next(
         &mut self,
         question: &Question,
-        fresh: &Fresh,
+        fresh: &FreshWindows,
         reference: &Assignment,
         random: &mut Random,
-    ) -> Result<Vec<Trial>, String> {
+    ) -> Result<Vec<Trial>, StopReason> {
         self.alive.retain(|candidate| {
             self.rounds == 0 || fresh.candidates().any(|other| other == candidate)
         });
         if self.alive.is_empty() {
-            return Err("no assignment could be measured".to_owned());
+            return Err(StopReason::NoAssignment);
         }
         if self.rounds >= LEAST_ROUNDS {
             if self.rounds >= self.next_look {
@@ -96,11 +97,10 @@ impl Selection {
                 self.next_look *= 2;
             }
             if self.is_precise(question, fresh) {
-                let precision = percent(question.precision);
-                return Err(format!(
-                    "{} fresh windows each are precise to {precision}",
-                    self.rounds
-                ));
+                return Err(StopReason::Precise {
+                    windows: self.rounds as u64,
+                    precision: question.precision,
+                });
             }
         }
         self.rounds += 1;
@@ -116,7 +116,7 @@ impl Selection {
         Ok(round)
     }
 
-    fn drop_beaten(&mut self, question: &Question, fresh: &Fresh) {
+    fn drop_beaten(&mut self, question: &Question, fresh: &FreshWindows) {
         let Some(leader) = fresh.leader() else { return };
         let level = 1.0 - (1.0 - question.confidence) / (fresh.comparisons() as f64 * LOOKS);
         self.alive.retain(|candidate| {
@@ -128,7 +128,7 @@ impl Selection {
     /// Whether every interval that will be announced is narrow enough. Only widths decide, so that
     /// stopping does not favour lucky means; a gain many times its half-width needs no further
     /// digit.
-    fn is_precise(&self, question: &Question, fresh: &Fresh) -> bool {
+    fn is_precise(&self, question: &Question, fresh: &FreshWindows) -> bool {
         let narrow = |candidate: &Assignment| {
             fresh.estimate(candidate, question.confidence).is_some_and(|estimate| {
                 (estimate.high - estimate.low) / 2.0 <= question.precision * estimate.mean.abs()
@@ -155,7 +155,7 @@ mod tests {
     fn fresh_windows_are_foreseen_by_the_noise() {
         let question = Question::new(StrategyName::Auto, Budget::Measurements(600));
         let trials = |noise: f64| {
-            let mut tally = Tally::default();
+            let mut history = History::default();
             let settings = [Setting::Unpinned, Setting::Pinned(Assignment::new(vec![0]))];
             for (setting, performance) in settings.into_iter().zip([100.0, 150.0]) {
                 for sign in [1.0, -1.0, 1.0, -1.0, 1.0, -1.0] {
@@ -168,7 +168,7 @@ mod tests {
                         spread: None,
                         detail: None,
                     };
-                    tally.learn(&Record {
+                    history.learn(&Record {
                         number: 0,
                         trial,
                         outcome: Ok(measured),
@@ -176,9 +176,9 @@ mod tests {
                     });
                 }
             }
-            Selection::likely_trials(&question, &tally)
+            Finalists::likely_trials(&question, &history)
         };
-        assert_eq!(Selection::likely_trials(&question, &Tally::default()), f64::INFINITY);
+        assert_eq!(Finalists::likely_trials(&question, &History::default()), f64::INFINITY);
         // Eight finalists, two windows unpinned and half a reference, five times.
         assert_eq!(trials(0.0), 52.5);
         assert!(trials(0.01) > 100.0 && trials(0.01) < f64::INFINITY, "{}", trials(0.01));

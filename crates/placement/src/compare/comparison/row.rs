@@ -1,7 +1,7 @@
 //! One way of placing beside the others.
 
 use crate::Estimate;
-use crate::lineup::Claim;
+use crate::compare::entrants::Claim;
 use pinwise_campaign::CampaignId;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};

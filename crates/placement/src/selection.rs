@@ -17,7 +17,7 @@
 //! the [`FINALISTS`] best: only these are announced.
 
 use crate::search::FINALISTS;
-use crate::search::tally::settled;
+use crate::search::history::settled;
 use crate::statistics::{estimate, mean, ratio};
 use crate::{Bound, Budget, Estimate, Question, StrategyName};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
@@ -185,7 +185,7 @@ impl MixSearch {
         counts
     }
 
-    /// Fresh windows of the best of the sample, as many as the rest of the budget has.
+    /// FreshWindows windows of the best of the sample, as many as the rest of the budget has.
     fn finals(&mut self, history: &[Record]) {
         let mut sample: Vec<(&Vec<Piece>, f64)> =
             means(history, Purpose::Sample).into_iter().collect();
@@ -256,8 +256,8 @@ impl MixSearch {
         }
     }
 
-    /// The number of ways to take so many instances where those of one application are alike: the
-    /// coefficient of x^choose in the product of 1 + x + … + x^ready over the applications.
+    /// In how many ways so many instances can be taken, if those of one application are alike. It
+    /// is the coefficient of x^choose in the product of 1 + x + … + x^ready over the applications.
     fn different(&self) -> u64 {
         let all: Vec<usize> = (0..self.thread_kinds.instances().len()).collect();
         let mut ways = vec![0u64; self.question.choose + 1];
