@@ -149,7 +149,7 @@ fn a_metric_that_cannot_be_there_is_refused_before_anything_is_started() {
             (
                 r"file:/no/such/log:n=(\d+)",
                 running,
-                "/no/such/log: there is no such file; name a file",
+                "/no/such/log: there is no such file; name a readable file",
             ),
         ] {
             let output =
