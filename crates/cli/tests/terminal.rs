@@ -99,13 +99,14 @@ fn a_stranger_s_plan_cannot_control_the_terminal() {
         &plan,
         format!(
             "version = 1\nprogram = {name}\n\n[machine]\nmodel = {name}\nsummary = {name}\n\
-             topology = \"x\"\n\n[[threads]]\nname = {name}\nrole = {name}\ninstance = 0\n\
+             topology = \"x\"\n\n[[thread]]\nname = {name}\nrole = {name}\ninstance = 0\n\
              cpus = \"0\"\n"
         ),
     )
     .unwrap();
     let pid = std::process::id().to_string();
-    let output = pinwise(&["apply", plan.to_str().unwrap(), "--pid", &pid], folder.path());
+    let plan = plan.to_str().unwrap();
+    let output = pinwise(&["apply", plan, "--force", "--pid", &pid], folder.path());
     assert!(!output.status.success() && !output.stderr.is_empty(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains(r"not found: thread \u{1b}[31mrx"), "{said}");
