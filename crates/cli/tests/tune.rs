@@ -84,7 +84,8 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     let command: Vec<&OsStr> = [&[pigz.as_os_str()], &words[..], &[file.as_os_str()]].concat();
     // Its output is kept for the time of a run, under a name for each number.
     let output = folder.path().join("out-{n}.gz").display().to_string();
-    let (answer, plan) = tune(&folder, &["--output", &output, "--remove", &output], &command);
+    let files = ["--output", &output, "--remove", &output, "--budget", "40s"];
+    let (answer, plan) = tune(&folder, &files, &command);
     let left = fs::read_dir(folder.path())
         .unwrap()
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("out-"));
@@ -94,27 +95,20 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         (answer["unit"].as_str(), answer["lower_is_better"].as_bool()),
         (Some("s"), Some(true))
     );
-    // Kept with the campaign that placed the number, which need not be the last one; of a number
-    // that could not be placed there is none.
-    let store = folder.path().join("tune.db");
-    let kept = |placed: &Value| {
-        let id = placed["campaign"].to_string();
-        let shown =
-            json(&pinwise(["campaign", "show", &id, "--json", "--store", store.to_str().unwrap()]));
-        let mut notes =
-            shown["notes"].as_array().unwrap().iter().map(|note| note["text"].as_str().unwrap());
-        notes.any(|note| note.starts_with("The last comparison of tune"))
+    // The windows of the last comparison are the records of the campaign, which shows it again.
+    let (store, id) = (folder.path().join("tune.db"), answer["campaign"].to_string());
+    let on_store = |words: &[&str]| {
+        json(&pinwise(words.iter().copied().chain(["--store", store.to_str().unwrap()])))
     };
-    let mut searched = answer["placements"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|placed| placed["campaign"].is_u64());
-    // Of a number that was not placed no measurements are told.
-    assert!(
-        answer["measurements"].is_null() || searched.any(kept),
-        "the last comparison is kept: {answer:#}"
-    );
+    let exported = on_store(&["campaign", "export", &id, "--format", "json"]);
+    let windows = exported["records"].as_array().unwrap();
+    assert!(windows.iter().all(|window| window["purpose"] == "final"), "{exported}");
+    let ways = answer["ways"].as_array().unwrap().len() as u64;
+    assert!(windows.len() as u64 >= answer["rounds"].as_u64().unwrap() * ways, "{exported}");
+    let shown = on_store(&["campaign", "show", &id, "--json"]);
+    for field in ["verdict", "ways", "probes", "placements", "plan"] {
+        assert_eq!(shown[field], answer[field], "{field}");
+    }
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     let planned: toml::Table = written.parse().unwrap();
