@@ -1,7 +1,7 @@
 //! Where the records of one campaign go.
 
 use crate::{CampaignId, Record, StoreError};
-use pinwise_measure::Met;
+use pinwise_measure::Disturbances;
 
 /// The records of one campaign, as [`crate::drive`] reads and adds to them.
 ///
@@ -17,7 +17,7 @@ pub trait Journal {
     fn append(&mut self, record: &Record) -> Result<(), StoreError>;
 
     /// Replaces what is stored of the disturbances since this journal was opened.
-    fn keep_met(&mut self, met: &Met) -> Result<(), StoreError>;
+    fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError>;
 
     /// Whether each record has to survive a loss of power. Measurements that repeat bit for bit
     /// need not.
@@ -30,7 +30,7 @@ pub struct Memory {
     /// The records, in order.
     pub records: Vec<Record>,
     /// What disturbed them.
-    pub met: Met,
+    pub disturbances: Disturbances,
 }
 
 impl Journal for Memory {
@@ -47,8 +47,8 @@ impl Journal for Memory {
         Ok(())
     }
 
-    fn keep_met(&mut self, met: &Met) -> Result<(), StoreError> {
-        self.met = met.clone();
+    fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError> {
+        self.disturbances = disturbances.clone();
         Ok(())
     }
 

@@ -5,16 +5,16 @@ mod ahead;
 use crate::store::assignment_text;
 use crate::{CampaignId, Journal, Record, Store, StoreError, Trial};
 use ahead::Ahead;
-use pinwise_measure::{MeasureError, Measurement, Met, Retry, Testbed, Time};
+use pinwise_measure::{Disturbances, MeasureError, Measurement, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// How often a trial is made before its failure counts, where another try makes sense.
 pub const TRIES: usize = 3;
 
-/// How often what a testbed met is kept while it measures: looking costs a little time, and keeping
-/// a write.
-const KEEPING: Duration = Duration::from_secs(1);
+/// How often the disturbances are stored while a testbed measures. Reading them takes a little time,
+/// and storing them a write.
+const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// What a strategy wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,16 +27,16 @@ pub enum Step {
     Fail(String),
 }
 
-/// Proposes the next trial from what is known so far.
+/// Proposes the next trial from the records so far.
 pub trait Strategy {
-    /// The next step. `history` holds every record so far. Each call comes with the outcome of what
-    /// the call before proposed: one record more, or up to [`TRIES`] where tries failed and
-    /// were repeated, also when a campaign is resumed.
+    /// The next step. `history` holds every record so far. Each call sees the outcome of the trial
+    /// that the previous call proposed. That is one more record, or up to [`TRIES`] if tries failed
+    /// and were repeated. A resumed campaign replays the same calls.
     fn step(&mut self, history: &[Record]) -> Step;
 
-    /// What it will probably propose after the trial it proposed last, at most that many. Where
-    /// time is virtual these are measured at once with that trial; one foreseen wrongly costs
-    /// its measurement and changes nothing else.
+    /// At most that many trials that it will probably propose after the last one. Where time is
+    /// virtual, they are measured together with that trial. A wrong guess costs its measurement and
+    /// changes nothing else.
     fn foresee(&self, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
@@ -54,28 +54,27 @@ pub enum Ending {
     Failed(String),
 }
 
-/// Runs campaign `id` until its strategy stops, `stop` says so, or the testbed cannot go on.
-/// Recorded trials are replayed into the strategy first, so that a resumed campaign goes on as if
-/// nothing had happened; a history that this strategy would not have made is refused.
+/// Runs campaign `id` until its strategy stops, `stop` returns true, or the testbed cannot go on.
 ///
-/// `clock` tells the time since any fixed moment; the time from one measurement's end to the next
-/// one's is recorded. Where the testbed's time is virtual, a measurement's own duration is recorded
-/// instead, and several are made at once ([`Strategy::foresee`]); the records are the same as if
-/// each had been made alone. `observe` is called with each record made now, not with those
-/// replayed.
+/// *Resumption.* Recorded trials are replayed into the strategy first. A resumed campaign then goes
+/// on as if nothing had happened. A history that this strategy would not have made is refused.
 ///
-/// A failure that another try may mend ([`Retry::Same`]) is recorded and tried again, [`TRIES`]
-/// times in all; one that concerns the setting ([`Retry::Other`]) is recorded and left to the
-/// strategy; so is one that came because the time was over ([`MeasureError::expired`]). One that
-/// ends everything ([`Retry::Never`]), like an interruption, says nothing about the setting and is
-/// not recorded: the same trial comes first on resumption.
+/// *Time.* `clock` returns the time since any fixed moment. Each record holds the time from the end
+/// of the previous measurement to the end of its own. Where the testbed's time is virtual, it holds
+/// the measurement's own duration instead, and several are measured at once
+/// ([`Strategy::foresee`]). The records are the same as if each had been measured alone.
 ///
-/// What the testbed meets meanwhile ([`Testbed::met`]) is kept with the campaign, about once a
-/// second and at the end, so that a campaign that is killed and resumed knows what its measurements
-/// before met ([`Store::met`]).
+/// *Failures.* [`Retry::Same`]: recorded and tried again, [`TRIES`] times in all. [`Retry::Other`]
+/// and [`MeasureError::expired`]: recorded and left to the strategy. [`Retry::Never`] and
+/// interruptions say nothing about the setting and are not recorded. A resumed campaign tries that
+/// trial first.
 ///
-/// The campaign is noted as open while it runs. The caller notes how it ended
-/// ([`Store::conclude`]).
+/// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
+/// campaign that is killed and resumed still knows those of its earlier parts
+/// ([`Store::disturbances`]).
+///
+/// `observe` is called with each new record, not with those replayed. The campaign is open while it
+/// runs. The caller stores how it ended ([`Store::conclude`]).
 pub fn run(
     store: &mut Store,
     id: CampaignId,
@@ -100,24 +99,24 @@ pub fn drive(
     // What can be measured again bit for bit need not wait for the disk.
     journal.sync_each(testbed.time() == Time::Real)?;
     let mut ahead = Ahead::new(testbed, clock);
-    let mut diary = Diary { kept: Met::default(), next: Duration::ZERO };
-    let ended = go(journal, &mut diary, strategy, &mut ahead, stop, observe)?;
-    diary.keep(journal, ahead.met())?;
+    let mut disturbances = DisturbanceLog { stored: Disturbances::default(), next: Duration::ZERO };
+    let ended = go(journal, &mut disturbances, strategy, &mut ahead, stop, observe)?;
+    disturbances.store(journal, ahead.disturbances())?;
     Ok(ended)
 }
 
-/// What the part of a campaign that runs now has met, as far as that is in the store.
-struct Diary {
-    kept: Met,
-    /// From which [`Record::elapsed`] on it is looked at again.
+/// The disturbances of the part of a campaign that runs now, as far as they are stored.
+struct DisturbanceLog {
+    stored: Disturbances,
+    /// At which [`Record::elapsed`] they are stored again.
     next: Duration,
 }
 
-impl Diary {
-    fn keep(&mut self, journal: &mut dyn Journal, met: Met) -> Result<(), StoreError> {
-        if met != self.kept {
-            journal.keep_met(&met)?;
-            self.kept = met;
+impl DisturbanceLog {
+    fn store(&mut self, journal: &mut dyn Journal, now: Disturbances) -> Result<(), StoreError> {
+        if now != self.stored {
+            journal.keep_disturbances(&now)?;
+            self.stored = now;
         }
         Ok(())
     }
@@ -125,7 +124,7 @@ impl Diary {
 
 fn go(
     journal: &mut dyn Journal,
-    diary: &mut Diary,
+    disturbances: &mut DisturbanceLog,
     strategy: &mut dyn Strategy,
     ahead: &mut Ahead<'_>,
     stop: &dyn Fn() -> bool,
@@ -133,7 +132,8 @@ fn go(
 ) -> Result<(Ending, Vec<Record>), StoreError> {
     let id = journal.id();
     let recorded = journal.records()?;
-    diary.next = recorded.last().map_or(Duration::ZERO, |record| record.elapsed) + KEEPING;
+    disturbances.next =
+        recorded.last().map_or(Duration::ZERO, |record| record.elapsed) + STORE_EVERY;
     let mut replayed = 0;
     let mut history: Vec<Record> = Vec::with_capacity(recorded.len());
     loop {
@@ -167,9 +167,9 @@ fn go(
                         Record { number, trial: trial.clone(), outcome, elapsed: before + took };
                     journal.append(&record)?;
                     observe(&record);
-                    if record.elapsed >= diary.next {
-                        diary.keep(journal, ahead.met())?;
-                        diary.next = record.elapsed + KEEPING;
+                    if record.elapsed >= disturbances.next {
+                        disturbances.store(journal, ahead.disturbances())?;
+                        disturbances.next = record.elapsed + STORE_EVERY;
                     }
                     record
                 }
@@ -184,8 +184,8 @@ fn go(
     }
 }
 
-/// The sizes of performance that arithmetic can handle, beside 0. The square of the ratio of any
-/// two is a number; beyond them means and spreads overflow.
+/// The sizes of performance, other than 0, that arithmetic can handle: the square of the ratio of
+/// any two is finite. Beyond them, means and spreads overflow.
 const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
 
 /// Refuses a performance or a spread that arithmetic cannot handle: no number, infinite, or extreme

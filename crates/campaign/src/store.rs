@@ -10,10 +10,10 @@
 
 mod campaign;
 mod characterization;
+mod disturbances;
 mod error;
 mod file;
 mod journal;
-mod part;
 mod row;
 mod unmoved;
 

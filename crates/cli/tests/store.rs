@@ -360,7 +360,9 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     );
     let met = || {
         let found = store.exists().then(|| pinwise_campaign::Store::open(&store).ok()).flatten();
-        found.and_then(|store| store.met(pinwise_campaign::CampaignId(1)).ok()).unwrap_or_default()
+        found
+            .and_then(|store| store.disturbances(pinwise_campaign::CampaignId(1)).ok())
+            .unwrap_or_default()
     };
     // A second of every context: more than a twentieth of the whole campaign, from where it is
     // told.

@@ -8,7 +8,7 @@ use crate::watched::Watched;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, run,
 };
-use pinwise_measure::{Met, Note, OtherLoad, Testbed};
+use pinwise_measure::{Disturbances, Note, OtherLoad, Testbed};
 use pinwise_placement::Budget;
 use pinwise_present::crowd;
 use serde::Serialize;
@@ -133,11 +133,12 @@ pub fn disturbances(
     store: &Store,
     ids: impl IntoIterator<Item = CampaignId>,
 ) -> Result<Vec<Note>, StoreError> {
-    let met: Vec<Vec<Met>> = ids.into_iter().map(|id| store.met(id)).collect::<Result<_, _>>()?;
+    let met: Vec<Vec<Disturbances>> =
+        ids.into_iter().map(|id| store.disturbances(id)).collect::<Result<_, _>>()?;
     Ok(together(met.concat()))
 }
 
-fn together(runs: Vec<Met>) -> Vec<Note> {
+fn together(runs: Vec<Disturbances>) -> Vec<Note> {
     let shares: Vec<OtherLoad> = runs.iter().filter_map(|met| met.others).collect();
     let mut notes: Vec<Note> =
         crowd(&shares).map(|share| Note::Busy { share }).into_iter().collect();
@@ -155,8 +156,8 @@ mod tests {
 
     #[test]
     fn others_count_over_all_runs_together_and_every_note_appears_once() {
-        let runs = |met: &[(f64, &[&str])]| -> Vec<Met> {
-            let run = |(taken, notes): &(f64, &[&str])| Met {
+        let runs = |met: &[(f64, &[&str])]| -> Vec<Disturbances> {
+            let run = |(taken, notes): &(f64, &[&str])| Disturbances {
                 others: Some(OtherLoad { taken: *taken, of: 10.0 }),
                 notes: notes.iter().map(|note| Note::from((*note).to_owned())).collect(),
             };

@@ -11,8 +11,8 @@
 use crate::error::JobError;
 use pinwise_linux::Pid;
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, Note, Piece, Retry, Setting, Testbed, Thread, Unit,
-    Workload,
+    Disturbances, Effort, MeasureError, Measurement, Note, Piece, Retry, Setting, Testbed, Thread,
+    Unit, Workload,
 };
 use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Machine};
@@ -39,8 +39,8 @@ pub struct Instances {
     metric: Vec<String>,
     /// Of the whole when it ran last.
     notes: Vec<String>,
-    /// What it met until then, each once.
-    met: Vec<Note>,
+    /// What disturbed it until then, each once.
+    disturbances: Vec<Note>,
     programs: Programs,
     /// How long it took until they ran steadily.
     starting: Duration,
@@ -59,7 +59,7 @@ impl Instances {
             affinities: whole.affinities(),
             metric,
             notes: Vec::new(),
-            met: Vec::new(),
+            disturbances: Vec::new(),
             whole: Some(whole),
             start,
             programs,
@@ -93,9 +93,10 @@ impl Instances {
         self.metric.iter().cloned().chain(now).collect()
     }
 
-    fn met_with(&self, whole: &LiveTestbed) -> Vec<Note> {
-        let new = whole.met().notes.into_iter().filter(|note| !self.met.contains(note));
-        self.met.iter().cloned().chain(new).collect()
+    fn disturbances_with(&self, whole: &LiveTestbed) -> Vec<Note> {
+        let new =
+            whole.disturbances().notes.into_iter().filter(|note| !self.disturbances.contains(note));
+        self.disturbances.iter().cloned().chain(new).collect()
     }
 
     fn begin(&self, programs: &Programs) -> Result<LiveTestbed, MeasureError> {
@@ -127,7 +128,7 @@ impl Instances {
         };
         if let Some(whole) = self.whole.take() {
             self.notes = whole.notes();
-            self.met = self.met_with(&whole);
+            self.disturbances = self.disturbances_with(&whole);
         }
         // It ends when it is dropped, after the watched one was measured.
         let mut beside = None;
@@ -226,10 +227,12 @@ impl Testbed for Instances {
         true
     }
 
-    fn met(&self) -> Met {
-        let notes =
-            self.whole.as_ref().map_or_else(|| self.met.clone(), |whole| self.met_with(whole));
-        Met { others: None, notes }
+    fn disturbances(&self) -> Disturbances {
+        let notes = self
+            .whole
+            .as_ref()
+            .map_or_else(|| self.disturbances.clone(), |whole| self.disturbances_with(whole));
+        Disturbances { others: None, notes }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::bed::Bed;
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, OtherLoad, Setting, Testbed, Time, Unit, Workload,
+    Disturbances, Effort, MeasureError, Measurement, OtherLoad, Setting, Testbed, Time, Unit,
+    Workload,
 };
 use pinwise_monitor::OtherLoadWatch;
 use pinwise_topology::Machine;
@@ -52,10 +53,10 @@ impl Testbed for Watched<'_> {
         self.bed.testbed().time()
     }
 
-    fn met(&self) -> Met {
+    fn disturbances(&self) -> Disturbances {
         let others = self.watch.as_ref().and_then(|watch| watch.so_far(&self.bed.pids()?));
         self.others.set(others.or(self.others.get()));
-        Met { others: self.others.get(), ..self.bed.testbed().met() }
+        Disturbances { others: self.others.get(), ..self.bed.testbed().disturbances() }
     }
 
     fn seek(&mut self, number: u64) {

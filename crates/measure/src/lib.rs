@@ -1,18 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod disturbances;
 mod fame;
 mod measurement;
-mod met;
 mod microbenchmark;
 mod note;
 mod part;
 mod probe;
 mod workload;
 
+pub use disturbances::{Disturbances, OtherLoad};
 pub use fame::Fame;
 pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
-pub use met::{Met, OtherLoad};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
@@ -129,8 +129,8 @@ pub trait Testbed {
     }
 
     /// What has disturbed the measurements so far.
-    fn met(&self) -> Met {
-        Met::default()
+    fn disturbances(&self) -> Disturbances {
+        Disturbances::default()
     }
 
     /// Says which number in its campaign, from 0, the next measurement has. A testbed that draws

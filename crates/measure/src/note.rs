@@ -95,19 +95,22 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Met;
+    use crate::Disturbances;
 
     #[test]
     fn notes_carry_their_kind_and_those_of_earlier_versions_are_text() {
         let busy = Note::Busy { share: 0.25 };
         let written = serde_json::to_value(&busy).unwrap();
         assert_eq!(written, serde_json::json!({ "kind": "busy", "share": 0.25 }));
-        let met = |notes| Met { others: None, notes };
-        let old: Met = serde_json::from_str(r#"{"notes": ["a thread came"]}"#).unwrap();
+        let met = |notes| Disturbances { others: None, notes };
+        let old: Disturbances = serde_json::from_str(r#"{"notes": ["a thread came"]}"#).unwrap();
         assert_eq!(old, met(vec![Note::Text { text: "a thread came".into() }]));
         let new = met(vec![busy, Note::MaybeTotal, Note::ThreadMissing { runs: 1, of: 9 }]);
-        let again: Met = serde_json::from_value(serde_json::to_value(&new).unwrap()).unwrap();
+        let again: Disturbances =
+            serde_json::from_value(serde_json::to_value(&new).unwrap()).unwrap();
         assert_eq!(again, new);
-        assert!(serde_json::from_str::<Met>(r#"{"notes": [{"kind": "unheard of"}]}"#).is_err());
+        assert!(
+            serde_json::from_str::<Disturbances>(r#"{"notes": [{"kind": "unheard of"}]}"#).is_err()
+        );
     }
 }

@@ -16,7 +16,8 @@ use pinwise_linux::{
     thread_filter::{self, LeftAlone, ThreadFilter},
 };
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, Note, Retry, Setting, Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, MeasureError, Measurement, Note, Retry, Setting, Testbed, Thread, Unit,
+    Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
@@ -379,10 +380,10 @@ impl Testbed for LiveTestbed {
     }
 
     /// Threads that came and went, and a number that may be a total's.
-    fn met(&self) -> Met {
+    fn disturbances(&self) -> Disturbances {
         let detection = self.meter.counter_detection();
         let doubt = detection.filter(|detection| detection.is_doubtful()).map(|_| Note::MaybeTotal);
-        Met { others: None, notes: self.changed().chain(doubt).collect() }
+        Disturbances { others: None, notes: self.changed().chain(doubt).collect() }
     }
 }
 

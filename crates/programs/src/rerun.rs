@@ -14,7 +14,8 @@ use pinwise_linux::{
     thread_filter::{self, LeftAlone, ThreadFilter},
 };
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Met, Note, Retry, Setting, Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, MeasureError, Measurement, Note, Retry, Setting, Testbed, Thread, Unit,
+    Workload,
 };
 use pinwise_metric::Pattern;
 use pinwise_topology::{CpuSet, Machine};
@@ -400,8 +401,8 @@ impl Testbed for RerunTestbed {
         Ok(Measurement { performance: mean, duration, spread, detail: None })
     }
 
-    fn met(&self) -> Met {
-        Met { others: None, notes: self.varied() }
+    fn disturbances(&self) -> Disturbances {
+        Disturbances { others: None, notes: self.varied() }
     }
 }
 

@@ -1,16 +1,19 @@
 //! Measuring ahead, where time is virtual.
 //!
-//! A strategy decides on one trial after the other, but mostly it has decided on several already:
-//! the rest of a round, or what a climb tries next should this change not help. While one is
-//! measured the other processors would stay idle, so the trials a strategy foresees are measured
-//! along with the one it asks for, and kept until it asks for them. What a measurement gives
-//! depends on its setting, effort and number alone, so a campaign is the same however many are
-//! measured at once, and whether or not what was foreseen came. Where time is real nothing is
-//! measured ahead.
+//! A strategy proposes one trial at a time, but often knows several: the rest of a round, or what a
+//! climb tries next if this change does not help. A model measures one trial on one processor, so
+//! the others would stay idle. Therefore the trials that a strategy foresees are measured together
+//! with the one it proposed, and wait until it proposes them.
+//!
+//! The result of a measurement depends on its setting, effort and number alone. So the records do
+//! not depend on how many are measured at once, nor on whether the foreseen trials came. Where time
+//! is real, nothing is measured ahead.
 
 use super::in_range;
 use crate::{Strategy, Trial};
-use pinwise_measure::{Effort, MeasureError, Measurement, Met, Retry, Setting, Testbed, Time};
+use pinwise_measure::{
+    Disturbances, Effort, MeasureError, Measurement, Retry, Setting, Testbed, Time,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -30,13 +33,12 @@ impl<'a> Ahead<'a> {
         Self { testbed, clock, ended: None, number: 0, made: VecDeque::new() }
     }
 
-    pub(crate) fn met(&self) -> Met {
-        self.testbed.met()
+    pub(crate) fn disturbances(&self) -> Disturbances {
+        self.testbed.disturbances()
     }
 
-    /// What trial `number` of the campaign gives, and the time it took; where time is real that
-    /// since the last one ended, so that what deciding and storing take is not lost to a
-    /// budget.
+    /// The result of trial `number` of the campaign, and the time it took. Where time is real, that
+    /// is the time since the previous one ended, so that a budget also counts deciding and storing.
     pub(crate) fn measure(
         &mut self,
         number: u64,

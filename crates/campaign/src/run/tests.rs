@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose};
-use pinwise_measure::{Effort, Met, Note, Setting, Time, Unit, Workload};
+use pinwise_measure::{Disturbances, Effort, Note, Setting, Time, Unit, Workload};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
@@ -132,8 +132,11 @@ impl Testbed for Eventful {
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         self.0.measure(setting, effort)
     }
-    fn met(&self) -> Met {
-        Met { others: None, notes: vec![format!("{} measurements were made", self.0.made).into()] }
+    fn disturbances(&self) -> Disturbances {
+        Disturbances {
+            others: None,
+            notes: vec![format!("{} measurements were made", self.0.made).into()],
+        }
     }
 }
 
@@ -146,8 +149,8 @@ fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
         other => panic!("{other:?}"),
     };
     let met = |store: &Store| -> Vec<Vec<String>> {
-        let texts = |met: Met| met.notes.into_iter().map(text).collect();
-        store.met(id).unwrap().into_iter().map(texts).collect()
+        let texts = |met: Disturbances| met.notes.into_iter().map(text).collect();
+        store.disturbances(id).unwrap().into_iter().map(texts).collect()
     };
     let go = |store: &mut Store, deadly: u32| {
         let (testbed, _) = Scripted::after(u64::from(made.get()));
@@ -171,7 +174,7 @@ fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
         "and at the end"
     );
     go(&mut store, 0);
-    assert_eq!(met(&store).len(), 3, "a part that measured nothing met what its testbed says");
+    assert_eq!(met(&store).len(), 3, "a part that measured nothing stores what its testbed says");
     store.delete(id).unwrap();
     assert_eq!(met(&store), Vec::<Vec<String>>::new());
 }

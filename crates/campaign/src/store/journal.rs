@@ -2,7 +2,7 @@
 
 use super::{CampaignId, CampaignState, Store, StoreError};
 use crate::{Claim, Journal, Record};
-use pinwise_measure::Met;
+use pinwise_measure::Disturbances;
 
 /// A campaign of a [`Store`] that this process adds records to. No other process can meanwhile.
 #[derive(Debug)]
@@ -40,8 +40,8 @@ impl Journal for StoreJournal<'_> {
         self.store.append(self.id, record)
     }
 
-    fn keep_met(&mut self, met: &Met) -> Result<(), StoreError> {
-        self.store.keep_met(self.id, self.part, met)
+    fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError> {
+        self.store.keep_disturbances(self.id, self.part, disturbances)
     }
 
     fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {

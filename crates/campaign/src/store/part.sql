@@ -1,5 +1,5 @@
--- What the measurements of a campaign met that no record tells, for each part of it: from where it was begun or resumed until it ended, was
--- stopped or killed. Without REFERENCES, so that versions that do not know this table can delete a campaign.
+-- What disturbed the measurements of a campaign, for each part of it. A part begins where the campaign is begun or resumed, and ends where
+-- it ends, is stopped or is killed. No REFERENCES: versions that do not know this table can delete a campaign.
 CREATE TABLE IF NOT EXISTS part (
     campaign INTEGER NOT NULL,
     number   INTEGER NOT NULL, -- position in the campaign, from 0

@@ -2,8 +2,8 @@ use super::*;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
-    Detail, Effort, MeasureError, Measurement, Met, OtherLoad, Piece, Placed, Retry, Seat, Seating,
-    Setting, ThreadCount,
+    Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Piece, Placed, Retry, Seat,
+    Seating, Setting, ThreadCount,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use proptest::prelude::*;
@@ -200,23 +200,29 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     let mut store = Store::open(&path).unwrap();
     let [id, other] = [store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap()];
     assert_eq!(
-        (store.met(id).unwrap(), store.next_part(id).unwrap()),
+        (store.disturbances(id).unwrap(), store.next_part(id).unwrap()),
         (Vec::new(), 0),
         "no table yet"
     );
-    let met = |taken, note: &str| Met {
+    let met = |taken, note: &str| Disturbances {
         others: Some(OtherLoad { taken, of: 3.0 }),
         notes: vec![note.to_owned().into()],
     };
-    store.keep_met(id, 0, &met(0.1, "early")).unwrap();
-    store.keep_met(id, 0, &met(0.3, "it's \"late\"")).unwrap();
-    store.keep_met(id, 1, &Met::default()).unwrap();
-    store.keep_met(other, 0, &met(9.0, "another's")).unwrap();
+    store.keep_disturbances(id, 0, &met(0.1, "early")).unwrap();
+    store.keep_disturbances(id, 0, &met(0.3, "it's \"late\"")).unwrap();
+    store.keep_disturbances(id, 1, &Disturbances::default()).unwrap();
+    store.keep_disturbances(other, 0, &met(9.0, "another's")).unwrap();
     let mut store = Store::open(&path).unwrap();
-    assert_eq!(store.met(id).unwrap(), [met(0.3, "it's \"late\""), Met::default()]);
+    assert_eq!(
+        store.disturbances(id).unwrap(),
+        [met(0.3, "it's \"late\""), Disturbances::default()]
+    );
     assert_eq!((store.next_part(id).unwrap(), store.next_part(other).unwrap()), (2, 1));
     store.delete(id).unwrap();
-    assert_eq!((store.met(id).unwrap().len(), store.met(other).unwrap().len()), (0, 1));
+    assert_eq!(
+        (store.disturbances(id).unwrap().len(), store.disturbances(other).unwrap().len()),
+        (0, 1)
+    );
 }
 
 #[test]

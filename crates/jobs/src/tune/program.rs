@@ -8,8 +8,8 @@ use crate::threads::{HereProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::watched::Watched;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
-    Detail, Effort, MeasureError, Measurement, Met, OtherLoad, Placed, Retry, Setting, Testbed,
-    ThreadCount, Unit, Workload,
+    Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
+    Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_placement::{Budget, Number};
 use pinwise_present::quoted;
@@ -309,8 +309,8 @@ impl Testbed for TunedProgram<'_> {
         &self.unit
     }
 
-    fn met(&self) -> Met {
-        Met::default()
+    fn disturbances(&self) -> Disturbances {
+        Disturbances::default()
     }
 
     fn seek(&mut self, number: u64) {
@@ -357,7 +357,7 @@ impl Testbed for TunedProgram<'_> {
         let mut watched = Watched::new(bed);
         let setting = assignment.map_or(Setting::Unpinned, Setting::Pinned);
         let measured = watched.measure(&setting, effort);
-        let (measuring, others) = (began.elapsed(), watched.met().others);
+        let (measuring, others) = (began.elapsed(), watched.disturbances().others);
         // Another try is another run: whoever asks decides.
         let mut measurement = measured.map_err(|error| match error.retry {
             Retry::Same => MeasureError { retry: Retry::Other, ..error },

@@ -296,7 +296,7 @@ fn threads_created_while_their_creator_is_pinned_are_released() {
     for leaf in [0, 1, 0, 1] {
         testbed.measure(&all_on(&testbed, leaf), Effort { windows: 5.0 }).unwrap();
     }
-    let met = testbed.met().notes;
+    let met = testbed.disturbances().notes;
     assert!(met.iter().any(|note| matches!(note, Note::ThreadsAppeared { .. })), "{met:?}");
     drop(testbed);
     let listed = process::threads(program.pid()).unwrap();
@@ -324,7 +324,7 @@ fn a_worker_that_is_created_again_takes_its_place() {
             }
             let replaced =
                 |note: &Note| matches!(note, Note::ThreadsReplaced { times } if *times >= least);
-            testbed.met().notes.iter().any(replaced)
+            testbed.disturbances().notes.iter().any(replaced)
         });
     }
     assert!(interrupted_windows <= 2, "only the window in which it ended is lost");

@@ -104,7 +104,7 @@ fn threads_that_vary_from_run_to_run_are_told() {
     assert_eq!(testbed.workload().threads.len(), 2);
     testbed.measure(&pinned(&[0, 0]), Effort { windows: 2.0 }).unwrap();
     let told = Note::ThreadUnknown { runs: 2, of: 2 };
-    assert!(testbed.met().notes.contains(&told), "{:?}", testbed.met());
+    assert!(testbed.disturbances().notes.contains(&told), "{:?}", testbed.disturbances());
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! What the measurements of each part of a campaign met. A part ends with the process that
+//! What disturbed the measurements of a campaign, part by part. A part ends with the process that
 //! measures.
 
 use super::row::text;
 use super::{CampaignId, Store, StoreError};
-use pinwise_measure::Met;
+use pinwise_measure::Disturbances;
 use rusqlite::TransactionBehavior;
 
 impl Store {
-    /// What each part of a campaign met, in order; parts that met nothing are left out.
-    pub fn met(&self, id: CampaignId) -> Result<Vec<Met>, StoreError> {
+    /// What disturbed each part of a campaign, in order. Parts without disturbances are left out.
+    pub fn disturbances(&self, id: CampaignId) -> Result<Vec<Disturbances>, StoreError> {
         if !self.has_table("part")? {
             return Ok(Vec::new());
         }
@@ -28,15 +28,14 @@ impl Store {
         self.read(|connection| connection.query_row(next, [id.0], |row| row.get(0)))
     }
 
-    /// Keeps what a part met until now, in place of what was kept of it before; durable when this
-    /// returns.
-    pub(crate) fn keep_met(
+    /// Replaces the stored disturbances of a part. Durable when this returns.
+    pub(crate) fn keep_disturbances(
         &mut self,
         id: CampaignId,
         part: i64,
-        met: &Met,
+        disturbances: &Disturbances,
     ) -> Result<(), StoreError> {
-        let met = text(met);
+        let disturbances = text(disturbances);
         self.sql(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -44,7 +43,7 @@ impl Store {
             transaction.execute_batch(include_str!("part.sql"))?;
             transaction.execute(
                 "INSERT OR REPLACE INTO part (campaign, number, met) VALUES (?, ?, ?)",
-                (id.0, part, met),
+                (id.0, part, disturbances),
             )?;
             transaction.commit()
         })

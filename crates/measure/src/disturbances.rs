@@ -14,7 +14,7 @@ pub struct OtherLoad {
 
 /// What disturbed a testbed while it measured. It qualifies every answer from these measurements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Met {
+pub struct Disturbances {
     /// What other programs took of the contexts meanwhile; `None` where nobody looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherLoad>,
