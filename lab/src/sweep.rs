@@ -3,7 +3,7 @@
 use pinwise_campaign::{Memory, drive};
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
 use pinwise_threads::{
-    Advice, Found, Method, Objective, Question, Runs, Search, Searcher, ThreadRange, Unfound,
+    Advice, FoundNumber, Method, Objective, Question, Runs, Search, Searcher, ThreadRange, Unfound,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -113,7 +113,7 @@ pub fn survey_model(
     platform: &Platform,
     program: &Program,
     seed: u64,
-) -> Result<(Found, Advice), Box<dyn Error>> {
+) -> Result<(FoundNumber, Advice), Box<dyn Error>> {
     let span = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question =
@@ -133,7 +133,7 @@ pub(crate) fn search(
     program: &Program,
     method: Method,
     seed: u64,
-) -> Result<Found, Box<dyn Error>> {
+) -> Result<FoundNumber, Box<dyn Error>> {
     let window = Duration::from_millis(100);
     let (objective, runs, goes_on) = (Objective::Time, Runs::Never, false);
     let search = Search { method, window, objective, runs, goes_on };

@@ -3,7 +3,7 @@
 use crate::sweep;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};
 use pinwise_threads::{
-    Curve, Found, Method, Published as Question, Stopped, ThreadRange, Thresholds, calibrate,
+    Curve, FoundNumber, Method, Published as Question, Stopped, ThreadRange, Thresholds, calibrate,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -156,7 +156,7 @@ pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
     let program = small_input(name)?;
     let mut points = Vec::new();
     for threads in std::iter::once(1).chain((4..=ThreadRange::PUBLISHED.max).step_by(4)) {
-        let mut sum = pinwise_measure::Profile::default();
+        let mut sum = pinwise_measure::SchedulingProfile::default();
         for seed in 0..RUNS {
             let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000 + seed);
             let seen = prober.probe(program.parameter(threads), WINDOW)?.probe.profile;
@@ -195,7 +195,7 @@ pub fn search(
     program: &Program,
     thresholds: Thresholds,
     seed: u64,
-) -> Result<Found, Box<dyn Error>> {
+) -> Result<FoundNumber, Box<dyn Error>> {
     let contexts = platform.contexts() as u32;
     let question = Question { span: ThreadRange::PUBLISHED, contexts, thresholds };
     sweep::search(platform, program, Method::Reinforcer(question), seed)
@@ -225,10 +225,12 @@ pub fn choice(
     searches: u64,
 ) -> Result<Frequent, Box<dyn Error>> {
     let all = (SEED..SEED + searches).map(|seed| search(platform, program, thresholds, seed));
-    let all = all.collect::<Result<Vec<Found>, _>>()?;
-    let times = |found: &Found| all.iter().filter(|other| other.chosen == found.chosen).count();
-    let choice = |found: &Found| (found.chosen, found.stopped.word());
-    let same = |found: &Found| all.iter().filter(|other| choice(other) == choice(found)).count();
+    let all = all.collect::<Result<Vec<FoundNumber>, _>>()?;
+    let times =
+        |found: &FoundNumber| all.iter().filter(|other| other.chosen == found.chosen).count();
+    let choice = |found: &FoundNumber| (found.chosen, found.stopped.word());
+    let same =
+        |found: &FoundNumber| all.iter().filter(|other| choice(other) == choice(found)).count();
     let most = all.iter().max_by_key(|found| (times(found), same(found))).ok_or("no searches")?;
     let (times, cost) = (times(most) as u64, most.cost());
     Ok(Frequent { parameter: most.parameter, stopped: most.stopped, times, cost })

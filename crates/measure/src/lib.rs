@@ -18,7 +18,7 @@ pub use microbenchmark::{
 };
 pub use note::{Note, values_or_text};
 pub use part::{Part, mark_critical};
-pub use probe::{Measure, Probe, Probed, Profile, Progress};
+pub use probe::{Measure, Probe, Probed, Progress, SchedulingProfile};
 pub use workload::{Piece, Thread, Workload};
 
 use pinwise_topology::{Assignment, CpuId, Machine, Policy};

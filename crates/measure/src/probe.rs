@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How a program with one number of threads fares within a short window, as the operating system's
 /// tools tell it (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct SchedulingProfile {
     /// LOCK: share of its threads' time spent waiting for locks, condition variables and the like,
     /// in percent.
     pub lock: f64,
@@ -71,7 +71,7 @@ pub struct Probe {
     /// The threads that made.
     pub threads: u32,
     /// What was observed.
-    pub profile: Profile,
+    pub profile: SchedulingProfile,
     /// How fast the program went.
     pub progress: Progress,
     /// Time the probe took, with the program's initialization.

@@ -96,7 +96,7 @@ pub enum StopReason {
     },
     /// The fresh windows are as precise as asked.
     Precise {
-        /// FreshWindows windows of each assignment.
+        /// Fresh windows of each assignment.
         windows: u64,
         /// To within this share.
         precision: f64,

@@ -185,7 +185,7 @@ impl MixSearch {
         counts
     }
 
-    /// FreshWindows windows of the best of the sample, as many as the rest of the budget has.
+    /// Fresh windows of the best of the sample, as many as the rest of the budget has.
     fn finals(&mut self, history: &[Record]) {
         let mut sample: Vec<(&Vec<Piece>, f64)> =
             means(history, Purpose::Sample).into_iter().collect();

@@ -48,7 +48,7 @@ pub enum Choice {
     Placed,
 }
 
-/// FreshWindows windows of each way, round by round.
+/// Fresh windows of each way, round by round.
 #[derive(Clone, Debug)]
 pub struct Contest {
     ways: Vec<Way>,

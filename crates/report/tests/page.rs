@@ -4,7 +4,7 @@ mod synthetic;
 
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
-use pinwise_measure::{Measure, Note, Piece, Probe, Profile, Progress, Unit};
+use pinwise_measure::{Measure, Note, Piece, Probe, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
 use pinwise_present::{Files, outcome_text};
 use pinwise_report::{ReportError, Selection, ThreadsSearch, page, selection_page, threads_page};
@@ -321,7 +321,7 @@ fn a_search_for_a_number_shows_its_answer_and_every_probe() {
     let probe = |parameter: u32, rate: f64| Probe {
         parameter,
         threads: parameter + 1,
-        profile: Profile { lock: 12.5, ..Profile::default() },
+        profile: SchedulingProfile { lock: 12.5, ..SchedulingProfile::default() },
         progress: Progress { rate, error: None, measure: Measure::Metric },
         cost: Duration::from_millis(100),
     };

@@ -2,8 +2,8 @@
 
 use crate::Attempt;
 use pinwise_measure::{
-    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Profile, Progress, Setting,
-    Testbed, ThreadCount, Unit, Workload,
+    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Progress, SchedulingProfile,
+    Setting, Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_topology::Machine;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) fn probe(parameter: u32, threads: u32, rate: f64) -> Probe {
     let progress = Progress { rate, error: None, measure: Measure::Metric };
     let cost = Duration::from_millis(100);
-    Probe { parameter, threads, profile: Profile::default(), progress, cost }
+    Probe { parameter, threads, profile: SchedulingProfile::default(), progress, cost }
 }
 
 pub(crate) fn attempt(asked: u32, threads: u32, rate: f64) -> Attempt {

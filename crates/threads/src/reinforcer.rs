@@ -41,7 +41,7 @@
 
 use crate::Thresholds;
 use crate::thread_range::{ThreadRange, ThreadRangeError};
-use pinwise_measure::Profile;
+use pinwise_measure::SchedulingProfile;
 use serde::{Deserialize, Serialize};
 
 /// Why the search ended.
@@ -85,7 +85,7 @@ pub struct Reinforcer {
     range: ThreadRange,
     contexts: u32,
     thresholds: Thresholds,
-    best: Option<(u32, Profile)>,
+    best: Option<(u32, SchedulingProfile)>,
     next: Next,
 }
 
@@ -93,7 +93,7 @@ pub struct Reinforcer {
 struct Comparison {
     threads: u32,
     lock: f64,
-    delta: Profile,
+    delta: SchedulingProfile,
 }
 
 impl Reinforcer {
@@ -127,7 +127,7 @@ impl Reinforcer {
     }
 
     /// Takes what a probe with the number asked for saw. After the end, nothing changes any more.
-    pub fn observe(&mut self, profile: Profile) -> Next {
+    pub fn observe(&mut self, profile: SchedulingProfile) -> Next {
         let Next::Try(threads) = self.next else { return self.next };
         self.next = match self.best {
             // The figure takes Tmin + Tstep for granted; a range shorter than a step ends at its
@@ -196,8 +196,8 @@ impl Reinforcer {
 }
 
 /// ΔP.field = Ptry.field - Pbest.field
-fn difference(after: Profile, before: Profile) -> Profile {
-    Profile {
+fn difference(after: SchedulingProfile, before: SchedulingProfile) -> SchedulingProfile {
+    SchedulingProfile {
         lock: after.lock - before.lock,
         vcx_rate: after.vcx_rate - before.vcx_rate,
         migr_rate: after.migr_rate - before.migr_rate,

@@ -14,7 +14,7 @@
 //! there is none here.
 
 use crate::ThreadRange;
-use pinwise_measure::Profile;
+use pinwise_measure::SchedulingProfile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -92,7 +92,7 @@ pub struct ThresholdError {
 
 /// Profiles of one program by its number of threads, ascending.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Curve(pub Vec<(u32, Profile)>);
+pub struct Curve(pub Vec<(u32, SchedulingProfile)>);
 
 /// The three examples by what they show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,21 +139,25 @@ pub fn calibrate(
     parallelism: &Curve,
 ) -> Result<Thresholds, CalibrationError> {
     let step = f64::from(range.step);
-    let knee =
-        |example, characteristic, curve: &Curve, from: u32, to: u32, value: fn(&Profile) -> f64| {
-            let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
-            let points: Vec<(f64, f64)> =
-                inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect();
-            let error = |reason| CalibrationError { example, characteristic, reason };
-            let knee = Knee::of(&points)
-                .ok_or_else(|| error("fewer than four numbers of threads were probed"))?;
-            let delta = (knee.before + knee.after) / 2.0 * step;
-            if delta > 0.0 {
-                Ok((knee.value, delta))
-            } else {
-                Err(error("it does not grow with the number of threads"))
-            }
-        };
+    let knee = |example,
+                characteristic,
+                curve: &Curve,
+                from: u32,
+                to: u32,
+                value: fn(&SchedulingProfile) -> f64| {
+        let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
+        let points: Vec<(f64, f64)> =
+            inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect();
+        let error = |reason| CalibrationError { example, characteristic, reason };
+        let knee = Knee::of(&points)
+            .ok_or_else(|| error("fewer than four numbers of threads were probed"))?;
+        let delta = (knee.before + knee.after) / 2.0 * step;
+        if delta > 0.0 {
+            Ok((knee.value, delta))
+        } else {
+            Err(error("it does not grow with the number of threads"))
+        }
+    };
     let all = u32::MAX;
     let (lock, delta_lock) = knee(Example::Locks, "LOCK", locks, 1, all, |profile| profile.lock)?;
     let (_, delta_migr_rate) =
@@ -229,7 +233,7 @@ fn solve(mut system: [[f64; 4]; 3]) -> [f64; 3] {
 mod tests {
     use super::*;
 
-    fn curve(of: impl Fn(f64) -> Profile) -> Curve {
+    fn curve(of: impl Fn(f64) -> SchedulingProfile) -> Curve {
         Curve((1..=18).map(|step| (step * 4, of(f64::from(step * 4)))).collect())
     }
 
@@ -249,16 +253,19 @@ mod tests {
 
     #[test]
     fn thresholds_lie_between_the_slow_and_the_rapid_growth_of_the_examples() {
-        let locks = curve(|n| Profile {
+        let locks = curve(|n| SchedulingProfile {
             lock: 10.0 + 0.25 * n + 2.0 * (n - 24.0).max(0.0),
             migr_rate: 10.0 * n + 90.0 * (n - 40.0).max(0.0),
-            ..Profile::default()
+            ..SchedulingProfile::default()
         });
-        let switches = curve(|n| Profile {
+        let switches = curve(|n| SchedulingProfile {
             vcx_rate: 100.0 * n + 900.0 * (n - 16.0).max(0.0),
-            ..Profile::default()
+            ..SchedulingProfile::default()
         });
-        let parallelism = curve(|n| Profile { cpu_util: n.min(12.0) * 2.0, ..Profile::default() });
+        let parallelism = curve(|n| SchedulingProfile {
+            cpu_util: n.min(12.0) * 2.0,
+            ..SchedulingProfile::default()
+        });
         let found = calibrate(ThreadRange::PUBLISHED, 24, &locks, &switches, &parallelism).unwrap();
         let close = |one: f64, other: f64| (one - other).abs() < 1e-6 * other;
         assert!(close(found.lock, 16.0) && close(found.delta_lock, 10.0), "{found:?}");
@@ -302,10 +309,10 @@ mod tests {
 
     #[test]
     fn examples_that_show_nothing_are_refused() {
-        let flat = curve(|_| Profile::default());
+        let flat = curve(|_| SchedulingProfile::default());
         let error = calibrate(ThreadRange::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
         assert_eq!((error.example, error.characteristic), (Example::Locks, "LOCK"));
-        let short = Curve(vec![(8, Profile::default())]);
+        let short = Curve(vec![(8, SchedulingProfile::default())]);
         assert!(
             calibrate(ThreadRange::PUBLISHED, 24, &short, &flat, &flat)
                 .unwrap_err()

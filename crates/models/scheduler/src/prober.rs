@@ -7,8 +7,8 @@ use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_measure::{
-    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Profile, Progress, Retry,
-    Setting, Testbed, ThreadCount, Time, Unit, Workload, mark_critical,
+    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Progress, Retry,
+    SchedulingProfile, Setting, Testbed, ThreadCount, Time, Unit, Workload, mark_critical,
 };
 use pinwise_topology::Machine;
 use std::collections::BTreeMap;
@@ -200,13 +200,13 @@ fn progress(rates: &[f64]) -> Progress {
 }
 
 /// What the operating system's tools would have shown for a window.
-pub fn profile(window: &Accounts, contexts: usize) -> Profile {
+pub fn profile(window: &Accounts, contexts: usize) -> SchedulingProfile {
     let total = window.total();
     let seconds = window.at.seconds();
     let per_second = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
     let percent =
         |part: Nanos, whole: f64| if whole > 0.0 { part.seconds() / whole * 100.0 } else { 0.0 };
-    Profile {
+    SchedulingProfile {
         lock: percent(total.lock, total.elapsed().seconds()),
         vcx_rate: per_second(total.voluntary),
         migr_rate: per_second(total.migrations),

@@ -51,7 +51,7 @@ pub struct Lineup {
     pub contenders: Vec<Contender>,
     /// Ways that are not in it: name and reason.
     pub left_out: Vec<(String, String)>,
-    /// FreshWindows windows of each, and as many before them by which is chosen what they are of.
+    /// Fresh windows of each, and as many before them by which is chosen what they are of.
     pub rounds: usize,
     /// Of every interval.
     pub confidence: f64,

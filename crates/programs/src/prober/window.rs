@@ -2,7 +2,7 @@
 
 use super::halves::{Drift, join};
 use pinwise_linux::sys::Usage;
-use pinwise_measure::{Measure, Profile, Progress, Unit};
+use pinwise_measure::{Measure, Progress, SchedulingProfile, Unit};
 use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
@@ -90,9 +90,9 @@ impl Window {
     }
 
     /// The profile on `contexts`.
-    pub(super) fn profile(&self, contexts: u32) -> Profile {
+    pub(super) fn profile(&self, contexts: u32) -> SchedulingProfile {
         let seen = &self.activity;
-        let mut profile = Profile {
+        let mut profile = SchedulingProfile {
             lock: seen.lock().unwrap_or(0.0) * 100.0,
             vcx_rate: seen.voluntary_rate(),
             migr_rate: seen.migration_rate().unwrap_or(0.0),

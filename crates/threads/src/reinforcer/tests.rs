@@ -13,8 +13,8 @@ fn search() -> Reinforcer {
     Reinforcer::new(ThreadRange::PUBLISHED, 24, THRESHOLDS).unwrap()
 }
 
-fn profile(lock: f64, vcx_rate: f64, migr_rate: f64, cpu_util: f64) -> Profile {
-    Profile { lock, vcx_rate, migr_rate, cpu_util }
+fn profile(lock: f64, vcx_rate: f64, migr_rate: f64, cpu_util: f64) -> SchedulingProfile {
+    SchedulingProfile { lock, vcx_rate, migr_rate, cpu_util }
 }
 
 /// A search that stands at `threads` with everything calm so far, by steps of 8.
@@ -125,10 +125,10 @@ fn the_step_is_halved_where_overheads_rise_fast() {
 fn a_span_of_one_number_is_that_number_and_impossible_ones_are_refused() {
     let mut search =
         Reinforcer::new(ThreadRange { min: 4, max: 4, step: 2 }, 8, THRESHOLDS).unwrap();
-    assert_eq!(stopped(search.observe(Profile::default())), (4, Reason::MostThreads));
+    assert_eq!(stopped(search.observe(SchedulingProfile::default())), (4, Reason::MostThreads));
     let mut short =
         Reinforcer::new(ThreadRange { min: 4, max: 6, step: 8 }, 8, THRESHOLDS).unwrap();
-    assert_eq!(short.observe(Profile::default()), Next::Try(6));
+    assert_eq!(short.observe(SchedulingProfile::default()), Next::Try(6));
     for (min, max, step) in [(0, 8, 8), (8, 4, 8), (8, 16, 1)] {
         let error = Reinforcer::new(ThreadRange { min, max, step }, 8, THRESHOLDS).unwrap_err();
         assert!(!error.to_string().contains('\n'));

@@ -2,7 +2,7 @@ use super::*;
 use crate::Formula;
 use crate::fixture::{Bed, probe};
 use pinwise_campaign::{Ending, Memory, drive};
-use pinwise_measure::{Measure, Part, Profile};
+use pinwise_measure::{Measure, Part, SchedulingProfile};
 use std::cell::Cell;
 
 fn search(method: Method) -> Search {
@@ -89,7 +89,11 @@ fn amdahl(n: u32, _: f64, record: usize, _: Stage) -> Result<Probe, MeasureError
     let progress =
         Progress { rate: rate * chance, error: Some(rate * 0.01), measure: Measure::Metric };
     let cpu_util = f64::from(n.min(4)) * 25.0;
-    Ok(Probe { progress, profile: Profile { cpu_util, ..Profile::default() }, ..probe(n, n, 1.0) })
+    Ok(Probe {
+        progress,
+        profile: SchedulingProfile { cpu_util, ..SchedulingProfile::default() },
+        ..probe(n, n, 1.0)
+    })
 }
 
 #[test]
@@ -222,7 +226,10 @@ fn when_the_time_is_over_a_survey_answers_by_what_it_has() {
 fn busy(n: u32, _: f64, _: usize, _: Stage) -> Result<Probe, MeasureError> {
     let threads = 3 + 4 * n;
     let cpu_util = f64::from(threads) / 24.0 * 100.0;
-    Ok(Probe { profile: Profile { cpu_util, ..Profile::default() }, ..probe(n, threads, 1.0) })
+    Ok(Probe {
+        profile: SchedulingProfile { cpu_util, ..SchedulingProfile::default() },
+        ..probe(n, threads, 1.0)
+    })
 }
 
 /// 1 and 5 threads are n = 1: two probes of the same program would show no parallelism and end

@@ -8,7 +8,7 @@ use crate::number::whole;
 use crate::output::{self, Usage};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_measure::{MeasureError, Probed, Profile};
+use pinwise_measure::{MeasureError, Probed, SchedulingProfile};
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_threads::{Curve, Note, ThreadRange, Thresholds, calibrate};
@@ -183,7 +183,7 @@ impl Calibrate {
     ) -> anyhow::Result<Curve> {
         let (mut points, mut probes) = (Vec::new(), 0);
         for threads in self.numbers(contexts) {
-            let (rounds, mut sum) = (f64::from(self.rounds), Profile::default());
+            let (rounds, mut sum) = (f64::from(self.rounds), SchedulingProfile::default());
             for _ in 0..self.rounds {
                 let seen = probe(threads).map_err(|error| failed(error, probes))?.probe.profile;
                 probes += 1;

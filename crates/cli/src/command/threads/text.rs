@@ -276,11 +276,11 @@ mod tests {
     use super::*;
     use crate::command::threads::document::rows;
     use pinwise_jobs::ShownProbe;
-    use pinwise_measure::{Measure, Probe, Profile, Progress};
+    use pinwise_measure::{Measure, Probe, Progress, SchedulingProfile};
 
     fn probed(rate: f64, error: Option<f64>) -> ProbeRow {
         let progress = Progress { rate, error, measure: Measure::CpuTime };
-        let profile = Profile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
+        let profile = SchedulingProfile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(&[ShownProbe { probe, parts: Vec::new(), seen: None }]).remove(0)
