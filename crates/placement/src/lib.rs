@@ -24,7 +24,7 @@ pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use plan::{Measured, Number, Origin, Plan, PlanError, PlannedThread};
-pub use question::{Budget, Profile, Question, StrategyName};
+pub use question::{BlackboxOptions, Budget, Question, StrategyName};
 pub use reason::{StopReason, StrategyReason, joined};
 pub use search::{Search, SearchError, core_local};
 pub use selection::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};

@@ -28,7 +28,7 @@ pub enum StrategyName {
 
 /// How [`StrategyName::Blackbox`] goes about it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Profile {
+pub struct BlackboxOptions {
     /// Threads are taken to interfere within the domains of this level; `None` for the usual one
     /// of the machine.
     pub core_local: Option<DomainKind>,
@@ -42,7 +42,7 @@ pub struct Profile {
     pub top: Option<usize>,
 }
 
-impl Default for Profile {
+impl Default for BlackboxOptions {
     fn default() -> Self {
         Self { core_local: None, core_local_because: String::new(), share: 0.1, top: None }
     }
@@ -101,7 +101,7 @@ pub struct Question {
     pub seed: u64,
     /// Of the strategy that profiles.
     #[serde(default)]
-    pub profile: Profile,
+    pub profile: BlackboxOptions,
     /// Whether the testbed can run instances of the workload by themselves
     /// ([`pinwise_measure::Testbed::profiles`]): what they do alone bounds what they do
     /// together.
@@ -131,7 +131,7 @@ impl Question {
             cap: None,
             precision: 0.01,
             seed: 1,
-            profile: Profile::default(),
+            profile: BlackboxOptions::default(),
             pieces: false,
             restart: None,
         }

@@ -3,7 +3,7 @@
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
-    Budget, Outcome, Profile, Question, Search, SearchError, StopReason, StrategyName,
+    BlackboxOptions, Budget, Outcome, Question, Search, SearchError, StopReason, StrategyName,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
@@ -32,8 +32,12 @@ fn bed(instances: usize, noise: f64) -> Contention {
 }
 
 fn question(share: f64, top: Option<usize>, budget: u64) -> Question {
-    let profile =
-        Profile { core_local: Some(DomainKind::Package), share, top, ..Profile::default() };
+    let profile = BlackboxOptions {
+        core_local: Some(DomainKind::Package),
+        share,
+        top,
+        ..BlackboxOptions::default()
+    };
     Question {
         per_context: Some(1),
         profile,

@@ -8,7 +8,7 @@ use crate::request::Request;
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
 use pinwise_measure::MeasureError;
-use pinwise_placement::{Budget, Profile, core_local};
+use pinwise_placement::{BlackboxOptions, Budget, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_present::figures;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
@@ -29,7 +29,7 @@ const MOST_SAID: f64 = 1e6;
 /// # Errors
 /// Nobody takes the events.
 pub fn decide_core_local(
-    profile: &mut Profile,
+    profile: &mut BlackboxOptions,
     store: Option<&Store>,
     fingerprint: &Fingerprint,
     events: &mut dyn Events,

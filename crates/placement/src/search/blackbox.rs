@@ -18,7 +18,7 @@ use crate::search::SearchError;
 use crate::search::history::History;
 use crate::search::proposer::{Next, Proposer, View, pinned, trial};
 use crate::statistics::t_quantile;
-use crate::{Profile, Question};
+use crate::{BlackboxOptions, Question};
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
 use pinwise_prediction::{
@@ -47,7 +47,7 @@ const PROFILE_SHARE: f64 = 0.8;
 pub fn core_local(
     tree: &SharingTree,
     threads: usize,
-    profile: &Profile,
+    profile: &BlackboxOptions,
     per_context: Option<usize>,
 ) -> Result<CoreLocal, pinwise_prediction::CoreLocalError> {
     let level: DomainKind =

@@ -4,7 +4,7 @@
 use super::search::fraction;
 use crate::output::Usage;
 use clap::Args;
-use pinwise_placement::Profile;
+use pinwise_placement::BlackboxOptions;
 use pinwise_topology::DomainKind;
 
 /// How the strategy goes about it.
@@ -47,11 +47,11 @@ impl BlackBoxArguments {
     }
 
     /// As asked; a level that was not stays open.
-    pub(super) fn profile(&self) -> Profile {
-        Profile {
+    pub(super) fn profile(&self) -> BlackboxOptions {
+        BlackboxOptions {
             core_local: self.core_local,
             core_local_because: self.core_local.map_or("", |_| "--core-local").to_owned(),
-            share: self.profile.unwrap_or(Profile::default().share),
+            share: self.profile.unwrap_or(BlackboxOptions::default().share),
             top: self.top,
         }
     }
