@@ -2,7 +2,7 @@
 
 use crate::bayes::Posterior;
 use crate::diagnostic::Limit;
-use crate::profile::Profile;
+use crate::profile_likelihood::ProfileLikelihood;
 use crate::{Diagnostic, Fit, Refusal, Sample, better_fraction, fit, mean_excess};
 use serde::{Deserialize, Serialize};
 
@@ -295,7 +295,7 @@ fn profile(
     let no_end = Refusal::NoEnd { threshold, exceedances: count, shape, scale };
     let end = fitted.gpd.end().ok_or(no_end)?;
     let (low, high) =
-        Profile::new(exceedances, &fitted).ok_or(no_end)?.interval(options.confidence);
+        ProfileLikelihood::new(exceedances, &fitted).ok_or(no_end)?.interval(options.confidence);
     let mut notes = Vec::new();
     let fraction = count as f64 / sample.n() as f64;
     if fraction > mean_excess::CAP {

@@ -39,7 +39,7 @@ mod gpd;
 mod log_product;
 mod mean_excess;
 mod plot;
-mod profile;
+mod profile_likelihood;
 mod sample;
 
 pub use capture::{better_fraction, capture_probability, looks, runs_to_capture};

@@ -2,7 +2,7 @@
 
 use crate::bayes::Posterior;
 use crate::mean_excess::mean_excess;
-use crate::profile::Profile;
+use crate::profile_likelihood::ProfileLikelihood;
 use crate::{Estimate, Estimator, Gpd, Sample, fit};
 use serde::{Deserialize, Serialize};
 
@@ -95,7 +95,8 @@ fn curve(exceedances: &[f64], estimate: &Estimate) -> Option<Curve> {
             ))
         }
         Estimator::Profile => {
-            let points = Profile::new(exceedances, &fit(exceedances)?)?.curve(estimate.confidence);
+            let points =
+                ProfileLikelihood::new(exceedances, &fit(exceedances)?)?.curve(estimate.confidence);
             Some(Curve::Profile(
                 points.into_iter().map(|(end, height)| Point { x: u + end, y: height }).collect(),
             ))

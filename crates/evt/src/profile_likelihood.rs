@@ -13,7 +13,7 @@ use crate::log_product::log_product;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The profile of the end of a tail; distances are from the threshold.
-pub(crate) struct Profile {
+pub(crate) struct ProfileLikelihood {
     /// Exceedances over the largest.
     z: Vec<f64>,
     largest: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Profile {
 /// to the last digit; above, the distribution is exponential to 7 digits.
 const T: (f64, f64) = (-36.0, 36.0);
 
-impl Profile {
+impl ProfileLikelihood {
     /// From exceedances and their fit, whose shape is below 0.
     pub(crate) fn new(exceedances: &[f64], fit: &Fit) -> Option<Self> {
         let largest = exceedances.iter().copied().fold(0.0, f64::max);
@@ -120,7 +120,7 @@ mod tests {
     fn the_interval_ends_where_the_scanned_likelihood_has_fallen_by_half_the_quantile() {
         let y = exceedances(-0.4, 200);
         let found = fit(&y).unwrap();
-        let (low, high) = Profile::new(&y, &found).unwrap().interval(0.95);
+        let (low, high) = ProfileLikelihood::new(&y, &found).unwrap().interval(0.95);
         // The 0.95 quantile of chi-square with 1 degree of freedom is 3.841459.
         for end in [low, high.unwrap()] {
             assert!(
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn a_short_tail_close_to_exponential_has_no_upper_end() {
         let y = exceedances(-0.1, 50);
-        let profile = Profile::new(&y, &fit(&y).unwrap()).unwrap();
+        let profile = ProfileLikelihood::new(&y, &fit(&y).unwrap()).unwrap();
         assert_eq!(profile.interval(0.95).1, None);
         assert!(profile.curve(0.95).iter().all(|p| p.0.is_finite() && p.1 <= 1e-9));
     }
