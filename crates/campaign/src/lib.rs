@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod claim;
+mod campaign_lock;
 #[cfg(test)]
 mod fixture;
 mod journal;
@@ -9,7 +9,7 @@ mod record;
 mod run;
 mod store;
 
-pub use claim::Claim;
+pub use campaign_lock::CampaignLock;
 pub use journal::{Journal, Memory};
 pub use record::{Purpose, Record, Trial};
 pub use run::{Ending, Step, Strategy, TRIES, drive, run};

@@ -6,7 +6,7 @@
 //! process and of the machine, at a fraction of a millisecond each (docs/lab/benchmarks.md), or
 //! more where the disk is busy. Measurements that repeat bit for bit, those of virtual time,
 //! survive the process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for
-//! another one's commit. A campaign itself has one writer, see [`Store::claim`].
+//! another one's commit. A campaign itself has one writer, see [`Store::lock`].
 
 mod campaign;
 mod characterization;
@@ -17,7 +17,7 @@ mod journal;
 mod row;
 mod unmoved;
 
-use crate::{Claim, Record};
+use crate::{CampaignLock, Record};
 pub use campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent};
 pub use characterization::KeptCharacterization;
 pub use error::StoreError;
@@ -145,7 +145,7 @@ impl Store {
             self.delete(part.id)?;
         }
         self.get(id)?;
-        let _claim = self.claim(id)?;
+        let _lock = self.lock(id)?;
         let parts = self.has_table("part")?;
         self.sql(|connection| {
             let transaction =
@@ -221,14 +221,14 @@ impl Store {
     }
 
     fn with_running(&self, mut info: CampaignInfo) -> Result<CampaignInfo, StoreError> {
-        info.running = Claim::is_held(&self.path, info.id);
+        info.running = CampaignLock::is_held(&self.path, info.id);
         Ok(info)
     }
 
-    /// Makes this process the one that adds records to a campaign, until the claim is dropped or
+    /// Makes this process the one that adds records to a campaign, until the lock is dropped or
     /// the process dies.
-    pub fn claim(&self, id: CampaignId) -> Result<Claim, StoreError> {
-        Claim::take(&self.path, id)
+    pub fn lock(&self, id: CampaignId) -> Result<CampaignLock, StoreError> {
+        CampaignLock::take(&self.path, id)
     }
 
     /// Its records, in order.

@@ -188,7 +188,7 @@ fn conduct(
 ) -> Result<CompareAnswer, JobError> {
     let of = compared.searches.len();
     // Nobody else goes on with it meanwhile.
-    let claim = store.claim(info.id)?;
+    let lock = store.lock(info.id)?;
     for (index, question) in compared.searches.iter().enumerate() {
         let Some(way) = Way::of(question) else { continue };
         let request = Request { question: question.clone(), ..compared.request.clone() };
@@ -201,12 +201,12 @@ fn conduct(
                 }
             }
             Err(error) => {
-                drop(claim);
+                drop(lock);
                 return Err(of_the_whole(error, store, info)?);
             }
         }
     }
-    drop(claim);
+    drop(lock);
     events.take(Event::Comparison).map_err(JobError::Output)?;
     let compared = joined(compared, store, info)?;
     let lineup = &compared.lineup;

@@ -188,7 +188,7 @@ fn conduct(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<TuneAnswer, JobError> {
-    let claim = store.claim(info.id)?;
+    let lock = store.lock(info.id)?;
     let (begin, before) = (Instant::now(), spent(store, info.id)?);
     let budget = request.threads.time();
     let left = || budget.saturating_sub(before + begin.elapsed());
@@ -207,7 +207,7 @@ fn conduct(
         let failed = placed.into_iter().filter_map(|one| Some((one.parameter, one.reason?)));
         Ok((program, n, failed.collect::<Vec<_>>()))
     })();
-    drop(claim);
+    drop(lock);
     let (mut program, n, unplaced) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return Err(of_the_whole(error, store, info)?),

@@ -1,7 +1,7 @@
 //! One campaign of a store, open for new records.
 
 use super::{CampaignId, CampaignState, Store, StoreError};
-use crate::{Claim, Journal, Record};
+use crate::{CampaignLock, Journal, Record};
 use pinwise_measure::Disturbances;
 
 /// A campaign of a [`Store`] that this process adds records to. No other process can meanwhile.
@@ -12,7 +12,7 @@ pub struct StoreJournal<'a> {
     /// The part of the campaign that begins now: it ends with this journal.
     part: i64,
     // Held for its lock.
-    _claim: Claim,
+    _lock: CampaignLock,
 }
 
 impl Store {
@@ -20,10 +20,10 @@ impl Store {
     /// ([`Store::conclude`]). Errors: no such campaign; another process adds records to it.
     pub fn journal(&mut self, id: CampaignId) -> Result<StoreJournal<'_>, StoreError> {
         self.get(id)?;
-        let claim = self.claim(id)?;
+        let lock = self.lock(id)?;
         self.conclude(id, CampaignState::Open, None)?;
         let part = self.next_part(id)?;
-        Ok(StoreJournal { store: self, id, part, _claim: claim })
+        Ok(StoreJournal { store: self, id, part, _lock: lock })
     }
 }
 

@@ -66,12 +66,12 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
     let (first, second) = (store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap());
     store.append(first, &record(0, 1.0)).unwrap();
     store.append(second, &record(0, 2.0)).unwrap();
-    let claim = store.claim(second).unwrap();
+    let lock = store.lock(second).unwrap();
     assert!(
         matches!(store.delete(second), Err(StoreError::Running { .. })),
         "a running campaign is not deleted"
     );
-    drop(claim);
+    drop(lock);
     store.delete(second).unwrap();
     assert!(matches!(store.delete(second), Err(StoreError::NoCampaign { .. })));
     assert_eq!(
@@ -395,7 +395,7 @@ fn writers_of_different_campaigns_share_a_new_store() {
                 scope.spawn(|| {
                     let mut store = Store::open(&path).unwrap();
                     let id = store.create(&campaign()).unwrap();
-                    let _claim = store.claim(id).unwrap();
+                    let _lock = store.lock(id).unwrap();
                     for number in 0..20 {
                         store.append(id, &record(number, 1.0)).unwrap();
                     }
@@ -434,14 +434,14 @@ fn a_campaign_has_one_writer_at_a_time() {
     let mut store = Store::open(&path).unwrap();
     let id = store.create(&campaign()).unwrap();
     let other = store.create(&campaign()).unwrap();
-    let claim = store.claim(id).unwrap();
+    let lock = store.lock(id).unwrap();
     assert!(store.get(id).unwrap().running);
     assert!(!store.get(other).unwrap().running);
-    assert!(matches!(Store::open(&path).unwrap().claim(id), Err(StoreError::Running { .. })));
-    let _other = store.claim(other).unwrap();
-    drop(claim);
+    assert!(matches!(Store::open(&path).unwrap().lock(id), Err(StoreError::Running { .. })));
+    let _other = store.lock(other).unwrap();
+    drop(lock);
     assert!(!store.get(id).unwrap().running);
-    drop(store.claim(id).unwrap());
+    drop(store.lock(id).unwrap());
 }
 
 proptest! {

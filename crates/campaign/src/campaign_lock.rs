@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 /// kernel gives it up when the process dies, however it dies, so there is nothing stale to clear up
 /// and no process number to be mistaken about.
 #[derive(Debug)]
-pub struct Claim {
+pub struct CampaignLock {
     path: PathBuf,
     // Held for its lock.
     _file: File,
 }
 
-impl Claim {
+impl CampaignLock {
     pub(crate) fn take(store: &Path, id: CampaignId) -> Result<Self, StoreError> {
         let path = lock_path(store, id);
         let failed = |error: std::io::Error| {
@@ -39,7 +39,7 @@ impl Claim {
                 .map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Whoever only looks ([`Claim::is_held`]) holds the lock for an instant; a campaign
+                // Whoever only looks ([`CampaignLock::is_held`]) holds the lock for an instant; a campaign
                 // holds it for longer.
                 Err(TryLockError::WouldBlock) if Instant::now() < patience => {
                     std::thread::sleep(Duration::from_millis(5));
@@ -64,7 +64,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for CampaignLock {
     fn drop(&mut self) {
         // While the lock is still held, so nobody else's file is removed. Left behind it would only
         // be an empty file.
