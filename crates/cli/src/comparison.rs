@@ -6,7 +6,7 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
 };
 use pinwise_jobs::{CompareAnswer, Compared};
-use pinwise_placement::{Comparison, Judge, Judged, Row, Standing, Verdict};
+use pinwise_placement::{ClaimVerdict, Comparison, Judge, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
@@ -190,16 +190,20 @@ fn claim(row: &Row) -> Option<String> {
     let Some(judged) = row.claim else { return Some(format!("  {name:<18} nothing\n")) };
     let gap = figures::percent(judged.claim.gap);
     let certificate = match judged {
-        Judged { claim, .. } if claim.estimated => " by the bound's point estimate, no certificate",
-        Judged { certified: true, .. } => ", a certificate",
-        Judged { .. } => "",
+        JudgedClaim { claim, .. } if claim.estimated => {
+            " by the bound's point estimate, no certificate"
+        }
+        JudgedClaim { certified: true, .. } => ", a certificate",
+        JudgedClaim { .. } => "",
     };
     let loses = lost(&judged.loss);
     let verdict = match judged.verdict {
-        Verdict::Holds if judged.loss.high <= 0.0 => "holds: nothing better is known".to_owned(),
-        Verdict::Holds => format!("holds: it loses {loses}"),
-        Verdict::Open => format!("open: it loses {loses}"),
-        Verdict::False => format!("FALSE: it loses {loses}"),
+        ClaimVerdict::Holds if judged.loss.high <= 0.0 => {
+            "holds: nothing better is known".to_owned()
+        }
+        ClaimVerdict::Holds => format!("holds: it loses {loses}"),
+        ClaimVerdict::Open => format!("open: it loses {loses}"),
+        ClaimVerdict::False => format!("FALSE: it loses {loses}"),
     };
     Some(format!("  {name:<18} within {gap} of the best possible{certificate}; {verdict}\n"))
 }

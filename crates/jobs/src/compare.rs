@@ -20,7 +20,7 @@ use pinwise_campaign::{
 use pinwise_evt::Method;
 use pinwise_measure::Note;
 use pinwise_placement::{
-    Budget, Claim, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
+    BoundClaim, Budget, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
     StrategyName,
 };
 use pinwise_prediction::ThreadKinds;
@@ -462,8 +462,11 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         Method::Profile => bound.upb.zip(bound.gap),
         Method::Bayes => bound.upb_high.zip(bound.gap_high),
     };
-    let claim =
-        claim.map(|(bound, gap)| Claim { bound, gap, estimated: way.method == Method::Profile });
+    let claim = claim.map(|(bound, gap)| BoundClaim {
+        bound,
+        gap,
+        estimated: way.method == Method::Profile,
+    });
     lineup.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
 }
 

@@ -4,6 +4,6 @@ mod comparison;
 mod entrants;
 mod runner;
 
-pub use comparison::{Comparison, Judged, Loss, Row, Standing, Unclear, Verdict};
-pub use entrants::{Claim, Contender, Entry, Lineup};
+pub use comparison::{ClaimVerdict, Comparison, JudgedClaim, Loss, Row, Standing, Unclear};
+pub use entrants::{BoundClaim, Contender, Entry, Lineup};
 pub use runner::Judge;

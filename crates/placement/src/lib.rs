@@ -17,8 +17,8 @@ mod tune_comparison;
 
 pub use bound::Bound;
 pub use compare::{
-    Claim, Comparison, Contender, Entry, Judge, Judged, Lineup, Loss, Row, Standing, Unclear,
-    Verdict,
+    BoundClaim, ClaimVerdict, Comparison, Contender, Entry, Judge, JudgedClaim, Lineup, Loss, Row,
+    Standing, Unclear,
 };
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};

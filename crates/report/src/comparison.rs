@@ -12,7 +12,7 @@ use crate::page::{ReportError, Shell};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Purpose, Record};
 use pinwise_measure::Setting;
-use pinwise_placement::{Comparison, Loss, Row, Standing, Verdict};
+use pinwise_placement::{ClaimVerdict, Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{Files, NextStep, caveat, is_simulated, loses, lost, standing};
 use pinwise_topology::Assignment;
@@ -314,9 +314,9 @@ fn claims(comparison: &Comparison, scale: &Scale) -> Table {
             if judged.certified { "yes" } else { "no" }.to_owned(),
             if judged.loss.high <= 0.0 { "nothing".to_owned() } else { lost(&judged.loss) },
             match judged.verdict {
-                Verdict::Holds => "yes, as far as is known",
-                Verdict::Open => "not told: the loss is not known well enough",
-                Verdict::False => "no",
+                ClaimVerdict::Holds => "yes, as far as is known",
+                ClaimVerdict::Open => "not told: the loss is not known well enough",
+                ClaimVerdict::False => "no",
             }
             .to_owned(),
         ]);

@@ -11,7 +11,9 @@ mod synthetic;
 use matrices::page_of;
 use pinwise_campaign::{CampaignId, KeptCharacterization};
 use pinwise_characterization::Characterization;
-use pinwise_placement::{Claim, Comparison, Estimate, Judged, Loss, Row, Standing, Verdict};
+use pinwise_placement::{
+    BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, Loss, Row, Standing,
+};
 use pinwise_present::{Files, against, caveat, standing};
 use pinwise_report::{comparison_page, page};
 use serde_json::Value;
@@ -164,10 +166,10 @@ fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
 fn comparison(campaign: &Synthetic) -> Comparison {
     let best = campaign.outcome.best.clone().unwrap();
     let way = |name: &str, searched: bool, (estimate, low, high): (f64, f64, f64), standing| {
-        let claim = Judged {
-            claim: Claim { bound: 2e6, gap: 0.1, estimated: false },
+        let claim = JudgedClaim {
+            claim: BoundClaim { bound: 2e6, gap: 0.1, estimated: false },
             certified: false,
-            verdict: Verdict::Open,
+            verdict: ClaimVerdict::Open,
             loss: Loss { estimate: 0.05, low: 0.0, high: 0.2 },
         };
         Row {

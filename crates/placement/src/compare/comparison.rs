@@ -4,7 +4,7 @@
 mod row;
 mod view;
 
-pub use row::{Judged, Loss, Row, Standing, Verdict};
+pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
 
 use crate::compare::entrants::{Entry, Lineup};
 use crate::compare::runner::{Judge, Round, Seat};
@@ -195,13 +195,13 @@ impl Comparison {
 mod tests {
     use super::*;
     use crate::statistics::mean;
-    use crate::{Claim, Contender};
+    use crate::{BoundClaim, Contender};
     use pinwise_campaign::{Step, Strategy};
     use pinwise_measure::{MeasureError, Measurement, Retry};
     use pinwise_topology::Random;
     use std::time::Duration;
 
-    fn contender(name: &str, entry: Entry, claim: Option<Claim>) -> Contender {
+    fn contender(name: &str, entry: Entry, claim: Option<BoundClaim>) -> Contender {
         Contender { name: name.into(), entry, spent: 7, campaign: None, claim }
     }
 
@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn lineup() -> Lineup {
-        let claim = |bound, gap| Some(Claim { bound, gap, estimated: false });
+        let claim = |bound, gap| Some(BoundClaim { bound, gap, estimated: false });
         Lineup {
             contenders: vec![
                 contender("unpinned", Entry::Unpinned, None),
@@ -291,8 +291,8 @@ mod tests {
         assert!((comparison.rows[3].loss.estimate - 1.0 / 11.0).abs() < 0.01);
         assert_eq!(comparison.rows[3].standing, Standing::Worse);
         let judged = |row: usize| comparison.rows[row].claim.unwrap();
-        assert!(judged(3).certified && judged(3).verdict == Verdict::False);
-        assert!(!judged(4).certified && judged(4).verdict == Verdict::Holds);
+        assert!(judged(3).certified && judged(3).verdict == ClaimVerdict::False);
+        assert!(!judged(4).certified && judged(4).verdict == ClaimVerdict::Holds);
         assert_eq!(comparison.left_out.len(), 2);
         assert_eq!(comparison.unclear(), None);
     }
@@ -321,16 +321,16 @@ mod tests {
         // 88 against 100: beyond 2 %, within 20 %.
         assert_eq!(
             (best.claim.unwrap().verdict, better.claim.unwrap().verdict),
-            (Verdict::Holds, Verdict::Holds)
+            (ClaimVerdict::Holds, ClaimVerdict::Holds)
         );
         assert!((best.claim.unwrap().loss.estimate - 0.12).abs() < 0.01, "{best:?}");
-        let narrow = Claim { bound: 120.0, gap: 0.05, estimated: false };
+        let narrow = BoundClaim { bound: 120.0, gap: 0.05, estimated: false };
         let mut claimed = lineup.clone();
         claimed.contenders[3].claim = Some(narrow);
         let comparison = Comparison::new(&claimed, &Unit::rate("1/s"), &records);
         assert_eq!(
             comparison.best().unwrap().claim.unwrap().verdict,
-            Verdict::False,
+            ClaimVerdict::False,
             "nothing better than 5 % was claimed"
         );
         assert_eq!(

@@ -18,7 +18,7 @@ pub enum Entry {
 
 /// What a search said about the best possible performance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
+pub struct BoundClaim {
     /// No assignment is better than this, in the testbed's unit.
     pub bound: f64,
     /// How far what it announced is below the bound, at most.
@@ -41,7 +41,7 @@ pub struct Contender {
     /// The campaign in which it searched; `None` where nothing was searched.
     pub campaign: Option<CampaignId>,
     /// What it claimed, where it made a claim.
-    pub claim: Option<Claim>,
+    pub claim: Option<BoundClaim>,
 }
 
 /// Everything that is compared.

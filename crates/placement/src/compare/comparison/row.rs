@@ -1,7 +1,7 @@
 //! One way of placing beside the others.
 
 use crate::Estimate;
-use crate::compare::entrants::Claim;
+use crate::compare::entrants::BoundClaim;
 use pinwise_campaign::CampaignId;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub enum Standing {
 /// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The whole interval of the loss is within the gap claimed. Something unknown may still be
     /// better.
     Holds,
@@ -50,14 +50,14 @@ pub enum Verdict {
 
 /// A claim and whether it was true, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
+pub struct JudgedClaim {
     /// What was claimed.
-    pub claim: Claim,
+    pub claim: BoundClaim,
     /// The gap claimed is within what was asked for.
     pub certified: bool,
     /// Whether it was true. What is judged is the gap: both sides of it are measured here in the
     /// same rounds, while the bound is in the units of another moment.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// By which it is judged: the loss against each assignment that was measured here, the
     /// greatest estimate and the greatest ends; at least 0, which it loses against itself. All
     /// losses of all claims hold together with the comparison's confidence.
@@ -82,5 +82,5 @@ pub struct Row {
     /// The campaign in which it searched.
     pub campaign: Option<CampaignId>,
     /// What it claimed.
-    pub claim: Option<Judged>,
+    pub claim: Option<JudgedClaim>,
 }

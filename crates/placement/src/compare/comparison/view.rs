@@ -1,8 +1,8 @@
 //! What the fresh windows say of a way, and of its claim.
 
-use super::{Judged, Loss, Standing, Verdict};
+use super::{ClaimVerdict, JudgedClaim, Loss, Standing};
 use crate::Estimate;
-use crate::compare::entrants::{Claim, Lineup};
+use crate::compare::entrants::{BoundClaim, Lineup};
 use crate::compare::runner::{Round, Seat};
 use crate::statistics::{estimate, mean, ratio};
 use pinwise_measure::Setting;
@@ -65,7 +65,7 @@ impl View<'_> {
     }
 
     /// What a seat that claims loses against any assignment that was measured beside it: see
-    /// [`Judged::loss`].
+    /// [`JudgedClaim::loss`].
     pub(super) fn most(&self, seat: &Seat) -> Loss {
         let all: std::collections::BTreeSet<&Seat> =
             self.rounds.iter().flat_map(Round::keys).collect();
@@ -89,11 +89,11 @@ impl View<'_> {
 }
 
 /// What the fresh windows say of `claim`, by the most that its way loses.
-pub(super) fn judged(claim: Claim, loss: Loss, within: f64) -> Judged {
+pub(super) fn judged(claim: BoundClaim, loss: Loss, within: f64) -> JudgedClaim {
     let verdict = match claim.gap {
-        gap if loss.high <= gap => Verdict::Holds,
-        gap if loss.low > gap => Verdict::False,
-        _ => Verdict::Open,
+        gap if loss.high <= gap => ClaimVerdict::Holds,
+        gap if loss.low > gap => ClaimVerdict::False,
+        _ => ClaimVerdict::Open,
     };
-    Judged { claim, certified: claim.gap <= within && !claim.estimated, verdict, loss }
+    JudgedClaim { claim, certified: claim.gap <= within && !claim.estimated, verdict, loss }
 }
