@@ -14,7 +14,7 @@
 //! knowledge gradient)? The first probe has as many threads as contexts.
 //!
 //! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest
-//! (`verdict.rs`).
+//! (`decision.rs`).
 //!
 //! **End.** The search ends when the choice is expected to lose less than the tolerance against the
 //! best, or when no probe promises anything. If time is left, it then probes in turn:
@@ -35,8 +35,8 @@
 //! how a fixed number of pieces divides among the threads at its end. If that number is known,
 //! [`Question::pieces`] accounts for it.
 
+mod decision;
 mod question;
-mod verdict;
 
 pub use question::Question;
 
@@ -44,9 +44,9 @@ use crate::advice::{Advice, Ended};
 use crate::posterior::{LEAST_ERROR, Posterior, Prior, Reading, common_error};
 use crate::thread_ceiling::ThreadCeiling;
 use crate::work_units::Evenness;
+use decision::{Contest, DOUBTS, Decision, REPEATS};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use verdict::{Contest, DOUBTS, REPEATS, Verdict};
 
 /// What came of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ impl SpeedSearch {
     /// The time is over: the advice that what was seen allows; `None` before the first observation.
     pub fn expired(&self) -> Option<Advice> {
         (!self.samples.is_empty())
-            .then(|| self.advice(&self.verdict(&self.posterior()), Ended::Time))
+            .then(|| self.advice(&self.decision(&self.posterior()), Ended::Time))
     }
 
     /// In the speeds over whole runs, as far as probes can tell.
@@ -216,17 +216,17 @@ impl SpeedSearch {
 
     /// What `posterior` says, with what no probe can tell: in which of two ways turns are taken at
     /// the end of a run.
-    fn verdict(&self, posterior: &Posterior) -> Verdict {
+    fn decision(&self, posterior: &Posterior) -> Decision {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
-        Verdict::new(&self.question, posterior, &ends, |place| self.times(place))
+        Decision::new(&self.question, posterior, &ends, |place| self.times(place))
     }
 
-    fn advice(&self, verdict: &Verdict, ended: Ended) -> Advice {
+    fn advice(&self, decision: &Decision, ended: Ended) -> Advice {
         let Question { candidates, tolerance, .. } = &self.question;
         let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
         let drawn =
-            Advice::drawn(candidates, &verdict.draws, verdict.choice, reference, *tolerance);
-        let readings = self.times(verdict.choice);
+            Advice::drawn(candidates, &decision.draws, decision.choice, reference, *tolerance);
+        let readings = self.times(decision.choice);
         let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
         Advice {
             probed: readings > 0,
@@ -240,8 +240,8 @@ impl SpeedSearch {
 
     fn decide(&self) -> Step {
         let posterior = self.posterior();
-        let verdict = self.verdict(&posterior);
-        let stop = |ended| Step::Stop(self.advice(&verdict, ended));
+        let decision = self.decision(&posterior);
+        let stop = |ended| Step::Stop(self.advice(&decision, ended));
         if self.question.candidates.len() == 1 {
             return stop(Ended::Settled);
         }
@@ -259,13 +259,13 @@ impl SpeedSearch {
         if self.capped_below_greatest() && affordable(last, self.question.window) {
             return Step::Probe { threads: self.greatest(), window: self.question.window };
         }
-        let settle = || match self.confirm(&verdict, affordable) {
+        let settle = || match self.confirm(&decision, affordable) {
             Some(probe) => probe,
             // Settled by what may be single readings: more time would be spent on repeating them.
-            None if self.confirm(&verdict, |_, _| true).is_some() => stop(Ended::Time),
+            None if self.confirm(&decision, |_, _| true).is_some() => stop(Ended::Time),
             None => stop(Ended::Settled),
         };
-        if self.samples.len() > 1 && verdict.loss < self.question.tolerance * SETTLED {
+        if self.samples.len() > 1 && decision.loss < self.question.tolerance * SETTLED {
             return settle();
         }
         let error = self.common_error();
@@ -330,21 +330,21 @@ impl SpeedSearch {
     /// 5. the least number, for the report.
     fn confirm(
         &self,
-        verdict: &Verdict,
+        decision: &Decision,
         affordable: impl Fn(usize, Duration) -> bool,
     ) -> Option<Step> {
-        let contest = verdict.contest.map(|Contest { few, fast, most }| {
+        let contest = decision.contest.map(|Contest { few, fast, most }| {
             let behind = if self.times(fast) < self.times(few) { fast } else { few };
             (behind, most)
         });
-        let doubtful = (verdict.fewest < verdict.choice).then_some((verdict.fewest, DOUBTS));
+        let doubtful = (decision.fewest < decision.choice).then_some((decision.fewest, DOUBTS));
         let last = self.question.candidates.len() - 1;
-        let fewer = self.fewer().filter(|_| verdict.choice == last).map(|place| (place, 1));
+        let fewer = self.fewer().filter(|_| decision.choice == last).map(|place| (place, 1));
         let wanted = fewer
             .into_iter()
             .chain(contest)
             .chain(doubtful)
-            .chain([(verdict.choice, REPEATS), (0, 1)]);
+            .chain([(decision.choice, REPEATS), (0, 1)]);
         let window = self.question.window;
         let lacking =
             |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);

@@ -1,4 +1,4 @@
-use super::verdict::PAIRS;
+use super::decision::PAIRS;
 use super::*;
 use crate::Law;
 use crate::advice::Interval;
@@ -151,10 +151,10 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
             (place, window, Sample { value, error: Some(0.003 * value), cost: window, threads: 1 })
         })
         .collect();
-    let verdict = search.verdict(&search.posterior());
-    let contest = verdict.contest.unwrap();
+    let decision = search.decision(&search.posterior());
+    let contest = decision.contest.unwrap();
     assert!(contest.fast >= 4 && contest.few > 1, "{contest:?}");
-    assert_eq!((verdict.choice, verdict.fewest), (1, 1));
+    assert_eq!((decision.choice, decision.fewest), (1, 1));
     assert_eq!(search.expired().unwrap().threads, 2);
 }
 
@@ -178,11 +178,11 @@ fn numbers_above_the_contexts_are_probed_in_turn_with_the_best_below_until_it_is
     ];
     search.samples = readings.map(|(place, value)| (place, window, sample(value))).to_vec();
     let next = |search: &SpeedSearch| {
-        let verdict = search.verdict(&search.posterior());
+        let decision = search.decision(&search.posterior());
         (
-            verdict.choice,
-            verdict.contest.map(|contest| contest.most),
-            search.confirm(&verdict, |_, _| true),
+            decision.choice,
+            decision.contest.map(|contest| contest.most),
+            search.confirm(&decision, |_, _| true),
         )
     };
     let probe = |threads| Some(Step::Probe { threads, window });

@@ -36,7 +36,7 @@ const DRAWS: usize = 400;
 const SEED: u64 = 0x5ca1_ab1e;
 
 /// What the posterior says about the choice.
-pub(super) struct Verdict {
+pub(super) struct Decision {
     pub(super) choice: usize,
     /// The choice by averages alone, whether or not it is sure enough.
     pub(super) fewest: usize,
@@ -55,7 +55,7 @@ pub(super) struct Contest {
     pub(super) most: usize,
 }
 
-impl Verdict {
+impl Decision {
     /// Half of the draws differ from the posterior by `ends`, the others by their opposites.
     /// `times`: how often a candidate was probed.
     pub(super) fn new(
