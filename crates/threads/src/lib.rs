@@ -52,7 +52,7 @@ pub use search::{
     Attempt, Found, Method, Progressed, Published, Runs, Search, Searcher, Stage, Stopped, Unfound,
 };
 pub use shortlist::Shortlist;
-pub use speed_search::{Question, SHARE, Sample, SpeedSearch, SpeedSearchError, Step};
+pub use speed_search::{Question, SHARE, Sample, SpeedSearch, SpeedSearchError, SpeedSearchStep};
 pub use sweep::{Sweep, Swept};
 pub use thread_ceiling::ThreadCeiling;
 pub use thread_range::{ThreadRange, ThreadRangeError, standing};

@@ -15,7 +15,7 @@
 
 use crate::{
     Advice, Choice, Ended, Next, Objective, PhaseChange, Question, Reason, Reinforcer, Sample,
-    SpeedSearch, Step as SurveyStep, Sweep, Swept, ThreadRange, Thresholds,
+    SpeedSearch, SpeedSearchStep, Sweep, Swept, ThreadRange, Thresholds,
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
@@ -530,8 +530,8 @@ impl<'a> State<'a> {
         let window = self.progressed.window;
         match (&self.machine, &self.search.method) {
             (Machine::Survey(surveyor), _) => match surveyor.next() {
-                SurveyStep::Probe { threads, window } => Some((*threads, *window)),
-                SurveyStep::Stop(_) => None,
+                SpeedSearchStep::Probe { threads, window } => Some((*threads, *window)),
+                SpeedSearchStep::Stop(_) => None,
             },
             (Machine::Reinforcer(reinforcer), _) => match reinforcer.next() {
                 Next::Try(asked) => Some((asked, window)),
@@ -551,8 +551,8 @@ impl<'a> State<'a> {
         let parameter = last.map_or(0, |last| last.probe.parameter);
         self.chosen = match (&mut self.machine, &self.search.method) {
             (Machine::Survey(surveyor), _) => match surveyor.next() {
-                SurveyStep::Probe { .. } => None,
-                SurveyStep::Stop(advice) => Some(Chosen::by_survey(advice.clone(), None)),
+                SpeedSearchStep::Probe { .. } => None,
+                SpeedSearchStep::Stop(advice) => Some(Chosen::by_survey(advice.clone(), None)),
             },
             (Machine::Reinforcer(search), _) => loop {
                 match search.next() {

@@ -84,7 +84,7 @@ pub enum SpeedSearchError {
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum SpeedSearchStep {
     /// Probe with `threads` for `window`.
     Probe {
         /// A candidate.
@@ -125,7 +125,7 @@ pub struct SpeedSearch {
     /// Each candidate that was probed and the threads it was seen to make, where these are
     /// counted.
     made: Vec<(u32, u32)>,
-    next: Step,
+    next: SpeedSearchStep,
 }
 
 impl SpeedSearch {
@@ -140,7 +140,8 @@ impl SpeedSearch {
             |&&threads: &&u32| (threads <= question.contexts, threads.abs_diff(question.contexts));
         let first =
             question.candidates.iter().min_by_key(|threads| (!near(threads).0, near(threads).1));
-        let next = Step::Probe { threads: *first.unwrap_or(&1), window: question.window };
+        let next =
+            SpeedSearchStep::Probe { threads: *first.unwrap_or(&1), window: question.window };
         Ok(Self {
             prior: question.prior(),
             ends: question.ends(),
@@ -153,14 +154,14 @@ impl SpeedSearch {
     }
 
     /// What to do next; the same until the next observation.
-    pub fn next(&self) -> &Step {
+    pub fn next(&self) -> &SpeedSearchStep {
         &self.next
     }
 
     /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a
     /// value that is not above 0.
-    pub fn observe(&mut self, sample: Sample) -> Result<&Step, SpeedSearchError> {
-        let Step::Probe { threads, window } = self.next else { return Ok(&self.next) };
+    pub fn observe(&mut self, sample: Sample) -> Result<&SpeedSearchStep, SpeedSearchError> {
+        let SpeedSearchStep::Probe { threads, window } = self.next else { return Ok(&self.next) };
         if !(sample.value > 0.0 && sample.value.is_finite()) {
             return Err(SpeedSearchError::Idle { threads, cost: sample.cost });
         }
@@ -238,10 +239,10 @@ impl SpeedSearch {
         }
     }
 
-    fn decide(&self) -> Step {
+    fn decide(&self) -> SpeedSearchStep {
         let posterior = self.posterior();
         let decision = self.decision(&posterior);
-        let stop = |ended| Step::Stop(self.advice(&decision, ended));
+        let stop = |ended| SpeedSearchStep::Stop(self.advice(&decision, ended));
         if self.question.candidates.len() == 1 {
             return stop(Ended::Settled);
         }
@@ -257,7 +258,10 @@ impl SpeedSearch {
             |place: usize, window: Duration| left.is_none_or(|left| cost(place, window) <= left);
         let last = self.question.candidates.len() - 1;
         if self.capped_below_greatest() && affordable(last, self.question.window) {
-            return Step::Probe { threads: self.greatest(), window: self.question.window };
+            return SpeedSearchStep::Probe {
+                threads: self.greatest(),
+                window: self.question.window,
+            };
         }
         let settle = || match self.confirm(&decision, affordable) {
             Some(probe) => probe,
@@ -292,7 +296,7 @@ impl SpeedSearch {
                 settle()
             }
             Some((_, place, window)) => {
-                Step::Probe { threads: self.question.candidates[place], window }
+                SpeedSearchStep::Probe { threads: self.question.candidates[place], window }
             }
             None => stop(Ended::Time),
         }
@@ -332,7 +336,7 @@ impl SpeedSearch {
         &self,
         decision: &Decision,
         affordable: impl Fn(usize, Duration) -> bool,
-    ) -> Option<Step> {
+    ) -> Option<SpeedSearchStep> {
         let contest = decision.contest.map(|Contest { few, fast, most }| {
             let behind = if self.times(fast) < self.times(few) { fast } else { few };
             (behind, most)
@@ -349,7 +353,7 @@ impl SpeedSearch {
         let lacking =
             |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
         let (place, _) = wanted.into_iter().find(lacking)?;
-        Some(Step::Probe { threads: self.question.candidates[place], window })
+        Some(SpeedSearchStep::Probe { threads: self.question.candidates[place], window })
     }
 
     /// How often this candidate was probed.

@@ -43,7 +43,7 @@ fn run_with(
     let mut probed = Vec::new();
     loop {
         match search.next().clone() {
-            Step::Probe { threads, window } => {
+            SpeedSearchStep::Probe { threads, window } => {
                 probed.push(threads);
                 let error = noise / (window.as_secs_f64() / question.window.as_secs_f64()).sqrt();
                 let value =
@@ -54,7 +54,7 @@ fn run_with(
                     .observe(Sample { value, error: Some(error * value), cost, threads })
                     .unwrap();
             }
-            Step::Stop(advice) => return (advice, probed),
+            SpeedSearchStep::Stop(advice) => return (advice, probed),
         }
     }
 }
@@ -105,7 +105,7 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
     let mut search = SpeedSearch::new(question).unwrap();
     loop {
         match search.next().clone() {
-            Step::Probe { threads, window } => {
+            SpeedSearchStep::Probe { threads, window } => {
                 let value = curve[threads as usize - 1]
                     * (0.08 * crate::posterior::normal(&mut random)).exp();
                 let cost = window + Duration::from_millis(20);
@@ -113,7 +113,7 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
                     .observe(Sample { value, error: Some(0.015 * value), cost, threads })
                     .unwrap();
             }
-            Step::Stop(advice) => return advice,
+            SpeedSearchStep::Stop(advice) => return advice,
         }
     }
 }
@@ -185,7 +185,7 @@ fn numbers_above_the_contexts_are_probed_in_turn_with_the_best_below_until_it_is
             search.confirm(&decision, |_, _| true),
         )
     };
-    let probe = |threads| Some(Step::Probe { threads, window });
+    let probe = |threads| Some(SpeedSearchStep::Probe { threads, window });
     assert_eq!(
         next(&search),
         (1, Some(PAIRS), probe(2)),
@@ -338,7 +338,7 @@ fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe
     let window = Duration::from_millis(100);
     let mut search = SpeedSearch::new(Question { counted: true, ..question(8, 8) }).unwrap();
     let mut observe = |threads: u32, made: u32| {
-        search.next = Step::Probe { threads, window };
+        search.next = SpeedSearchStep::Probe { threads, window };
         search
             .observe(Sample { value: f64::from(made), error: None, cost: window, threads: made })
             .unwrap();
@@ -419,7 +419,7 @@ fn a_run_for_which_too_little_time_is_left_is_not_begun() {
     };
     let mut search = SpeedSearch::new(question).unwrap();
     let mut spent = Duration::ZERO;
-    while let Step::Probe { threads, window } = *search.next() {
+    while let SpeedSearchStep::Probe { threads, window } = *search.next() {
         let run = 0.8 / f64::from(threads);
         let cost = Duration::from_secs_f64((window.as_secs_f64() / run).round().max(1.0) * run);
         spent += cost;
