@@ -49,10 +49,13 @@ pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
 pub use search::{
-    Attempt, Found, Method, Progressed, Published, Runs, Search, Searcher, Stage, Stopped, Unfound,
+    Attempt, Found, Method, ProbeStage, Progressed, Published, Runs, Search, Searcher, Stopped,
+    Unfound,
 };
 pub use shortlist::Shortlist;
-pub use speed_search::{Question, SHARE, Sample, SpeedSearch, SpeedSearchError, SpeedSearchStep};
+pub use speed_search::{
+    Question, SHARE, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,
+};
 pub use sweep::{Sweep, Swept};
 pub use thread_ceiling::ThreadCeiling;
 pub use thread_range::{ThreadRange, ThreadRangeError, standing};

@@ -6,7 +6,7 @@
 //! so a campaign that was killed goes on as it would have, and its answer needs no program.
 //!
 //! **Stages.** What a probe measures may change during a search, because only probes show what the
-//! program is like ([`Stage`]). A program that ends soon is measured by whole runs. The testbed of
+//! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The testbed of
 //! a campaign is opened for one stage; the strategy stops where the next one begins.
 //!
 //! **Closing probe.** Where all probes are of one run of the program, the first number is probed
@@ -14,7 +14,7 @@
 //! ([`PhaseChange`]).
 
 use crate::{
-    Advice, Choice, Ended, Next, Objective, PhaseChange, Question, Reason, Reinforcer, Sample,
+    Advice, Choice, Ended, Next, Objective, PhaseChange, Question, Reason, Reinforcer, SpeedSample,
     SpeedSearch, SpeedSearchStep, Sweep, Swept, ThreadRange, Thresholds,
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
@@ -86,7 +86,7 @@ pub enum Runs {
 /// need not have all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum ProbeStage {
     /// One whole run, which shows how long runs take.
     Trial,
     /// Moments of a run.
@@ -123,7 +123,7 @@ pub struct Found {
     /// All probes of the last stage, in order, the closing probe included.
     pub attempts: Vec<Attempt>,
     /// The program came into another phase between two of them.
-    pub shift: Option<PhaseChange>,
+    pub phase_change: Option<PhaseChange>,
     /// Why the closing probe failed, where it did.
     pub unchecked: Option<String>,
 }
@@ -222,7 +222,7 @@ pub struct Unfound {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progressed {
     /// The stage that the search is at.
-    pub stage: Stage,
+    pub stage: ProbeStage,
     /// The number of the first record of that stage.
     pub first: usize,
     /// How long a run took in the trial.
@@ -251,9 +251,9 @@ impl Search {
 
     /// How long a run may take at `stage`, where it may take `limit` in general. The trial of a
     /// program that need not end is broken off soon.
-    pub fn limit(&self, stage: Stage, limit: Duration) -> Duration {
+    pub fn limit(&self, stage: ProbeStage, limit: Duration) -> Duration {
         match (stage, &self.method) {
-            (Stage::Trial, Method::Survey(question)) if self.runs == Runs::WhereShort => {
+            (ProbeStage::Trial, Method::Survey(question)) if self.runs == Runs::WhereShort => {
                 SHORT.min(question.most_time.map_or(SHORT, |most| most / FEWEST_RUNS))
             }
             _ => limit,
@@ -282,7 +282,7 @@ pub struct Searcher<'a> {
     /// The records that the state knows.
     taken: usize,
     /// The stage that the testbed is opened for.
-    stage: Stage,
+    stage: ProbeStage,
 }
 
 impl<'a> Searcher<'a> {
@@ -294,7 +294,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// The stage that the testbed has to be opened for.
-    pub fn stage(&self) -> Stage {
+    pub fn stage(&self) -> ProbeStage {
         self.stage
     }
 
@@ -375,9 +375,9 @@ enum Wanted {
 impl<'a> State<'a> {
     fn new(search: &'a Search, convert: &'a dyn Fn(u32) -> u32) -> Self {
         let stage = match (&search.method, search.runs) {
-            (Method::Survey(_), Runs::WhereShort | Runs::Always) => Stage::Trial,
-            (_, Runs::Never | Runs::WhereShort) => Stage::Moments,
-            (_, Runs::Always) => Stage::Runs,
+            (Method::Survey(_), Runs::WhereShort | Runs::Always) => ProbeStage::Trial,
+            (_, Runs::Never | Runs::WhereShort) => ProbeStage::Moments,
+            (_, Runs::Always) => ProbeStage::Runs,
         };
         let progressed =
             Progressed { stage, first: 0, run: None, short: false, window: search.window };
@@ -398,14 +398,14 @@ impl<'a> State<'a> {
     }
 
     /// Begins a stage after `spent`.
-    fn begin(&mut self, stage: Stage, spent: Duration) {
+    fn begin(&mut self, stage: ProbeStage, spent: Duration) {
         self.attempts.clear();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
         let machine = match &self.search.method {
             Method::Survey(question) => SpeedSearch::new(Question {
                 window: self.progressed.window,
                 most_time: question.most_time.map(|most| most.saturating_sub(spent)),
-                whole_runs: stage == Stage::Runs,
+                whole_runs: stage == ProbeStage::Runs,
                 ..question.clone()
             })
             .map(|surveyor| Machine::Survey(Box::new(surveyor)))
@@ -433,7 +433,7 @@ impl<'a> State<'a> {
         match &record.outcome {
             Err(error) if error.retry == Retry::Same => self.tried = Some(error.message.clone()),
             outcome if self.chosen.is_some() => self.close(outcome.as_ref()),
-            outcome if self.progressed.stage == Stage::Trial => {
+            outcome if self.progressed.stage == ProbeStage::Trial => {
                 self.learn_length(outcome.as_ref(), record.elapsed);
             }
             Ok(measurement) => {
@@ -444,11 +444,11 @@ impl<'a> State<'a> {
             Err(error) if error.expired => self.expire(error),
             // What another way to measure mends: the program ended by itself.
             Err(_)
-                if self.progressed.stage == Stage::Moments
+                if self.progressed.stage == ProbeStage::Moments
                     && self.search.runs == Runs::WhereShort =>
             {
                 self.progressed.short = true;
-                self.begin(Stage::Runs, record.elapsed);
+                self.begin(ProbeStage::Runs, record.elapsed);
             }
             Err(error) => self.failed = Some(error.message.clone()),
         }
@@ -459,7 +459,7 @@ impl<'a> State<'a> {
         let probed = match outcome.map(Probed::of) {
             Ok(Ok(probed)) => probed,
             Err(error) if !error.expired && self.search.runs == Runs::WhereShort => {
-                return self.begin(Stage::Moments, spent);
+                return self.begin(ProbeStage::Moments, spent);
             }
             Ok(Err(error)) => return self.failed = Some(error.message),
             Err(error) => return self.failed = Some(error.message.clone()),
@@ -478,7 +478,7 @@ impl<'a> State<'a> {
         let several = run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS));
         self.progressed.run = Some(run);
         self.progressed.window = self.search.window.max(several);
-        self.begin(Stage::Runs, spent);
+        self.begin(ProbeStage::Runs, spent);
     }
 
     fn observe(&mut self, measurement: &Measurement) -> Result<(), MeasureError> {
@@ -488,7 +488,8 @@ impl<'a> State<'a> {
         let Probe { profile, progress, cost, threads, .. } = attempt.probe;
         match &mut self.machine {
             Machine::Survey(surveyor) => {
-                let sample = Sample { value: progress.rate, error: progress.error, cost, threads };
+                let sample =
+                    SpeedSample { value: progress.rate, error: progress.error, cost, threads };
                 let never = |error: crate::SpeedSearchError| {
                     MeasureError::new(Retry::Never, error.to_string())
                 };
@@ -631,7 +632,7 @@ impl<'a> State<'a> {
         }
         match self.asks() {
             Some((asked, window)) => {
-                let trial = self.progressed.stage == Stage::Trial;
+                let trial = self.progressed.stage == ProbeStage::Trial;
                 let windows = if trial { 0.0 } else { window.as_secs_f64() / base };
                 Wanted::Probe { parameter: (self.convert)(asked), windows }
             }
@@ -652,7 +653,7 @@ impl<'a> State<'a> {
             advice,
             stopped,
             loss,
-            shift: PhaseChange::of(&attempts),
+            phase_change: PhaseChange::of(&attempts),
             attempts,
             unchecked: match self.closing {
                 Closing::Failed(why) => Some(why),

@@ -50,7 +50,7 @@ use std::time::Duration;
 
 /// What came of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct SpeedSample {
     /// The quantity being maximised: above 0.
     pub value: f64,
     /// Its standard error, where known.
@@ -121,7 +121,7 @@ pub struct SpeedSearch {
     prior: Prior,
     /// What the end of a run leaves of the speed seen, for each candidate.
     ends: Vec<Evenness>,
-    samples: Vec<(usize, Duration, Sample)>,
+    samples: Vec<(usize, Duration, SpeedSample)>,
     /// Each candidate that was probed and the threads it was seen to make, where these are
     /// counted.
     made: Vec<(u32, u32)>,
@@ -160,7 +160,7 @@ impl SpeedSearch {
 
     /// Takes what came of the probe asked for. After the end, nothing changes any more. Error: a
     /// value that is not above 0.
-    pub fn observe(&mut self, sample: Sample) -> Result<&SpeedSearchStep, SpeedSearchError> {
+    pub fn observe(&mut self, sample: SpeedSample) -> Result<&SpeedSearchStep, SpeedSearchError> {
         let SpeedSearchStep::Probe { threads, window } = self.next else { return Ok(&self.next) };
         if !(sample.value > 0.0 && sample.value.is_finite()) {
             return Err(SpeedSearchError::Idle { threads, cost: sample.cost });
@@ -379,7 +379,7 @@ impl SpeedSearch {
 
     /// What a probe takes beside its window, the longest so far.
     fn start(&self) -> Duration {
-        let beside = |(_, window, sample): &(usize, Duration, Sample)| {
+        let beside = |(_, window, sample): &(usize, Duration, SpeedSample)| {
             sample.cost.saturating_sub(self.question.takes(sample.value, *window))
         };
         self.samples.iter().map(beside).max().unwrap_or_default()
@@ -392,7 +392,7 @@ impl SpeedSearch {
     }
 
     /// Relative standard error that a sample reports, had its window been the ordinary one.
-    fn own_error(&self, (_, window, sample): &(usize, Duration, Sample)) -> Option<f64> {
+    fn own_error(&self, (_, window, sample): &(usize, Duration, SpeedSample)) -> Option<f64> {
         let longer = window.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
         sample
             .error
@@ -404,7 +404,7 @@ impl SpeedSearch {
     /// of parts. So half of its variance is that of all samples.
     fn readings(&self) -> Vec<Reading> {
         let common = self.common_error();
-        let reading = |sample: &(usize, Duration, Sample)| {
+        let reading = |sample: &(usize, Duration, SpeedSample)| {
             let longer = sample.1.as_secs_f64() / self.question.window.as_secs_f64().max(1e-9);
             let own = self.own_error(sample).unwrap_or(common);
             let error =

@@ -60,7 +60,7 @@ fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
     let (mut journal, mut bed) = (Memory::default(), Phases::new(names, first));
     drive(&mut journal, &mut searcher, &mut bed, &|| Duration::ZERO, &|| false, &mut |_| {})
         .unwrap();
-    search.answer(&|threads| threads, &journal.records).unwrap().shift
+    search.answer(&|threads| threads, &journal.records).unwrap().phase_change
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pinwise_monitor::{Lookout, POWERCAP, Power, Quota};
 use pinwise_programs::{
     LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource,
 };
-use pinwise_threads::{Method, Note, Objective, Progressed, Stage};
+use pinwise_threads::{Method, Note, Objective, ProbeStage, Progressed};
 use pinwise_topology::{CpuSet, Machine};
 use regex::Regex;
 use std::io;
@@ -143,8 +143,8 @@ impl<'a> Here<'a> {
         let survey = matches!(search.method, Method::Survey(_));
         let spent = records.last().map_or(Duration::ZERO, |record| record.elapsed);
         let progress = match progressed.stage {
-            Stage::Trial | Stage::Runs => ProgressSource::Runs,
-            Stage::Moments => self.progress.clone(),
+            ProbeStage::Trial | ProbeStage::Runs => ProgressSource::Runs,
+            ProbeStage::Moments => self.progress.clone(),
         };
         let options = ProbeOptions {
             contexts: self.question.contexts,

@@ -231,7 +231,7 @@ fn about(found: &Found, question: &ThreadsQuestion, counting: &Counting) -> Vec<
     }
     let failed = found.unchecked.iter().cloned();
     notes.extend(failed.map(|reason| Note::Unchecked { reason }));
-    notes.extend(found.shift.map(Note::Shifted));
+    notes.extend(found.phase_change.map(Note::Shifted));
     notes
 }
 

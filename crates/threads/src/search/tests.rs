@@ -36,7 +36,7 @@ fn go(
     convert: &dyn Fn(u32) -> u32,
     journal: &mut Memory,
     most: usize,
-    outcome: impl Fn(u32, f64, usize, Stage) -> Result<Probe, MeasureError>,
+    outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError>,
 ) -> Ending {
     loop {
         let made = Cell::new(journal.records.len());
@@ -56,7 +56,7 @@ fn go(
 fn whole(
     search: &Search,
     convert: &dyn Fn(u32) -> u32,
-    outcome: impl Fn(u32, f64, usize, Stage) -> Result<Probe, MeasureError>,
+    outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError>,
 ) -> (Ending, Vec<Record>) {
     let mut journal = Memory::default();
     let ending = go(search, convert, &mut journal, usize::MAX, outcome);
@@ -66,7 +66,7 @@ fn whole(
 /// A search that is stopped after any record ends as it would have.
 fn resumes(
     search: &Search,
-    outcome: impl Fn(u32, f64, usize, Stage) -> Result<Probe, MeasureError> + Copy,
+    outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError> + Copy,
 ) -> Vec<Record> {
     let (ending, records) = whole(search, &same, outcome);
     for k in 0..records.len() {
@@ -83,7 +83,7 @@ fn resumes(
 }
 
 /// As fast as Amdahl's law has it, with a little chance by the number of the record.
-fn amdahl(n: u32, _: f64, record: usize, _: Stage) -> Result<Probe, MeasureError> {
+fn amdahl(n: u32, _: f64, record: usize, _: ProbeStage) -> Result<Probe, MeasureError> {
     let rate = 1.0 / (0.1 + 0.9 / f64::from(n.min(4)));
     let chance = 1.0 + 0.01 * (record as f64 * 1.7).sin();
     let progress =
@@ -126,11 +126,11 @@ fn a_sweep_stopped_after_any_record_ends_as_it_would_have() {
 }
 
 /// Runs take two seconds by one thread; moments of it cannot be watched for long.
-fn brief(n: u32, windows: f64, record: usize, stage: Stage) -> Result<Probe, MeasureError> {
+fn brief(n: u32, windows: f64, record: usize, stage: ProbeStage) -> Result<Probe, MeasureError> {
     let probe = amdahl(n, windows, record, stage)?;
     match stage {
-        Stage::Moments => Err(MeasureError::new(Retry::Other, "it ended by itself")),
-        Stage::Trial | Stage::Runs => {
+        ProbeStage::Moments => Err(MeasureError::new(Retry::Other, "it ended by itself")),
+        ProbeStage::Trial | ProbeStage::Runs => {
             let progress = Progress {
                 rate: probe.progress.rate / 2.0,
                 measure: Measure::Runs,
@@ -147,7 +147,10 @@ fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
     let records = resumes(&search, brief);
     assert_eq!(records[0].trial.effort.windows, 0.0, "one run, however long");
     let progressed = search.progressed(&same, &records);
-    assert_eq!((progressed.stage, progressed.first, progressed.short), (Stage::Runs, 1, false));
+    assert_eq!(
+        (progressed.stage, progressed.first, progressed.short),
+        (ProbeStage::Runs, 1, false)
+    );
     let run = progressed.run.unwrap().as_secs_f64();
     assert!((run - 0.65).abs() < 0.02, "{run}");
     assert_eq!(progressed.window, progressed.run.unwrap() * 3, "60 s are enough for several");
@@ -157,15 +160,15 @@ fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
 #[test]
 fn whole_runs_take_over_where_a_program_ends_within_a_probe() {
     let by_moments = |n, windows, record, stage| match (stage, record) {
-        (Stage::Trial, _) => Err(MeasureError::new(Retry::Other, "it ran longer")),
+        (ProbeStage::Trial, _) => Err(MeasureError::new(Retry::Other, "it ran longer")),
         // The second number is faster.
-        (Stage::Moments, 0 | 1) => amdahl(n, windows, record, stage),
+        (ProbeStage::Moments, 0 | 1) => amdahl(n, windows, record, stage),
         _ => brief(n, windows, record, stage),
     };
     let surveyed = Search { runs: Runs::WhereShort, ..survey(8) };
     let records = resumes(&surveyed, by_moments);
     let progressed = surveyed.progressed(&same, &records);
-    assert_eq!((progressed.stage, progressed.first, progressed.short), (Stage::Runs, 3, true));
+    assert_eq!((progressed.stage, progressed.first, progressed.short), (ProbeStage::Runs, 3, true));
     let swept = Search { runs: Runs::WhereShort, ..sweep(&[1, 2, 3], 1) };
     let records = resumes(&swept, by_moments);
     assert_eq!(swept.progressed(&same, &records).first, 3);
@@ -179,7 +182,7 @@ fn whole_runs_take_over_where_a_program_ends_within_a_probe() {
 fn an_answer_outlives_the_probe_that_was_to_check_it() {
     let search = Search { goes_on: true, ..sweep(&[1, 2, 3], 1) };
     let failing = |error: MeasureError, left: usize| {
-        let outcome = |n: u32, _: f64, record: usize, _: Stage| {
+        let outcome = |n: u32, _: f64, record: usize, _: ProbeStage| {
             if record < left { Ok(probe(n, n, f64::from(n))) } else { Err(error.clone()) }
         };
         let (ending, records) = whole(&search, &same, outcome);
@@ -205,7 +208,7 @@ fn an_answer_outlives_the_probe_that_was_to_check_it() {
 fn when_the_time_is_over_a_survey_answers_by_what_it_has() {
     let search = Search { goes_on: true, ..survey(8) };
     let ending_at = |left: usize| {
-        let outcome = |n: u32, windows: f64, record: usize, stage: Stage| {
+        let outcome = |n: u32, windows: f64, record: usize, stage: ProbeStage| {
             if record < left {
                 amdahl(n, windows, record, stage)
             } else {
@@ -223,7 +226,7 @@ fn when_the_time_is_over_a_survey_answers_by_what_it_has() {
 }
 
 /// Keeps as many contexts busy as it has threads, by a formula.
-fn busy(n: u32, _: f64, _: usize, _: Stage) -> Result<Probe, MeasureError> {
+fn busy(n: u32, _: f64, _: usize, _: ProbeStage) -> Result<Probe, MeasureError> {
     let threads = 3 + 4 * n;
     let cpu_util = f64::from(threads) / 24.0 * 100.0;
     Ok(Probe {
@@ -256,7 +259,7 @@ fn where_all_numbers_start_the_same_program_it_is_chosen() {
 
 #[test]
 fn speeds_that_are_told_by_different_things_are_not_compared() {
-    let fickle = |n: u32, _: f64, record: usize, _: Stage| {
+    let fickle = |n: u32, _: f64, record: usize, _: ProbeStage| {
         let measure = if record == 1 { Measure::CpuTime } else { Measure::Instructions };
         Ok(Probe { progress: Progress { rate: 1.0, error: None, measure }, ..probe(n, n, 1.0) })
     };
@@ -267,7 +270,7 @@ fn speeds_that_are_told_by_different_things_are_not_compared() {
 
 #[test]
 fn a_failure_that_another_try_mends_is_no_end() {
-    let flaky = |n: u32, windows: f64, record: usize, stage: Stage| {
+    let flaky = |n: u32, windows: f64, record: usize, stage: ProbeStage| {
         if record % 3 == 1 {
             Err(MeasureError::new(Retry::Same, "no line matched"))
         } else {

@@ -51,7 +51,7 @@ fn run_with(
                 let cost = window + Duration::from_millis(50);
                 let threads = made(threads);
                 search
-                    .observe(Sample { value, error: Some(error * value), cost, threads })
+                    .observe(SpeedSample { value, error: Some(error * value), cost, threads })
                     .unwrap();
             }
             SpeedSearchStep::Stop(advice) => return (advice, probed),
@@ -110,7 +110,7 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
                     * (0.08 * crate::posterior::normal(&mut random)).exp();
                 let cost = window + Duration::from_millis(20);
                 search
-                    .observe(Sample { value, error: Some(0.015 * value), cost, threads })
+                    .observe(SpeedSample { value, error: Some(0.015 * value), cost, threads })
                     .unwrap();
             }
             SpeedSearchStep::Stop(advice) => return advice,
@@ -148,7 +148,11 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
     let readings = std::iter::repeat_n(plateau, 4).flatten().chain([(0, 1.0), (6, 2.1)]);
     search.samples = readings
         .map(|(place, value)| {
-            (place, window, Sample { value, error: Some(0.003 * value), cost: window, threads: 1 })
+            (
+                place,
+                window,
+                SpeedSample { value, error: Some(0.003 * value), cost: window, threads: 1 },
+            )
         })
         .collect();
     let decision = search.decision(&search.posterior());
@@ -163,7 +167,7 @@ fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_
 fn numbers_above_the_contexts_are_probed_in_turn_with_the_best_below_until_it_is_clear() {
     let window = Duration::from_millis(100);
     let sample =
-        |value: f64| Sample { value, error: Some(0.005 * value), cost: window, threads: 1 };
+        |value: f64| SpeedSample { value, error: Some(0.005 * value), cost: window, threads: 1 };
     let mut search = SpeedSearch::new(question(4, 2)).unwrap();
     let readings = [
         (0, 1.0),
@@ -273,7 +277,8 @@ fn candidates_have_to_ascend_from_one() {
 #[test]
 fn no_progress_is_an_error_that_says_with_how_many() {
     let mut search = SpeedSearch::new(question(4, 2)).unwrap();
-    let sample = Sample { value: 0.0, error: None, cost: Duration::from_millis(150), threads: 2 };
+    let sample =
+        SpeedSample { value: 0.0, error: None, cost: Duration::from_millis(150), threads: 2 };
     let error = search.observe(sample).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -340,7 +345,12 @@ fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe
     let mut observe = |threads: u32, made: u32| {
         search.next = SpeedSearchStep::Probe { threads, window };
         search
-            .observe(Sample { value: f64::from(made), error: None, cost: window, threads: made })
+            .observe(SpeedSample {
+                value: f64::from(made),
+                error: None,
+                cost: window,
+                threads: made,
+            })
             .unwrap();
         (
             search.question.candidates.len(),
@@ -385,7 +395,12 @@ fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
     let mut search = SpeedSearch::new(question(8, 4)).unwrap();
     assert_eq!(search.expired(), None);
     search
-        .observe(Sample { value: 3.0, error: None, cost: Duration::from_millis(150), threads: 4 })
+        .observe(SpeedSample {
+            value: 3.0,
+            error: None,
+            cost: Duration::from_millis(150),
+            threads: 4,
+        })
         .unwrap();
     let advice = search.expired().unwrap();
     assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
@@ -423,7 +438,7 @@ fn a_run_for_which_too_little_time_is_left_is_not_begun() {
         let run = 0.8 / f64::from(threads);
         let cost = Duration::from_secs_f64((window.as_secs_f64() / run).round().max(1.0) * run);
         spent += cost;
-        search.observe(Sample { value: 1.0 / run, error: None, cost, threads }).unwrap();
+        search.observe(SpeedSample { value: 1.0 / run, error: None, cost, threads }).unwrap();
     }
     assert!(spent <= budget.mul_f64(1.3), "{spent:?}");
 }

@@ -287,7 +287,7 @@ impl Document {
             thresholds,
             monitor: MonitorRow::of(&seen),
             others: outcome.others,
-            shift: found.shift,
+            shift: found.phase_change,
             notes: outcome.notes.iter().map(pinwise_present::threads_note).collect(),
             loss: found.loss,
         }
