@@ -32,7 +32,7 @@ pub struct Conditions {
 
 /// Progress of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RunsDone {
     /// Runs that have ended.
     pub done: usize,
     /// Runs in all.
@@ -93,7 +93,7 @@ pub fn execute(
     plan: &Plan,
     conditions: Conditions,
     fingerprint: Fingerprint,
-    observe: &(dyn Fn(Step) + Sync),
+    observe: &(dyn Fn(RunsDone) + Sync),
 ) -> Result<Characterization, MeasureError> {
     let tasks = plan.tasks(conditions);
     let results = run_all(bench, plan, &conditions.fame, &tasks, observe)?;
@@ -125,7 +125,7 @@ pub(crate) fn run_all(
     plan: &Plan,
     fame: &Fame,
     tasks: &[Task],
-    observe: &(dyn Fn(Step) + Sync),
+    observe: &(dyn Fn(RunsDone) + Sync),
 ) -> Result<Vec<(Vec<Pace>, Duration)>, MeasureError> {
     let results: Vec<Pending> = tasks.iter().map(|_| Mutex::new(None)).collect();
     let next = AtomicUsize::new(0);
@@ -141,7 +141,7 @@ pub(crate) fn run_all(
             if let Ok(mut place) = results[index].lock() {
                 *place = Some(result);
             }
-            observe(Step { done: done.fetch_add(1, Ordering::Relaxed) + 1, all: tasks.len() });
+            observe(RunsDone { done: done.fetch_add(1, Ordering::Relaxed) + 1, all: tasks.len() });
         }
     };
     match bench.at_once() {

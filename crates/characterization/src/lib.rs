@@ -26,7 +26,7 @@ mod statistics;
 
 pub use characterization::{Arranged, Characterization, Isolated, Noise, Slowdown};
 pub use estimate::estimate;
-pub use execute::{Conditions, Step, Task, execute};
+pub use execute::{Conditions, RunsDone, Task, execute};
 pub use findings::{
     CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
