@@ -7,7 +7,7 @@
 //!
 //! The difference between two runs of different lengths is the work of the packets between them.
 
-use pinwise_workloads::{Layout, Program, Verdict, Workload};
+use pinwise_workloads::{Layout, PacketAction, Program, Workload};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         if let Some(layout) = &layouts[n as usize % layouts.len()] {
             forwarded += u64::from(matches!(
                 processor.process(traffic.frame(n), layout),
-                Verdict::Forward(_)
+                PacketAction::Forward(_)
             ));
         }
     }

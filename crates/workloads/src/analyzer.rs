@@ -6,7 +6,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{Processor, Verdict, port_by_flow};
+use crate::processor::{Processor, PacketAction, port_by_flow};
 use etherparse::{LinkSlice, NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -80,10 +80,10 @@ fn decode(frame: &[u8]) -> Option<Entry> {
 }
 
 impl Processor for Analyzer {
-    fn process(&mut self, frame: &[u8], _: &Layout) -> Verdict {
+    fn process(&mut self, frame: &[u8], _: &Layout) -> PacketAction {
         let Some(entry) = decode(frame) else {
             self.undecodable += 1;
-            return Verdict::Drop;
+            return PacketAction::Drop;
         };
         self.log[self.logged as usize % LOG_LENGTH] = entry;
         self.logged += 1;
@@ -109,7 +109,7 @@ mod tests {
         for n in 0..6000 {
             let frame = traffic.frame(n);
             let verdict = analyzer.process(frame, &Layout::of(frame).unwrap());
-            assert!(matches!(verdict, Verdict::Forward(0..16)));
+            assert!(matches!(verdict, PacketAction::Forward(0..16)));
         }
         assert_eq!(analyzer.findings(), [("logged", 6000), ("undecodable", 0)]);
         for n in 6000 - LOG_LENGTH as u64..6000 {
@@ -133,7 +133,7 @@ mod tests {
         let traffic = Traffic::generate(5, 1, 1);
         let frame = traffic.frame(0);
         let mut analyzer = Analyzer::new();
-        assert_eq!(analyzer.process(&frame[..20], &Layout::of(frame).unwrap()), Verdict::Drop);
+        assert_eq!(analyzer.process(&frame[..20], &Layout::of(frame).unwrap()), PacketAction::Drop);
         assert_eq!(analyzer.findings(), [("logged", 0), ("undecodable", 1)]);
     }
 }

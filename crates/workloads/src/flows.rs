@@ -14,7 +14,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{Processor, Verdict, port_by_flow};
+use crate::processor::{Processor, PacketAction, port_by_flow};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -105,7 +105,7 @@ impl FlowTable {
 }
 
 impl Processor for FlowTable {
-    fn process(&mut self, frame: &[u8], layout: &Layout) -> Verdict {
+    fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction {
         self.packets += 1;
         let key = Key::of(frame, layout);
         let hash = key.hash();

@@ -14,7 +14,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{Processor, Verdict};
+use crate::processor::{Processor, PacketAction};
 use crate::program::Program;
 use pinwise_topology::Random;
 use std::hint::black_box;
@@ -73,7 +73,7 @@ impl Forwarder {
 }
 
 impl Processor for Forwarder {
-    fn process(&mut self, frame: &[u8], layout: &Layout) -> Verdict {
+    fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction {
         let entry = self.look_up(hash::fold(layout.destination(frame)));
         self.looked_up += u64::from(self.lookups);
         match self.burst {
@@ -88,7 +88,7 @@ impl Processor for Forwarder {
                 black_box(divide(entry));
             }
         }
-        Verdict::Forward((entry >> 60) as u8)
+        PacketAction::Forward((entry >> 60) as u8)
     }
 
     fn findings(&self) -> Vec<(&'static str, u64)> {
@@ -174,7 +174,7 @@ mod tests {
                     reference(&forwarder.table, forwarder.lookups, layout.destination(frame));
                 assert_eq!(
                     forwarder.process(frame, &layout),
-                    Verdict::Forward(expected),
+                    PacketAction::Forward(expected),
                     "{program}"
                 );
                 ports[usize::from(expected)] += 1;

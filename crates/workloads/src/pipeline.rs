@@ -17,7 +17,7 @@
 
 use crate::frame::Layout;
 use crate::polling::Turn;
-use crate::processor::{Processor, Verdict};
+use crate::processor::{Processor, PacketAction};
 use crate::ring::{Consumer, Producer};
 use crate::traffic::Traffic;
 use crossbeam_utils::CachePadded;
@@ -40,7 +40,7 @@ struct Packet {
     frame: Vec<u8>,
     /// Where its headers are; none in what is no valid IP packet.
     layout: Option<Layout>,
-    verdict: Verdict,
+    verdict: PacketAction,
 }
 
 /// What T has done so far. Only T writes, so plain loads and stores do.
@@ -64,7 +64,7 @@ impl Pipeline {
     /// A pipeline for frames of at most `longest` bytes that ends after `limit` packets.
     pub(crate) fn new(longest: usize, limit: u64) -> Self {
         let packet =
-            || Packet { frame: Vec::with_capacity(longest), layout: None, verdict: Verdict::Drop };
+            || Packet { frame: Vec::with_capacity(longest), layout: None, verdict: PacketAction::Drop };
         Self {
             buffers: (0..BUFFERS).map(|_| Mutex::new(packet())).collect(),
             counters: CachePadded::default(),
@@ -137,7 +137,7 @@ impl Pipeline {
                 let packet = &mut *self.packet(index);
                 packet.verdict = match &packet.layout {
                     Some(layout) => processor.process(&packet.frame, layout),
-                    None => Verdict::Drop,
+                    None => PacketAction::Drop,
                 };
             }
             let mut pushed = 0;
@@ -166,7 +166,7 @@ impl Pipeline {
             for &index in &indices[..burst] {
                 let Packet { frame, layout, verdict } = &mut *self.packet(index);
                 let sent = match (layout, verdict) {
-                    (Some(layout), Verdict::Forward(port)) => layout.forward(frame, *port),
+                    (Some(layout), PacketAction::Forward(port)) => layout.forward(frame, *port),
                     _ => false,
                 };
                 if sent {
@@ -209,9 +209,9 @@ mod tests {
     fn every_packet_is_processed_once_and_in_order() {
         struct Recorder(Vec<Vec<u8>>);
         impl Processor for Recorder {
-            fn process(&mut self, frame: &[u8], _: &Layout) -> Verdict {
+            fn process(&mut self, frame: &[u8], _: &Layout) -> PacketAction {
                 self.0.push(frame.to_vec());
-                if self.0.len().is_multiple_of(10) { Verdict::Drop } else { Verdict::Forward(3) }
+                if self.0.len().is_multiple_of(10) { PacketAction::Drop } else { PacketAction::Forward(3) }
             }
             fn findings(&self) -> Vec<(&'static str, u64)> {
                 Vec::new()
@@ -235,8 +235,8 @@ mod tests {
     fn what_leaves_has_new_addresses_a_lower_time_to_live_and_correct_checksums() {
         struct Port7;
         impl Processor for Port7 {
-            fn process(&mut self, _: &[u8], _: &Layout) -> Verdict {
-                Verdict::Forward(7)
+            fn process(&mut self, _: &[u8], _: &Layout) -> PacketAction {
+                PacketAction::Forward(7)
             }
             fn findings(&self) -> Vec<(&'static str, u64)> {
                 Vec::new()

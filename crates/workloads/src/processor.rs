@@ -6,7 +6,7 @@ use crate::{analyzer::Analyzer, flows::FlowTable, forwarder::Forwarder, matcher:
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PacketAction {
     /// It leaves through this port.
     Forward(u8),
     /// It does not leave.
@@ -16,7 +16,7 @@ pub enum Verdict {
 /// The work of one P thread, with the state that it keeps between packets.
 pub trait Processor: Send {
     /// Processes one received frame, whose headers are where `layout` says.
-    fn process(&mut self, frame: &[u8], layout: &Layout) -> Verdict;
+    fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction;
 
     /// What was found so far: what is counted, and how many.
     fn findings(&self) -> Vec<(&'static str, u64)>;
@@ -36,6 +36,6 @@ impl Program {
 
 /// The port that a packet leaves through where no routing table decides: by its addresses, so that
 /// a flow keeps its port.
-pub(crate) fn port_by_flow(hash: u32) -> Verdict {
-    Verdict::Forward((hash >> 28) as u8)
+pub(crate) fn port_by_flow(hash: u32) -> PacketAction {
+    PacketAction::Forward((hash >> 28) as u8)
 }

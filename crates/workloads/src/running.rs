@@ -311,7 +311,7 @@ mod tests {
     fn a_panic_in_one_thread_ends_the_wait_and_is_named() {
         struct Faulty;
         impl Processor for Faulty {
-            fn process(&mut self, _: &[u8], _: &Layout) -> crate::Verdict {
+            fn process(&mut self, _: &[u8], _: &Layout) -> crate::PacketAction {
                 panic!("on purpose")
             }
             fn findings(&self) -> Vec<(&'static str, u64)> {
