@@ -1,6 +1,6 @@
 //! Whole runs with every number of threads, and the search that looks at speed, on the model.
 
-use pinwise_campaign::{Memory, drive};
+use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
 use pinwise_threads::{
     Advice, FoundNumber, Method, Objective, Question, Runs, Search, Searcher, ThreadRange, Unfound,
@@ -141,8 +141,14 @@ pub(crate) fn search(
     let mut searcher = Searcher::new(&search, &convert, &[]);
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
     let (clock, stop) = (|| Duration::ZERO, || false);
-    let (_, records) =
-        drive(&mut Memory::default(), &mut searcher, &mut prober, &clock, &stop, &mut |_| {})?;
+    let (_, records) = drive(
+        &mut MemoryJournal::default(),
+        &mut searcher,
+        &mut prober,
+        &clock,
+        &stop,
+        &mut |_| {},
+    )?;
     let unfound = |unfound: Unfound| unfound.why.unwrap_or_else(|| "the search ended".into());
     Ok(search.answer(&convert, &records).map_err(unfound)?)
 }

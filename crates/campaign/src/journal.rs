@@ -5,7 +5,7 @@ use pinwise_measure::Disturbances;
 
 /// The records of one campaign, as [`crate::drive`] reads and adds to them.
 ///
-/// A [`crate::StoreJournal`] is on disk. [`Memory`] is for a testbed of one's own, and for tests.
+/// A [`crate::StoreJournal`] is on disk. [`MemoryJournal`] is for a testbed of one's own, and for tests.
 pub trait Journal {
     /// The number by which messages name the campaign.
     fn id(&self) -> CampaignId;
@@ -26,14 +26,14 @@ pub trait Journal {
 
 /// Records in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Memory {
+pub struct MemoryJournal {
     /// The records, in order.
     pub records: Vec<Record>,
     /// What disturbed them.
     pub disturbances: Disturbances,
 }
 
-impl Journal for Memory {
+impl Journal for MemoryJournal {
     fn id(&self) -> CampaignId {
         CampaignId(0)
     }

@@ -10,7 +10,7 @@ mod run;
 mod store;
 
 pub use campaign_lock::CampaignLock;
-pub use journal::{Journal, Memory};
+pub use journal::{Journal, MemoryJournal};
 pub use record::{Purpose, Record, Trial};
 pub use run::{Ending, Step, Strategy, TRIES, drive, run};
 pub use store::{

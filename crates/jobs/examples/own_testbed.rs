@@ -1,7 +1,7 @@
 //! A testbed of one's own: four threads, of which two pairs talk to each other, on two cores with
 //! two contexts each. Its records stay in memory.
 
-use pinwise_campaign::Memory;
+use pinwise_campaign::MemoryJournal;
 use pinwise_jobs::{Interrupt, JobError, place_on};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Retry, Setting, Testbed, Thread, Unit, Workload,
@@ -40,7 +40,7 @@ fn main() -> Result<(), JobError> {
     let machine = Machine::from_shape("2x2").map_err(JobError::failed)?;
     let mut testbed = Pairs(machine, workload, Unit::rate("items/s"));
     let question = Question::new(StrategyName::Auto, Budget::Measurements(400));
-    let (mut records, stop) = (Memory::default(), Interrupt::default());
+    let (mut records, stop) = (MemoryJournal::default(), Interrupt::default());
     let outcome = place_on(&mut testbed, question, &mut records, &stop)?;
     println!("{:?} after {} measurements", outcome.advice, records.records.len());
     println!("{:?}", outcome.best.map(|best| best.assignment));

@@ -194,7 +194,7 @@ impl Testbed for Contexts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_campaign::{Ending, Memory, drive};
+    use pinwise_campaign::{Ending, MemoryJournal, drive};
 
     /// Every direction takes as many nanoseconds as its ends are apart.
     struct Ruler(Contexts);
@@ -224,7 +224,7 @@ mod tests {
         let order = Latencies::order(&machine.allowed, SEED).unwrap();
         assert_eq!(order.len(), 12);
         let ruler = || Ruler(Contexts::new(machine.clone(), Arc::default()));
-        let go = |journal: &mut Memory, most: usize| {
+        let go = |journal: &mut MemoryJournal, most: usize| {
             let made = std::cell::Cell::new(journal.records.len());
             let stop = || made.get() >= most;
             let mut count = |_: &Record| made.set(made.get() + 1);
@@ -232,10 +232,10 @@ mod tests {
             drive(journal, &mut strategy, &mut ruler(), &|| Duration::ZERO, &stop, &mut count)
                 .unwrap()
         };
-        let whole = latencies(&go(&mut Memory::default(), usize::MAX).1, None);
+        let whole = latencies(&go(&mut MemoryJournal::default(), usize::MAX).1, None);
         assert_eq!(whole.matrix().unwrap().get(0, 3), Some(3.0));
         for stopped in 0..order.len() {
-            let mut journal = Memory::default();
+            let mut journal = MemoryJournal::default();
             assert_eq!(go(&mut journal, stopped).0, Ending::Interrupted);
             let partial = latencies(&journal.records, None);
             assert_eq!(partial.directions.len(), stopped);

@@ -9,7 +9,7 @@ use pinwise_topology::SharingTree;
 use std::time::Instant;
 
 /// Finds where the threads of a testbed's workload run best. What the testbed can do, it says
-/// itself. The records go to `journal`: [`pinwise_campaign::Memory`], or a campaign of a store.
+/// itself. The records go to `journal`: [`pinwise_campaign::MemoryJournal`], or a campaign of a store.
 ///
 /// # Errors
 /// The question has no answer on this testbed; the testbed cannot go on; `interrupt` came.

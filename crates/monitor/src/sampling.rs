@@ -20,15 +20,15 @@ use std::time::Duration;
 pub(super) struct Sampling {
     /// Whether switches and migrations are to be told: they take the file that is dearest to read.
     switches: bool,
-    watched: HashMap<ThreadId, Watched>,
-    ended: Vec<(ThreadId, Watched)>,
+    watched: HashMap<ThreadId, WatchedThread>,
+    ended: Vec<(ThreadId, WatchedThread)>,
     /// The last look of the window so far.
     last: Duration,
 }
 
 /// A thread that is watched.
 #[derive(Debug)]
-struct Watched {
+struct WatchedThread {
     stat: Stat,
     files: Files,
     /// Whether what it does may be seen.
@@ -83,7 +83,7 @@ impl Source for Sampling {
         for (_, id) in roster.threads() {
             if let Some(watched) = self.watched.get_mut(&id) {
                 gone |= watched.look(at, counting, self.switches);
-            } else if let Some(watched) = Watched::begin(id, at, others, self.switches) {
+            } else if let Some(watched) = WatchedThread::begin(id, at, others, self.switches) {
                 self.watched.insert(id, watched);
                 others += 1;
             } else {
@@ -106,7 +106,7 @@ impl Source for Sampling {
     }
 }
 
-impl Watched {
+impl WatchedThread {
     /// `None`: the thread ended meanwhile.
     fn begin(id: ThreadId, at: Duration, others: usize, switches: bool) -> Option<Self> {
         let mut files = Files::new(id, others);

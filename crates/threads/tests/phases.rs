@@ -1,6 +1,6 @@
 //! A program that comes into another phase while it is searched, on the model of a scheduler.
 
-use pinwise_campaign::{Memory, drive};
+use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_threads::{Method, Objective, PhaseChange, Runs, Search, Searcher, Sweep};
@@ -57,7 +57,7 @@ fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
         goes_on: false,
     };
     let mut searcher = Searcher::new(&search, &|threads| threads, &[]);
-    let (mut journal, mut bed) = (Memory::default(), Phases::new(names, first));
+    let (mut journal, mut bed) = (MemoryJournal::default(), Phases::new(names, first));
     drive(&mut journal, &mut searcher, &mut bed, &|| Duration::ZERO, &|| false, &mut |_| {})
         .unwrap();
     search.answer(&|threads| threads, &journal.records).unwrap().phase_change

@@ -6,7 +6,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{Processor, PacketAction, port_by_flow};
+use crate::processor::{PacketAction, Processor, port_by_flow};
 use etherparse::{LinkSlice, NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -14,7 +14,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{Processor, PacketAction, port_by_flow};
+use crate::processor::{PacketAction, Processor, port_by_flow};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 

@@ -14,7 +14,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{Processor, PacketAction};
+use crate::processor::{PacketAction, Processor};
 use crate::program::Program;
 use pinwise_topology::Random;
 use std::hint::black_box;

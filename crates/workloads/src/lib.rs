@@ -31,7 +31,7 @@ mod traffic;
 
 pub use capture::{Capture, CaptureError};
 pub use frame::{Layout, Version};
-pub use processor::{Processor, PacketAction};
+pub use processor::{PacketAction, Processor};
 pub use program::{Program, Workload};
 pub use ring::{Consumer, Producer, ring};
 pub use running::{Counts, Running, Summary};

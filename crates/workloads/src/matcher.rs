@@ -8,7 +8,7 @@
 use crate::frame::Layout;
 use crate::hash;
 use crate::keywords::KEYWORDS;
-use crate::processor::{Processor, PacketAction, port_by_flow};
+use crate::processor::{PacketAction, Processor, port_by_flow};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// The P thread of the string matcher.

@@ -17,7 +17,7 @@
 
 use crate::frame::Layout;
 use crate::polling::Turn;
-use crate::processor::{Processor, PacketAction};
+use crate::processor::{PacketAction, Processor};
 use crate::ring::{Consumer, Producer};
 use crate::traffic::Traffic;
 use crossbeam_utils::CachePadded;
@@ -63,8 +63,11 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// A pipeline for frames of at most `longest` bytes that ends after `limit` packets.
     pub(crate) fn new(longest: usize, limit: u64) -> Self {
-        let packet =
-            || Packet { frame: Vec::with_capacity(longest), layout: None, verdict: PacketAction::Drop };
+        let packet = || Packet {
+            frame: Vec::with_capacity(longest),
+            layout: None,
+            verdict: PacketAction::Drop,
+        };
         Self {
             buffers: (0..BUFFERS).map(|_| Mutex::new(packet())).collect(),
             counters: CachePadded::default(),
@@ -211,7 +214,11 @@ mod tests {
         impl Processor for Recorder {
             fn process(&mut self, frame: &[u8], _: &Layout) -> PacketAction {
                 self.0.push(frame.to_vec());
-                if self.0.len().is_multiple_of(10) { PacketAction::Drop } else { PacketAction::Forward(3) }
+                if self.0.len().is_multiple_of(10) {
+                    PacketAction::Drop
+                } else {
+                    PacketAction::Forward(3)
+                }
             }
             fn findings(&self) -> Vec<(&'static str, u64)> {
                 Vec::new()

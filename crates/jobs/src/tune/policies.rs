@@ -353,7 +353,7 @@ fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_campaign::{Ending, Memory, drive};
+    use pinwise_campaign::{Ending, MemoryJournal, drive};
     use pinwise_measure::{Detail, MeasureError, Measurement, Retry, Testbed, Workload};
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
             starts_anew: false,
             windows: 4.0,
         };
-        let go = |journal: &mut Memory, most: usize, time: Duration| {
+        let go = |journal: &mut MemoryJournal, most: usize, time: Duration| {
             let made = std::cell::Cell::new(journal.records.len());
             let now = std::cell::Cell::new(0);
             let clock = || {
@@ -438,18 +438,19 @@ mod tests {
             (ended.0, policies.trials(&ended.1), ended.1.len())
         };
         let all = Duration::from_secs(10);
-        let (ending, whole, records) = go(&mut Memory::default(), usize::MAX, all);
+        let (ending, whole, records) = go(&mut MemoryJournal::default(), usize::MAX, all);
         assert!(matches!(ending, Ending::Finished(_)));
         assert_eq!(whole.shortlist(&[], 4).numbers()[0], 4, "{whole:?}");
         assert!(whole.rows.iter().any(|row| row.policy == Some(Policy::Compact)), "{whole:?}");
         let lost = whole.notes.iter().filter(|note| note.contains("n = 8")).count();
         assert!(lost <= 1, "a number that cannot run is tried once: {:?}", whole.notes);
         for most in 0..records {
-            let mut journal = Memory::default();
+            let mut journal = MemoryJournal::default();
             assert_eq!(go(&mut journal, most, all).0, Ending::Interrupted);
             assert_eq!(go(&mut journal, usize::MAX, all).1.values, whole.values, "after {most}");
         }
-        let (_, short, few) = go(&mut Memory::default(), usize::MAX, Duration::from_millis(1));
+        let (_, short, few) =
+            go(&mut MemoryJournal::default(), usize::MAX, Duration::from_millis(1));
         assert_eq!((few, short.rows.len()), (1, 1), "only the reference");
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Formula;
 use crate::fixture::{Bed, probe};
-use pinwise_campaign::{Ending, Memory, drive};
+use pinwise_campaign::{Ending, MemoryJournal, drive};
 use pinwise_measure::{Measure, Part, SchedulingProfile};
 use std::cell::Cell;
 
@@ -34,7 +34,7 @@ fn same(threads: u32) -> u32 {
 fn go(
     search: &Search,
     convert: &dyn Fn(u32) -> u32,
-    journal: &mut Memory,
+    journal: &mut MemoryJournal,
     most: usize,
     outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError>,
 ) -> Ending {
@@ -58,7 +58,7 @@ fn whole(
     convert: &dyn Fn(u32) -> u32,
     outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError>,
 ) -> (Ending, Vec<Record>) {
-    let mut journal = Memory::default();
+    let mut journal = MemoryJournal::default();
     let ending = go(search, convert, &mut journal, usize::MAX, outcome);
     (ending, journal.records)
 }
@@ -70,7 +70,7 @@ fn resumes(
 ) -> Vec<Record> {
     let (ending, records) = whole(search, &same, outcome);
     for k in 0..records.len() {
-        let mut journal = Memory::default();
+        let mut journal = MemoryJournal::default();
         assert_eq!(go(search, &same, &mut journal, k, outcome), Ending::Interrupted, "after {k}");
         assert_eq!(journal.records, records[..k], "after {k}");
         // As a store gives them back.
