@@ -29,7 +29,7 @@ use pinwise_measure::{Unit, Workload};
 use pinwise_placement::{Advice, Budget, Choice, Measured, Number, Origin, Plan, Way};
 use pinwise_present::{sentence, threads_note};
 use pinwise_programs::LinuxProber;
-use pinwise_threads::{Found, Shortlist};
+use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::{Alike, Machine, SharingTree};
 use policies::{Policies, rates};
 pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials, policy_name};
@@ -355,7 +355,7 @@ fn number(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<(ThreadsOutcome, Found, LinuxProber), JobError> {
+) -> Result<(ThreadsOutcome, FoundNumber, LinuxProber), JobError> {
     let part = part(store, info, "threads", |new| {
         let (question, machine) = number_question(request)?;
         let question = serde_json::to_value(&question)?;
@@ -394,7 +394,7 @@ fn number(
 fn policies(
     info: &CampaignInfo,
     outcome: &ThreadsOutcome,
-    found: &Found,
+    found: &FoundNumber,
     program: &mut TunedProgram<'_>,
     time: Duration,
     caller: &Caller,

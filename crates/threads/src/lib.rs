@@ -49,8 +49,8 @@ pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
 pub use search::{
-    Attempt, Found, Method, ProbeStage, Progressed, Published, Runs, Search, Searcher, Stopped,
-    Unfound,
+    Attempt, FoundNumber, Method, ProbeStage, Progressed, Published, Runs, Search, Searcher,
+    Stopped, Unfound,
 };
 pub use shortlist::Shortlist;
 pub use speed_search::{

@@ -106,7 +106,7 @@ pub struct Attempt {
 
 /// What a search found, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundNumber {
     /// The number that was chosen, as the search counts threads.
     pub chosen: u32,
     /// The parameter it stands for.
@@ -128,7 +128,7 @@ pub struct Found {
     pub unchecked: Option<String>,
 }
 
-impl Found {
+impl FoundNumber {
     /// Time that the probes took.
     pub fn cost(&self) -> Duration {
         self.attempts.iter().map(|attempt| attempt.probe.cost).sum()
@@ -240,7 +240,7 @@ impl Search {
         &self,
         convert: &dyn Fn(u32) -> u32,
         records: &[Record],
-    ) -> Result<Found, Unfound> {
+    ) -> Result<FoundNumber, Unfound> {
         self.state(convert, records).answer()
     }
 
@@ -640,13 +640,13 @@ impl<'a> State<'a> {
         }
     }
 
-    fn answer(self) -> Result<Found, Unfound> {
+    fn answer(self) -> Result<FoundNumber, Unfound> {
         let (attempts, why) = (self.attempts, self.failed.or(self.tried));
         let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
             return Err(Unfound { attempts, why });
         };
         let seen = attempts.iter().find(|attempt| attempt.asked == number);
-        Ok(Found {
+        Ok(FoundNumber {
             chosen: number,
             parameter: (self.convert)(number),
             threads: seen.map_or(number, |attempt| attempt.probe.threads),

@@ -7,7 +7,7 @@ use pinwise_measure::{Measure, OtherLoad, Part, Probe, Probed, Progress, Unit};
 use pinwise_monitor::Activity;
 use pinwise_present::crowd;
 use pinwise_programs::ProbeDetails;
-use pinwise_threads::{Attempt, Found, Note, Progressed, ThreadCeiling, Unfound, standing};
+use pinwise_threads::{Attempt, FoundNumber, Note, Progressed, ThreadCeiling, Unfound, standing};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct ThreadsOutcome {
     pub window: Duration,
     /// The answer, in parameters of the program; `Err`: why there is none, `None` where the search
     /// has not ended.
-    pub found: Result<Found, Option<String>>,
+    pub found: Result<FoundNumber, Option<String>>,
     /// Time since the search began.
     pub time: Duration,
     /// Share of the contexts' time that other programs took meanwhile, where it is worth a word.
@@ -205,7 +205,7 @@ fn watched_otherwise(seen: &[&ProbeDetails]) -> Option<Note> {
 }
 
 /// What to know about the answer.
-fn about(found: &Found, question: &ThreadsQuestion, counting: &Counting) -> Vec<Note> {
+fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -> Vec<Note> {
     let mut notes = Vec::new();
     let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
     let candidates: Vec<u32> =

@@ -6,7 +6,7 @@ use crate::threads::ThreadsOutcome;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
 use pinwise_threads::{
-    Arm, Candidate, Found, JointSearch, Shortlist, ThreadCeiling, boundaries, candidates,
+    Arm, Candidate, FoundNumber, JointSearch, Shortlist, ThreadCeiling, boundaries, candidates,
 };
 use pinwise_topology::{Alike, Footprint, Machine, Policy, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl PoliciesQuestion {
     /// measurement unpinned and one pinned, or nothing to compare with.
     pub(super) fn after(
         outcome: &ThreadsOutcome,
-        found: &Found,
+        found: &FoundNumber,
         program: &super::program::TunedProgram<'_>,
         machine: &Machine,
         time: Duration,

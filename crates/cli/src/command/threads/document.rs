@@ -6,7 +6,9 @@ use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Unit};
 use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
 use pinwise_programs::{Drift, ProbeDetails};
-use pinwise_threads::{Advice, Found, Method, PhaseChange, Published, ThreadRange, Thresholds};
+use pinwise_threads::{
+    Advice, FoundNumber, Method, PhaseChange, Published, ThreadRange, Thresholds,
+};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -253,7 +255,7 @@ impl Document {
     /// Of a search that found something.
     pub(crate) fn new(
         outcome: &ThreadsOutcome,
-        found: &Found,
+        found: &FoundNumber,
         campaign: Option<CampaignId>,
     ) -> Self {
         let question = &outcome.question;
