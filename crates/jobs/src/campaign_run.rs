@@ -4,7 +4,7 @@ use crate::bed::Bed;
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events};
 use crate::job::Caller;
-use crate::watched::Watched;
+use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, run,
 };
@@ -33,7 +33,7 @@ pub(crate) fn measure(
     events: &mut dyn Events,
 ) -> Result<Measured, JobError> {
     let before = bed.notes();
-    let mut watched = Watched::new(bed);
+    let mut watched = WithOtherLoad::new(bed);
     let measured = measure_on(store, info, budget, strategy, &mut watched, caller, events)?;
     for note in bed.notes().iter().filter(|note| !before.contains(note)) {
         events.take(Event::Note(note)).map_err(JobError::Output)?;

@@ -32,7 +32,7 @@ mod request;
 mod select;
 mod threads;
 mod tune;
-mod watched;
+mod with_other_load;
 
 pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
 pub use campaign_run::disturbances;
@@ -63,7 +63,7 @@ pub use tune::{
     Finals, FinalsQuestion, PoliciesQuestion, PolicyTrial, PolicyTrials, TuneAnswer,
     TuneConclusion, TuneRequest, TunedPlacement, policy_name,
 };
-pub use watched::Watched;
+pub use with_other_load::WithOtherLoad;
 
 /// Serves as the guardian, which puts affinities back, where this process was started for that:
 /// whoever opens real programs calls it first thing in `main`, and returns where it is true.

@@ -5,7 +5,7 @@ use crate::error::{Interruption, JobError};
 use crate::job::Caller;
 use crate::request::{Request, Subject};
 use crate::threads::{HereProgram, ThreadsProgram, ThreadsRequest, usable};
-use crate::watched::Watched;
+use crate::with_other_load::WithOtherLoad;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
@@ -354,7 +354,7 @@ impl Testbed for TunedProgram<'_> {
         let footprint = assignment.as_ref().map(|assignment| tree.footprint(assignment));
         let unit = bed.testbed().unit().clone();
         let began = Instant::now();
-        let mut watched = Watched::new(bed);
+        let mut watched = WithOtherLoad::new(bed);
         let setting = assignment.map_or(Setting::Unpinned, Setting::Pinned);
         let measured = watched.measure(&setting, effort);
         let (measuring, others) = (began.elapsed(), watched.disturbances().others);

@@ -10,7 +10,7 @@ use pinwise_topology::Machine;
 use std::cell::Cell;
 
 /// A bed that is watched for what other programs take of its contexts.
-pub struct Watched<'a> {
+pub struct WithOtherLoad<'a> {
     bed: &'a mut Bed,
     watch: Option<OtherLoadWatch>,
     /// What was last known of others: of a program that has ended meanwhile it is what was known
@@ -18,7 +18,7 @@ pub struct Watched<'a> {
     others: Cell<Option<OtherLoad>>,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WithOtherLoad<'a> {
     /// From now on.
     pub fn new(bed: &'a mut Bed) -> Self {
         let watch = bed
@@ -28,7 +28,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Testbed for Watched<'_> {
+impl Testbed for WithOtherLoad<'_> {
     fn machine(&self) -> &Machine {
         self.bed.testbed().machine()
     }
