@@ -13,7 +13,7 @@
 
 use crate::affinity::{self, AffinityError};
 use crate::ledger::Ledger;
-use crate::role::{self, Found};
+use crate::role::{self, UnnamedThread};
 use crate::roster::{Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
 use pinwise_measure::Thread;
@@ -193,10 +193,10 @@ impl PlanPinner {
 
     /// The names of the [threads](Self::threads). Takes some milliseconds for a thousand threads.
     pub fn names(&self) -> Vec<Thread> {
-        let found: Vec<Found<'_>> = self
+        let found: Vec<UnnamedThread<'_>> = self
             .seen
             .iter()
-            .map(|seen| Found { comm: &seen.comm, process: seen.process })
+            .map(|seen| UnnamedThread { comm: &seen.comm, process: seen.process })
             .collect();
         role::name(&found)
     }

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A thread to be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found<'a> {
+pub struct UnnamedThread<'a> {
     /// Its name as the kernel has it.
     pub comm: &'a str,
     /// The process that it belongs to or descends from, of those that the user named or launched,
@@ -28,7 +28,7 @@ pub struct Found<'a> {
 }
 
 /// Names threads that are given in the order of their creation. Every name is unique.
-pub fn name(found: &[Found<'_>]) -> Vec<Thread> {
+pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
     let mut applications: BTreeMap<(usize, &str), BTreeSet<usize>> = BTreeMap::new();
     for thread in found {
         if let Some((application, number, _)) = numbered_application(thread.comm) {
@@ -36,7 +36,7 @@ pub fn name(found: &[Found<'_>]) -> Vec<Thread> {
         }
     }
     // `x264-enc` is no instance 264 of an application `x`: instances count from 0 without a gap.
-    let numbered = |thread: &Found<'_>| {
+    let numbered = |thread: &UnnamedThread<'_>| {
         let (application, number, role) = numbered_application(thread.comm)?;
         let numbers = applications.get(&(thread.process, application))?;
         (numbers.iter().copied().eq(0..numbers.len())).then(|| (number, role.to_owned()))
@@ -102,7 +102,8 @@ mod tests {
 
     /// `name role instance` of every thread of one process.
     fn named(comms: &[&str]) -> Vec<String> {
-        let found: Vec<Found<'_>> = comms.iter().map(|comm| Found { comm, process: 0 }).collect();
+        let found: Vec<UnnamedThread<'_>> =
+            comms.iter().map(|comm| UnnamedThread { comm, process: 0 }).collect();
         name(&found)
             .into_iter()
             .map(|thread| format!("{} {} {}", thread.name, thread.role, thread.instance))
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn several_processes_are_several_instances() {
         let found = [("a0-R", 0), ("a1-R", 0), ("a0-R", 1), ("nginx", 2)]
-            .map(|(comm, process)| Found { comm, process });
+            .map(|(comm, process)| UnnamedThread { comm, process });
         let threads = name(&found);
         let instances: Vec<usize> = threads.iter().map(|thread| thread.instance).collect();
         assert_eq!(instances, [0, 1, 2, 3]);
@@ -209,7 +210,7 @@ mod tests {
         fn names_are_unique_and_a_later_thread_renames_no_role(
             comms in proptest::collection::vec(("[a-c]{0,2}[0-2]{0,1}-?[a-bR]{0,2}[0-3]?", 0usize..3), 0..24)
         ) {
-            let found: Vec<Found<'_>> = comms.iter().map(|(comm, process)| Found { comm, process: *process }).collect();
+            let found: Vec<UnnamedThread<'_>> = comms.iter().map(|(comm, process)| UnnamedThread { comm, process: *process }).collect();
             let threads = name(&found);
             prop_assert_eq!(threads.len(), found.len());
             let comm_is_plain = found.iter().all(|thread| !thread.comm.contains('#'));

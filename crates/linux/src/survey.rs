@@ -9,7 +9,7 @@
 //! window is extended, until every thread has had some time of its own or patience ends.
 
 use crate::cpu_demand::{CpuDemand, Look};
-use crate::role::{self, Found};
+use crate::role::{self, UnnamedThread};
 use crate::roster::Roster;
 use crate::thread::{Account, Stat, ThreadId};
 use pinwise_measure::Thread;
@@ -106,8 +106,10 @@ pub(crate) fn survey(
             Some((id, member.root, comm, demand.share(elapsed)))
         })
         .collect();
-    let found: Vec<Found<'_>> =
-        seen.iter().map(|(_, process, comm, _)| Found { comm, process: *process }).collect();
+    let found: Vec<UnnamedThread<'_>> = seen
+        .iter()
+        .map(|(_, process, comm, _)| UnnamedThread { comm, process: *process })
+        .collect();
     let threads = role::name(&found);
     let busiest = seen.iter().map(|(_, _, _, share)| *share).fold(0.0, f64::max);
     let named = seen.into_iter().zip(threads);

@@ -4,7 +4,7 @@ use crate::arrivals::{Lines, MatchingLines};
 use crate::counter_detection::CounterDetection;
 use crate::meter::{Meter, MetricMeter};
 use crate::pattern::Pattern;
-use crate::probe::{self, Found, Known};
+use crate::probe::{self, DetectedMetric, Known};
 use crate::reading::{self, Interpretation};
 use crate::source::Source;
 use crate::{
@@ -178,7 +178,7 @@ impl MetricSpec {
             }
             Self::Runtime => Err(MetricError::RuntimeOfRunning),
         };
-        let Found { meter, interpretation, notes, shortest_window } = found?;
+        let DetectedMetric { meter, interpretation, notes, shortest_window } = found?;
         let quantity = self.quantity().or_else(|| picked.and_then(spec::quantity));
         let unit = unit(options, interpretation, quantity);
         Ok(Metric {

@@ -28,7 +28,7 @@ pub(crate) struct Known<'a> {
 }
 
 /// What was found.
-pub(crate) struct Found {
+pub(crate) struct DetectedMetric {
     pub(crate) meter: Box<dyn MetricMeter>,
     pub(crate) interpretation: Interpretation,
     /// The decisions and their reasons, for the user.
@@ -101,7 +101,7 @@ pub(crate) fn lines(
     mut arrivals: Box<dyn Arrivals>,
     known: &Known<'_>,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Found, MetricError> {
+) -> Result<DetectedMetric, MetricError> {
     let began = Instant::now();
     let mut heard: Vec<Arrival> = Vec::new();
     let mut said = known.stated.or(known.hint);
@@ -146,7 +146,12 @@ pub(crate) fn lines(
                     ));
                 }
                 let meter = Box::new(known.paced(arrivals, interpretation, false));
-                return Ok(Found { meter, interpretation, notes, shortest_window: period });
+                return Ok(DetectedMetric {
+                    meter,
+                    interpretation,
+                    notes,
+                    shortest_window: period,
+                });
             }
             if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1])
             {
@@ -196,7 +201,7 @@ pub(crate) fn source(
     mut source: Box<dyn Source>,
     known: &Known<'_>,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Found, MetricError> {
+) -> Result<DetectedMetric, MetricError> {
     let began = Instant::now();
     let first = first_reading(&mut *source, known, cancelled)?;
     let mut values = vec![first];
@@ -297,7 +302,7 @@ fn found(
     changes: &[Instant],
     unchanged: usize,
     cost: Duration,
-) -> Found {
+) -> DetectedMetric {
     let (cost, declared) = (cost_of(cost), source.declared().is_some());
     let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
@@ -307,7 +312,7 @@ fn found(
     // still more often.
     let on_demand = source.exact() || unchanged * 4 <= changes.len();
     if interpretation == Interpretation::Counter && on_demand {
-        return Found {
+        return DetectedMetric {
             meter: Box::new(OnDemand { source }),
             interpretation,
             notes,
@@ -330,7 +335,7 @@ fn found(
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(known.paced(arrivals, interpretation, declared));
-    Found { meter, interpretation, notes, shortest_window: period }
+    DetectedMetric { meter, interpretation, notes, shortest_window: period }
 }
 
 #[cfg(test)]

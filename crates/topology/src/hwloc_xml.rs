@@ -10,7 +10,7 @@
 //! (`lstopo --disallowed`).
 
 use crate::kinds::{self, Traits};
-use crate::nesting::{Found, nest};
+use crate::nesting::{ReportedDomain, nest};
 use crate::{
     Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
 };
@@ -93,7 +93,7 @@ impl Reader<'_> {
                     let cache = self.cache(object, kind)?;
                     if let Some(domain) = domain(object, kind, cache.as_ref()) {
                         let cpus = self.cpus(object, "cpuset")?;
-                        found.push(Found {
+                        found.push(ReportedDomain {
                             kind: domain,
                             os_index: self.number(object, "os_index")?,
                             cpus,
@@ -107,7 +107,7 @@ impl Reader<'_> {
             return Err(self.fail(machine, "no PU: no contexts to place anything on".into()));
         }
         nodes.sort_by_key(|(_, node)| node.os_index);
-        let local = |(_, node): &(Node, NumaNode)| Found {
+        let local = |(_, node): &(Node, NumaNode)| ReportedDomain {
             kind: DomainKind::Numa,
             os_index: Some(node.os_index),
             cpus: node.cpus.clone(),

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 
 /// A domain as some source tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Found {
+pub(crate) struct ReportedDomain {
     pub(crate) kind: DomainKind,
     pub(crate) os_index: Option<u32>,
     pub(crate) cpus: CpuSet,
@@ -41,7 +41,7 @@ fn trust(kind: DomainKind) -> u8 {
 }
 
 struct Node {
-    found: Found,
+    found: ReportedDomain,
     parent: Option<usize>,
     depth: usize,
     alive: bool,
@@ -51,18 +51,18 @@ struct Node {
 /// get one.
 pub(crate) fn nest(
     online: &CpuSet,
-    found: Vec<Found>,
+    found: Vec<ReportedDomain>,
 ) -> Result<(Domain, Vec<String>), MachineError> {
     if online.len() as u64 > MOST_CONTEXTS {
         let reason =
             format!("there are {}; more than {MOST_CONTEXTS} are no machine", online.len());
         return Err(MachineError::malformed("the CPUs", reason));
     }
-    let mut all: Vec<Found> = found
+    let mut all: Vec<ReportedDomain> = found
         .into_iter()
-        .map(|found| Found { cpus: found.cpus.intersection(online), ..found })
+        .map(|found| ReportedDomain { cpus: found.cpus.intersection(online), ..found })
         .filter(|found| !matches!(found.kind, DomainKind::Pu | DomainKind::Machine))
-        .chain(online.iter().map(|cpu| Found {
+        .chain(online.iter().map(|cpu| ReportedDomain {
             kind: DomainKind::Pu,
             os_index: Some(cpu.0),
             cpus: only(cpu),
@@ -71,7 +71,7 @@ pub(crate) fn nest(
     drop_redundant(online, &mut all);
     all.sort_by_key(|found| (Reverse(found.cpus.len()), found.kind, found.cpus.first()));
 
-    let root = Found { kind: DomainKind::Machine, os_index: None, cpus: online.clone() };
+    let root = ReportedDomain { kind: DomainKind::Machine, os_index: None, cpus: online.clone() };
     let mut nodes = vec![Node { found: root, parent: None, depth: 0, alive: true }];
     let highest = online.iter().last().map_or(0, |cpu| cpu.0 as usize);
     let mut deepest = vec![0usize; highest + 1];
@@ -114,7 +114,7 @@ pub(crate) fn nest(
 
 /// Drops empty domains, repeated ones, and groupings without a meaning of their own that equal
 /// another domain.
-fn drop_redundant(online: &CpuSet, all: &mut Vec<Found>) {
+fn drop_redundant(online: &CpuSet, all: &mut Vec<ReportedDomain>) {
     let vague = |kind| matches!(kind, DomainKind::Group | DomainKind::Die | DomainKind::Cluster);
     let telling: HashSet<CpuSet> =
         all.iter().filter(|found| !vague(found.kind)).map(|found| found.cpus.clone()).collect();
@@ -128,7 +128,7 @@ fn drop_redundant(online: &CpuSet, all: &mut Vec<Found>) {
 
 /// The nodes that hold some contexts of `found` but not all, or that must not hold it: nothing but
 /// pipes and contexts is smaller than a core.
-fn crossed(nodes: &[Node], deepest: &[usize], found: &Found) -> Vec<usize> {
+fn crossed(nodes: &[Node], deepest: &[usize], found: &ReportedDomain) -> Vec<usize> {
     let mut against = Vec::new();
     let mut visited = HashSet::new();
     for cpu in found.cpus.iter() {
@@ -148,8 +148,8 @@ fn crossed(nodes: &[Node], deepest: &[usize], found: &Found) -> Vec<usize> {
 
 fn note(
     crossings: &mut BTreeMap<(DomainKind, DomainKind), (usize, String)>,
-    left_out: &Found,
-    kept: &Found,
+    left_out: &ReportedDomain,
+    kept: &ReportedDomain,
 ) {
     let entry = crossings.entry((left_out.kind, kept.kind)).or_insert_with(|| {
         let example = format!(
@@ -187,7 +187,7 @@ fn grow(nodes: Vec<Node>) -> Domain {
             continue;
         }
         inner.sort_by_key(|domain| domain.cpus.first());
-        let Found { kind, os_index, cpus } = node.found;
+        let ReportedDomain { kind, os_index, cpus } = node.found;
         let domain = Domain { kind, os_index, cpus, children: inner };
         match node.parent {
             Some(parent) => children[parent].push(domain),
@@ -213,8 +213,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn found(kind: DomainKind, cpus: &str) -> Found {
-        Found { kind, os_index: None, cpus: cpus.parse().unwrap() }
+    fn found(kind: DomainKind, cpus: &str) -> ReportedDomain {
+        ReportedDomain { kind, os_index: None, cpus: cpus.parse().unwrap() }
     }
 
     fn outline(domain: &Domain) -> String {
@@ -319,7 +319,7 @@ mod tests {
                 DomainKind::Core,
                 DomainKind::Pipe,
             ];
-            let domains = heap.into_iter().map(|(kind, cpus)| Found {
+            let domains = heap.into_iter().map(|(kind, cpus)| ReportedDomain {
                 kind: kinds[kind], os_index: None, cpus: cpus.into_iter().map(CpuId).collect(),
             }).collect();
             let online: CpuSet = "0-9".parse().unwrap();

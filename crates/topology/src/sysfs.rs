@@ -12,7 +12,7 @@
 mod limits;
 
 use crate::kinds;
-use crate::nesting::{Found, nest};
+use crate::nesting::{ReportedDomain, nest};
 use crate::{
     Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
     Snapshot,
@@ -31,7 +31,7 @@ impl Machine {
         let caches = caches(snapshot, &online, &modules, &mut found)?;
         let (mut numa, distances, mut notes) = numa(snapshot, &online)?;
         if numa.len() > 1 || snapshot.numbered(NODE, "node").len() == 1 {
-            let domain = |node: &NumaNode| Found {
+            let domain = |node: &NumaNode| ReportedDomain {
                 kind: DomainKind::Numa,
                 os_index: Some(node.os_index),
                 cpus: node.cpus.clone(),
@@ -115,7 +115,7 @@ const SIBLINGS: &[(DomainKind, &[&str], &str)] = &[
 fn siblings(
     snapshot: &Snapshot,
     online: &CpuSet,
-) -> Result<(Vec<Found>, Vec<CpuSet>), MachineError> {
+) -> Result<(Vec<ReportedDomain>, Vec<CpuSet>), MachineError> {
     let mut found = Vec::new();
     let mut modules = Vec::new();
     let mut seen = HashSet::new();
@@ -140,7 +140,7 @@ fn siblings(
                 cpus = own;
             }
             if seen.insert((kind, cpus.clone())) {
-                found.push(Found { kind, os_index, cpus });
+                found.push(ReportedDomain { kind, os_index, cpus });
             }
         }
     }
@@ -152,7 +152,7 @@ fn siblings(
 }
 
 /// Packages and cores by the numbers in `/proc/cpuinfo`. A context without one is a separate core.
-fn from_cpuinfo(snapshot: &Snapshot, online: &CpuSet) -> Vec<Found> {
+fn from_cpuinfo(snapshot: &Snapshot, online: &CpuSet) -> Vec<ReportedDomain> {
     let numbers = |key| -> std::collections::BTreeMap<CpuId, u32> {
         cpuinfo(snapshot, key)
             .filter_map(|(cpu, value)| Some((cpu?, value.parse().ok()?)))
@@ -173,7 +173,7 @@ fn from_cpuinfo(snapshot: &Snapshot, online: &CpuSet) -> Vec<Found> {
     }
     domains
         .into_iter()
-        .map(|((kind, _, number), cpus)| Found { kind, os_index: Some(number), cpus })
+        .map(|((kind, _, number), cpus)| ReportedDomain { kind, os_index: Some(number), cpus })
         .collect()
 }
 
@@ -182,7 +182,7 @@ fn caches(
     snapshot: &Snapshot,
     online: &CpuSet,
     modules: &[CpuSet],
-    found: &mut Vec<Found>,
+    found: &mut Vec<ReportedDomain>,
 ) -> Result<Vec<Cache>, MachineError> {
     let mut caches = Vec::new();
     let mut seen = HashSet::new();
@@ -219,7 +219,7 @@ fn caches(
             };
             if let (Some(kind), true) = (domain, kind != CacheKind::Instruction) {
                 let os_index = snapshot.number(&format!("{directory}/id"));
-                found.push(Found { kind, os_index, cpus: cpus.clone() });
+                found.push(ReportedDomain { kind, os_index, cpus: cpus.clone() });
             }
             let known = |name: &str| {
                 snapshot.number(&format!("{directory}/{name}")).filter(|&number: &u32| number > 0)

@@ -1,6 +1,6 @@
 //! From threads to roles.
 
-use pinwise_linux::role::{Found, name};
+use pinwise_linux::role::{UnnamedThread, name};
 use pinwise_measure::{Part, mark_critical};
 use pinwise_monitor::{Activity, ThreadActivity};
 use std::collections::HashMap;
@@ -10,8 +10,11 @@ use std::time::Duration;
 /// have the same name, because what it does alone limits many programs. Workers are other threads
 /// of the process, and the children of the program's first process.
 pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
-    let found: Vec<Found<'_>> =
-        activity.threads.iter().map(|thread| Found { comm: &thread.comm, process: 0 }).collect();
+    let found: Vec<UnnamedThread<'_>> = activity
+        .threads
+        .iter()
+        .map(|thread| UnnamedThread { comm: &thread.comm, process: 0 })
+        .collect();
     let mut roles: Vec<(String, Vec<&ThreadActivity>)> = Vec::new();
     for (thread, named) in activity.threads.iter().zip(name(&found)) {
         let first = thread.id.tid == thread.id.pid.main();
