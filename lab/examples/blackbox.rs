@@ -9,7 +9,8 @@
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
-    BaseSpace, BlackBox, CoreLocal, Entry, Experiment, Placed, Predictor, Profiling, ThreadKinds,
+    BaseSpace, BlackBox, CoreLocal, Experiment, PlacedInstance, Predictor, Profiling, TableEntry,
+    ThreadKinds,
 };
 use pinwise_processor::program::Pipeline;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
@@ -153,12 +154,14 @@ impl Study {
         let entries: Vec<(usize, usize)> = whole.entries().collect();
         let lines = self.kept("table", || {
             let alone = |assignment: &Assignment| {
-                let placed = Placed { application: 0, leaves: assignment.leaves().to_vec() };
+                let placed =
+                    PlacedInstance { application: 0, leaves: assignment.leaves().to_vec() };
                 Experiment { instances: vec![placed] }.setting(&thread_kinds)
             };
             let beside = |&(kind, layout): &(usize, usize)| {
-                let experiment =
-                    whole.experiment(&Entry::Slowdown(kind, layout)).ok_or("it does not fit")?;
+                let experiment = whole
+                    .experiment(&TableEntry::Slowdown(kind, layout))
+                    .ok_or("it does not fit")?;
                 Ok::<_, Box<dyn Error>>(experiment.setting(&thread_kinds))
             };
             let mut trials: Vec<_> =
@@ -202,8 +205,8 @@ impl Study {
             }
             for entry in entries {
                 let measured = match &entry {
-                    Entry::Base(_, assignment) => tables.base.get(assignment.leaves()),
-                    Entry::Slowdown(kind, layout) => tables.slowdown.get(&(*kind, *layout)),
+                    TableEntry::Base(_, assignment) => tables.base.get(assignment.leaves()),
+                    TableEntry::Slowdown(kind, layout) => tables.slowdown.get(&(*kind, *layout)),
                 };
                 profiling.learn(&entry, measured.copied());
             }

@@ -11,8 +11,8 @@
 
 use pinwise_measure::{Effort, Testbed, Thread, Workload};
 use pinwise_prediction::{
-    BaseSpace, BaseTable, BlackBox, CoreLocal, Experiment, Placed, Progress, SlowdownTable,
-    ThreadKinds,
+    BaseSpace, BaseTable, BlackBox, CoreLocal, Experiment, PlacedInstance, ProofProgress,
+    SlowdownTable, ThreadKinds,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => mixed(&tree, 4, DomainKind::Core, &mut random)?,
         };
         let start = worked()?;
-        let mut go_on = |_: &Progress| worked().is_ok_and(|now| now - start < LIMIT);
+        let mut go_on = |_: &ProofProgress| worked().is_ok_and(|now| now - start < LIMIT);
         let optima = blackbox.optima(&space, 1, &mut Random::new(1), &mut go_on);
         println!(
             "| {number} | {:.6} | {:.6} | {:.3} % | {} | {} | {:.1} s |",
@@ -76,7 +76,7 @@ fn tables<E: Error + 'static>(
         base.push(BaseTable::fill(
             BaseSpace::new(tree, &thread_kinds, application, 1)?,
             |assignment| {
-                let placed = Placed { application, leaves: assignment.leaves().to_vec() };
+                let placed = PlacedInstance { application, leaves: assignment.leaves().to_vec() };
                 measure(&Experiment { instances: vec![placed] }, &thread_kinds)
             },
         )?);
@@ -127,7 +127,7 @@ fn mixed(
     let (time, near, far) = (each(0.6, 1.6), each(0.05, 0.4), each(0.0, 0.15));
     let distance = each(0.0, 0.12)[0];
     tables(tree, thread_kinds, level, |experiment, thread_kinds| {
-        let placed = |placed: &Placed| {
+        let placed = |placed: &PlacedInstance| {
             thread_kinds.roster(placed.application).into_iter().zip(placed.leaves.clone()).collect()
         };
         let instances: Vec<Vec<(usize, u32)>> = experiment.instances.iter().map(placed).collect();

@@ -20,7 +20,7 @@ pub(crate) const BASELINE_WINDOWS: usize = 2;
 /// baseline.
 const STRAY: usize = 20;
 
-/// FreshWindows windows by round; `None` for one that failed.
+/// Fresh windows by round; `None` for one that failed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FreshWindows {
     candidates: BTreeMap<Assignment, Vec<Option<f64>>>,
@@ -57,7 +57,7 @@ impl FreshWindows {
         }
     }
 
-    /// Takes the spread of the baseline over the whole run into account. FreshWindows windows may by
+    /// Takes the spread of the baseline over the whole run into account. Fresh windows may by
     /// chance all fall into one of the states of a bistable baseline. One window in [`STRAY`]
     /// may be stray (the first one, cold) and is no state.
     pub(crate) fn weigh(&mut self, earlier_baseline: &[f64]) {

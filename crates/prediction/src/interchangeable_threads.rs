@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// A workload seen as applications, their instances, and kinds of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadKinds {
-    kinds: Vec<Kind>,
+    kinds: Vec<ThreadKind>,
     /// The kind of every thread.
     kind_of: Vec<usize>,
     instances: Vec<Instance>,
@@ -20,7 +20,7 @@ pub struct ThreadKinds {
 
 /// Threads that do the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ThreadKind {
     /// Which application, counted from 0.
     pub application: usize,
     /// Its role there.
@@ -62,7 +62,9 @@ impl ThreadKinds {
         for (application, roster) in rosters.iter().enumerate() {
             let mut roles = roster.clone();
             roles.dedup();
-            kinds.extend(roles.into_iter().map(|role| Kind { application, role: role.to_owned() }));
+            kinds.extend(
+                roles.into_iter().map(|role| ThreadKind { application, role: role.to_owned() }),
+            );
         }
         let mut kind_of = vec![0; workload.threads.len()];
         for instance in &instances {
@@ -78,7 +80,7 @@ impl ThreadKinds {
     }
 
     /// The kinds of threads.
-    pub fn kinds(&self) -> &[Kind] {
+    pub fn kinds(&self) -> &[ThreadKind] {
         &self.kinds
     }
 

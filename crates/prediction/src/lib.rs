@@ -6,7 +6,7 @@
 //! of them, as published, or the few that decide.
 //!
 //! [`Learned`] needs no profile. From a few hundred measurements it learns what each sharing costs
-//! ([`Colocation`]), or how the threads of an instance slow each other down ([`Pipeline`]).
+//! ([`Colocation`]), or how the threads of an instance slow each other down ([`PipelinePredictor`]).
 //! [`draw`] draws assignments where a predictor expects good ones.
 //!
 //! [`BlackBox::optima`] finds the best predicted assignments and proves how good they are;
@@ -29,11 +29,12 @@ mod predictor;
 mod tables;
 
 pub use importance_draws::draw;
-pub use interchangeable_threads::{Instance, Kind, ThreadKinds};
-pub use learned::{Colocation, Fitted, Learned, Pipeline};
-pub use optimum::{Optima, Predicted, Progress};
+pub use interchangeable_threads::{Instance, ThreadKind, ThreadKinds};
+pub use learned::{Colocation, Fitted, Learned, PipelinePredictor};
+pub use optimum::{Optima, Predicted, ProofProgress};
 pub use predictor::{Change, Predictor, Walk};
 pub use tables::{
-    BaseSpace, BaseTable, BlackBox, Build, Checked, CoreLocal, CoreLocalError, Entry, Experiment,
-    ExperimentCount, Layouts, Placed, Profiling, ProfilingError, SlowdownTable, Solo,
+    BaseSpace, BaseTable, BlackBox, Build, Checked, CoreLocal, CoreLocalError, Experiment,
+    ExperimentCount, Layouts, PlacedInstance, Profiling, ProfilingError, SlowdownTable, Solo,
+    TableEntry,
 };

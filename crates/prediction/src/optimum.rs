@@ -43,7 +43,7 @@ pub struct Predicted {
 
 /// How far a search is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct ProofProgress {
     /// Steps and nodes so far.
     pub steps: u64,
     /// What domains may hold, and parts of that, that the proof has looked at so far: nearly all
@@ -87,7 +87,7 @@ impl BlackBox {
         space: &Space,
         count: usize,
         random: &mut Random,
-        go_on: &mut dyn FnMut(&Progress) -> bool,
+        go_on: &mut dyn FnMut(&ProofProgress) -> bool,
     ) -> Optima {
         assert_eq!(
             space.threads(),
@@ -103,7 +103,7 @@ impl BlackBox {
         for _ in 0..RESTARTS {
             moving.place(space.sample(random).leaves());
             steps += climb(&mut moving, &mut top, random);
-            let progress = Progress { steps, looked: 0, best: top.best(), upper };
+            let progress = ProofProgress { steps, looked: 0, best: top.best(), upper };
             going = go_on(&progress);
             if !going {
                 break;
@@ -111,8 +111,8 @@ impl BlackBox {
         }
         let mut proof = Proof { upper, complete: false, nodes: 0 };
         if going {
-            let mut ask = |progress: &Progress| {
-                go_on(&Progress { steps: steps + progress.steps, ..*progress })
+            let mut ask = |progress: &ProofProgress| {
+                go_on(&ProofProgress { steps: steps + progress.steps, ..*progress })
             };
             if let Some(found) = proof::prove(self, upper, &mut top, &mut moving, &mut ask) {
                 proof = found;

@@ -22,7 +22,7 @@ use crate::{BlackboxOptions, Question};
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
 use pinwise_prediction::{
-    BlackBox, CoreLocal, Entry, Predicted, Predictor, Profiling, Progress, ThreadKinds,
+    BlackBox, CoreLocal, Predicted, Predictor, Profiling, ProofProgress, TableEntry, ThreadKinds,
 };
 use pinwise_topology::{DomainKind, SharingTree};
 
@@ -68,7 +68,7 @@ pub(crate) struct Predicting {
     local: CoreLocal,
     profiling: Profiling,
     /// Asked for and not learned yet.
-    asked: Vec<(Entry, Setting)>,
+    asked: Vec<(TableEntry, Setting)>,
     stage: Stage,
     ranked: Vec<Predicted>,
     /// What no assignment is predicted above, and whether the best found is predicted that.
@@ -162,7 +162,7 @@ impl Proposer for Predicting {
         match self.stage {
             Stage::Profile => {
                 let entries = self.profiling.next(view.space, view.random);
-                let asked = |entry: Entry| {
+                let asked = |entry: TableEntry| {
                     let setting = self.profiling.experiment(&entry)?.setting(&self.thread_kinds);
                     Some((entry, setting))
                 };
@@ -178,8 +178,9 @@ impl Proposer for Predicting {
                 let most = top.unwrap_or(MOST).max(MOST);
                 let blackbox = self.profiling.blackbox();
                 let mut optima = |blackbox: &BlackBox| {
-                    let mut go_on =
-                        |progress: &Progress| progress.steps < STEPS && progress.looked < LOOKED;
+                    let mut go_on = |progress: &ProofProgress| {
+                        progress.steps < STEPS && progress.looked < LOOKED
+                    };
                     let mut optima = blackbox.optima(view.space, most, view.random, &mut go_on);
                     optima.ranked.retain(|ranked| ranked.performance > 0.0);
                     optima

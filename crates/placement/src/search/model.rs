@@ -1,13 +1,13 @@
 //! What is learned of a workload from measurements, to steer by.
 //!
 //! Two predictors are fitted to the same measurements: one that knows that an instance is as fast
-//! as its slowest thread ([`Pipeline`]), and one that only counts what shares what
+//! as its slowest thread ([`PipelinePredictor`]), and one that only counts what shares what
 //! ([`Colocation`]). The one with the smaller error steers; favourites are sought by both, since
 //! two models that are wrong are wrong in different places.
 
 use pinwise_measure::Workload;
 use pinwise_prediction::{
-    Colocation, Fitted, Learned, Pipeline, Predictor, ThreadKinds, Walk, draw,
+    Colocation, Fitted, Learned, PipelinePredictor, Predictor, ThreadKinds, Walk, draw,
 };
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const PEAKS: usize = 8;
 /// What can be learned for a workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Modeler {
-    pipeline: Option<Pipeline>,
+    pipeline: Option<PipelinePredictor>,
     colocation: Colocation,
 }
 
@@ -40,7 +40,7 @@ impl Modeler {
     pub(crate) fn new(workload: &Workload, space: &Space) -> Self {
         let thread_kinds = ThreadKinds::new(workload);
         Self {
-            pipeline: Pipeline::new(&thread_kinds, space.tree()),
+            pipeline: PipelinePredictor::new(&thread_kinds, space.tree()),
             colocation: Colocation::new(&thread_kinds, space.tree()),
         }
     }

@@ -34,7 +34,7 @@ const MOST_PARAMETERS: usize = 250;
 
 /// Which parameters there are, and where in the vector of all they are.
 #[derive(Clone, Debug)]
-pub struct Pipeline {
+pub struct PipelinePredictor {
     thread_kinds: ThreadKinds,
     levels: Levels,
     kinds: usize,
@@ -46,7 +46,7 @@ pub struct Pipeline {
     parameters: usize,
 }
 
-/// A [`Pipeline`] with its parameters.
+/// A [`PipelinePredictor`] with its parameters.
 #[derive(Clone, Debug)]
 pub struct Fitted {
     compact: Compact,
@@ -92,7 +92,7 @@ fn pairs(held: &[f64], own: usize) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-impl Pipeline {
+impl PipelinePredictor {
     /// The model for the workload of `thread_kinds` on `tree`; `None` where it has too many parameters to
     /// be fitted.
     pub fn new(thread_kinds: &ThreadKinds, tree: &SharingTree) -> Option<Self> {

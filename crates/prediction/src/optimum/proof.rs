@@ -13,7 +13,7 @@ mod price;
 
 use crate::BlackBox;
 use crate::optimum::incremental::Incremental;
-use crate::optimum::{Progress, TopN};
+use crate::optimum::{ProofProgress, TopN};
 use branch::{ASK, Branch, Findings, ROUNDING};
 use completion::Completion;
 use piece::{Holding, Pieces};
@@ -41,11 +41,12 @@ pub(crate) fn prove(
     ceiling: f64,
     top: &mut TopN,
     moving: &mut Incremental<'_>,
-    go_on: &mut dyn FnMut(&Progress) -> bool,
+    go_on: &mut dyn FnMut(&ProofProgress) -> bool,
 ) -> Option<Proof> {
     let best = top.best();
-    let pieces =
-        Pieces::new(blackbox, || go_on(&Progress { steps: 0, looked: 0, best, upper: ceiling }))?;
+    let pieces = Pieces::new(blackbox, || {
+        go_on(&ProofProgress { steps: 0, looked: 0, best, upper: ceiling })
+    })?;
     let (thread_kinds, local) = (blackbox.thread_kinds(), blackbox.local());
     // Domains of one build come one after the other: only these are exchanged for each other.
     let mut domains: Vec<usize> = (0..local.domains()).collect();
@@ -62,7 +63,7 @@ pub(crate) fn prove(
     let mut nodes = 0;
     let prices = price::best(&pieces, knots, &instances, &numbers, &mut |upper| {
         nodes += 1;
-        go_on(&Progress { steps: nodes, looked: 0, best, upper: upper.min(ceiling) })
+        go_on(&ProofProgress { steps: nodes, looked: 0, best, upper: upper.min(ceiling) })
     });
     let values = pieces.values(|piece, share| prices.of(piece, share));
     let completion = Completion::new(&pieces, &values, &builds, &counts);
@@ -112,7 +113,7 @@ pub(crate) fn prove(
             builds: &builds,
         };
         let mut ask = |nodes: u64, looked: u64, best: f64| {
-            go_on(&Progress { steps: nodes, looked, best, upper: upper.max(best) })
+            go_on(&ProofProgress { steps: nodes, looked, best, upper: upper.max(best) })
         };
         let (ended, ask_at) = (false, looked + ASK);
         let mut findings = Findings {

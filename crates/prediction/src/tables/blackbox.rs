@@ -192,7 +192,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn experiment(&self, experiment: &Experiment) -> f64 {
-            let placed = |placed: &crate::Placed| {
+            let placed = |placed: &crate::PlacedInstance| {
                 self.thread_kinds
                     .roster(placed.application)
                     .into_iter()
@@ -211,7 +211,7 @@ pub(crate) mod tests {
                 let space = BaseSpace::new(&self.tree, &self.thread_kinds, application, 1).unwrap();
                 let alone = |assignment: &Assignment| {
                     let leaves = assignment.leaves().to_vec();
-                    let instances = vec![crate::Placed { application, leaves }];
+                    let instances = vec![crate::PlacedInstance { application, leaves }];
                     Ok::<f64, Infallible>(self.experiment(&Experiment { instances }))
                 };
                 base.push(BaseTable::fill(space, alone).unwrap());

@@ -10,12 +10,12 @@ use pinwise_topology::{SharingTree, SpaceError};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Experiment {
     /// The watched instance, then those that stress it.
-    pub instances: Vec<Placed>,
+    pub instances: Vec<PlacedInstance>,
 }
 
 /// One instance and its place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Placed {
+pub struct PlacedInstance {
     /// Which application of the [`ThreadKinds`].
     pub application: usize,
     /// The leaf of every thread, in the order of [`crate::Instance::threads`].
@@ -25,7 +25,7 @@ pub struct Placed {
 impl Experiment {
     /// As a testbed with the workload of `thread_kinds` can measure it.
     pub fn setting(&self, thread_kinds: &ThreadKinds) -> Setting {
-        let part = |placed: &Placed| {
+        let part = |placed: &PlacedInstance| {
             let instance = thread_kinds
                 .instances()
                 .iter()
@@ -164,7 +164,7 @@ pub(crate) fn stress(
         floor.alone()
     };
     let leaves = thread_kinds.roster(target).iter().map(&mut place).collect::<Option<_>>()?;
-    let mut instances = vec![Placed { application: target, leaves }];
+    let mut instances = vec![PlacedInstance { application: target, leaves }];
     for application in 0..thread_kinds.applications() {
         let roster = thread_kinds.roster(application);
         while roster.iter().any(|kind| !waiting[*kind].is_empty()) {
@@ -172,7 +172,7 @@ pub(crate) fn stress(
                 .iter()
                 .map(|kind| waiting[*kind].pop().or_else(|| floor.aside()))
                 .collect::<Option<_>>()?;
-            instances.push(Placed { application, leaves });
+            instances.push(PlacedInstance { application, leaves });
         }
     }
     Some(Experiment { instances })

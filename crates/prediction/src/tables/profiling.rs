@@ -30,8 +30,8 @@ mod site;
 
 use crate::tables::experiment;
 use crate::{
-    BaseSpace, BaseTable, BlackBox, Build, CoreLocal, Experiment, Layouts, Placed, SlowdownTable,
-    ThreadKinds,
+    BaseSpace, BaseTable, BlackBox, Build, CoreLocal, Experiment, Layouts, PlacedInstance,
+    SlowdownTable, ThreadKinds,
 };
 pub use check::Checked;
 use check::Checks;
@@ -70,7 +70,7 @@ pub struct Solo {
 
 /// One entry of a table to be measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Entry {
+pub enum TableEntry {
     /// The base performance of an application in an assignment, as [`BaseSpace::experiments`] gives
     /// it.
     Base(usize, Assignment),
@@ -246,27 +246,29 @@ impl Profiling {
     }
 
     /// The experiment that fills an entry.
-    pub fn experiment(&self, entry: &Entry) -> Option<Experiment> {
+    pub fn experiment(&self, entry: &TableEntry) -> Option<Experiment> {
         match entry {
-            Entry::Base(application, assignment) => {
-                let placed =
-                    Placed { application: *application, leaves: assignment.leaves().to_vec() };
+            TableEntry::Base(application, assignment) => {
+                let placed = PlacedInstance {
+                    application: *application,
+                    leaves: assignment.leaves().to_vec(),
+                };
                 Some(Experiment { instances: vec![placed] })
             }
-            Entry::Slowdown(kind, layout) => {
+            TableEntry::Slowdown(kind, layout) => {
                 experiment::stress(&self.thread_kinds, &self.local, &self.layouts, *kind, *layout)
             }
         }
     }
 
     /// Enters what an experiment gave; `None` where it cannot be made.
-    pub fn learn(&mut self, entry: &Entry, performance: Option<f64>) {
+    pub fn learn(&mut self, entry: &TableEntry, performance: Option<f64>) {
         match entry {
-            Entry::Base(application, assignment) => {
+            TableEntry::Base(application, assignment) => {
                 self.base_values[*application]
                     .insert(assignment.clone(), performance.unwrap_or(0.0));
             }
-            Entry::Slowdown(kind, layout) => {
+            TableEntry::Slowdown(kind, layout) => {
                 let alone = &mut self.alone[*kind][self.layouts.build(*layout)];
                 if self.layouts.is_alone(*layout) {
                     *alone = performance;
@@ -283,7 +285,7 @@ impl Profiling {
 
     /// What to measure next: entries that can be measured in any order; nothing once profiling has
     /// ended. What was asked for before has been learned by then.
-    pub fn next(&mut self, space: &Space, random: &mut Random) -> Vec<Entry> {
+    pub fn next(&mut self, space: &Space, random: &mut Random) -> Vec<TableEntry> {
         loop {
             match self.stage {
                 Stage::Begin => {
@@ -291,10 +293,11 @@ impl Profiling {
                     self.stage = Stage::Frame;
                     let base = |(application, base): (usize, &BaseSpace)| {
                         base.experiments()
-                            .map(|assignment| Entry::Base(application, assignment))
+                            .map(|assignment| TableEntry::Base(application, assignment))
                             .collect::<Vec<_>>()
                     };
-                    let bases: Vec<Entry> = self.bases.iter().enumerate().flat_map(base).collect();
+                    let bases: Vec<TableEntry> =
+                        self.bases.iter().enumerate().flat_map(base).collect();
                     let alone = (0..self.sites.len())
                         .filter(|site| self.layouts.is_alone(self.sites.at(*site).layout))
                         .collect();
@@ -381,10 +384,10 @@ impl Profiling {
         self.ended = Some(why);
     }
 
-    fn ask(&mut self, sites: Vec<usize>) -> Vec<Entry> {
+    fn ask(&mut self, sites: Vec<usize>) -> Vec<TableEntry> {
         self.asked += sites.len();
         let sites = sites.into_iter().map(|site| self.sites.at(site));
-        sites.map(|site| Entry::Slowdown(site.kind, site.layout)).collect()
+        sites.map(|site| TableEntry::Slowdown(site.kind, site.layout)).collect()
     }
 
     /// Relative standard deviation of one measurement, and its degrees of freedom. It comes from
@@ -400,7 +403,7 @@ impl Profiling {
                 }
                 for (build, value) in alone.iter().enumerate() {
                     let Some(value) = *value else { continue };
-                    let entry = Entry::Slowdown(kind, self.layouts.of(build).start);
+                    let entry = TableEntry::Slowdown(kind, self.layouts.of(build).start);
                     let Some(spread) = self.experiment(&entry) else { continue };
                     let name = base.name(&Assignment::new(spread.instances[0].leaves.clone()));
                     same.entry(name).or_default().push(value);

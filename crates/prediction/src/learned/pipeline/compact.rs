@@ -4,7 +4,7 @@
 //! levels that make no difference are left out, and after a move only what the move changes is
 //! computed again. Either way the same numbers are added in the same order: equal to the last bit.
 
-use super::{Pipeline, pairs};
+use super::{PipelinePredictor, pairs};
 use crate::{Change, Walk};
 
 /// See the module.
@@ -64,7 +64,7 @@ pub(super) struct Steps<'a> {
 }
 
 impl Compact {
-    pub(super) fn new(pipeline: &Pipeline, parameters: &[f64]) -> Self {
+    pub(super) fn new(pipeline: &PipelinePredictor, parameters: &[f64]) -> Self {
         let kinds = pipeline.kinds;
         let pairs_on = |level: usize| -> Vec<f64> {
             let pairs: Vec<f64> = (0..kinds)
@@ -123,7 +123,7 @@ impl Compact {
                 .map(|own| own.iter().map(|(thread, _)| *thread).collect())
                 .collect(),
             instance_of,
-            sharpness: Pipeline::sharpness(parameters),
+            sharpness: PipelinePredictor::sharpness(parameters),
         }
     }
 

@@ -15,7 +15,7 @@
 //! in `learned/ridge.rs`, the only row that has some rare company (h = 0.99) decides alone what all
 //! others are worth.
 
-use super::{Compact, Fitted, Pipeline, SHARPNESS, Workspace};
+use super::{Compact, Fitted, PipelinePredictor, SHARPNESS, Workspace};
 use crate::learned::ridge::{Cholesky, dot, solve};
 
 /// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature,
@@ -51,7 +51,7 @@ struct Fit {
     minimized: f64,
 }
 
-impl Pipeline {
+impl PipelinePredictor {
     /// The parameters that measurements support: leaves of each thread, and the performance (only
     /// those above 0 are used). `None` where there are fewer than 20.
     pub fn learn<'a>(

@@ -11,7 +11,7 @@ use pinwise_topology::{
 fn derivatives_are_those_of_small_differences() {
     let tree = SharingTree::new(&Machine::from_shape("2x2x2").unwrap(), Alike::ByStructure);
     let thread_kinds = ThreadKinds::new(&workload("RPT RPT W"));
-    let pipeline = Pipeline::new(&thread_kinds, &tree).unwrap();
+    let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
     let mut random = Random::new(2);
     let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
     let mut work = Workspace::default();
@@ -48,7 +48,7 @@ fn the_compact_formula_is_the_formula() {
     let thread_kinds = ThreadKinds::new(&workload("RPT RPT W"));
     let mut random = Random::new(4);
     for tree in machines {
-        let pipeline = Pipeline::new(&thread_kinds, &tree).unwrap();
+        let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
         let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
         for _ in 0..50 {
             let drawn = space.sample(&mut random);
@@ -68,7 +68,7 @@ fn a_walk_predicts_what_a_prediction_is() {
     let mut random = Random::new(7);
     for shape in ["2x2x2", "8"] {
         let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
-        let pipeline = Pipeline::new(&thread_kinds, &tree).unwrap();
+        let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
         let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
         let fitted = Fitted { compact: Compact::new(&pipeline, &at), error: 0.0 };
         let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
@@ -98,7 +98,7 @@ fn a_walk_predicts_what_a_prediction_is() {
 }
 
 /// Four instances of three threads on 32 contexts, and its model.
-fn processor(crowding: Crowding, noise: f64) -> (Contention, Pipeline, Space) {
+fn processor(crowding: Crowding, noise: f64) -> (Contention, PipelinePredictor, Space) {
     modelled(Machine::from_shape("4x2x4").unwrap(), &[1.0], crowding, noise)
 }
 
@@ -107,7 +107,7 @@ fn modelled(
     speeds: &[f64],
     crowding: Crowding,
     noise: f64,
-) -> (Contention, Pipeline, Space) {
+) -> (Contention, PipelinePredictor, Space) {
     let demand = Demand {
         time: vec![1.0, 1.4, 0.8],
         burden: vec![vec![0.1, 0.3, 0.2], vec![0.05, 0.1, 0.0], vec![0.002, 0.004, 0.0]],
@@ -121,12 +121,12 @@ fn modelled(
     let bed = bed.crowded(crowding).with_speeds(speeds);
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let space = Space::new(tree.clone(), 12, PerContext::AtMost(1)).unwrap();
-    let pipeline = Pipeline::new(&ThreadKinds::new(bed.workload()), &tree).unwrap();
+    let pipeline = PipelinePredictor::new(&ThreadKinds::new(bed.workload()), &tree).unwrap();
     (bed, pipeline, space)
 }
 
 /// What a model learns from 160 random assignments, and its error on 60 others.
-fn learned(bed: &mut Contention, pipeline: &Pipeline, space: &Space) -> (Fitted, f64) {
+fn learned(bed: &mut Contention, pipeline: &PipelinePredictor, space: &Space) -> (Fitted, f64) {
     let mut random = Random::new(8);
     let drawn: Vec<_> = (0..220).map(|_| space.sample(&mut random)).collect();
     let (learn, held_out) = drawn.split_at(160);
@@ -165,7 +165,7 @@ fn a_processor_on_paper_is_learned_from_random_runs_to_a_fraction_of_a_percent()
 #[test]
 fn company_that_is_worse_together_is_learned_by_its_pairs() {
     let (mut bed, pipeline, space) = processor(Crowding::Clash { clash: 0.3 }, 0.0);
-    let without = Pipeline { parameters: pipeline.pairs + 1, ..pipeline.clone() };
+    let without = PipelinePredictor { parameters: pipeline.pairs + 1, ..pipeline.clone() };
     let mut random = Random::new(9);
     let mut others: Vec<Assignment> = (0..100).map(|_| space.sample(&mut random)).collect();
     others.sort_by(|a, b| bed.truth(b.leaves()).total_cmp(&bed.truth(a.leaves())));
@@ -202,7 +202,7 @@ fn what_a_thread_does_on_each_kind_of_core_is_learned() {
     blind.sorts.fill(0);
     blind.sort_count = 1;
     let (_, without) =
-        learned(&mut bed, &Pipeline::over(&pipeline.thread_kinds, blind).unwrap(), &space);
+        learned(&mut bed, &PipelinePredictor::over(&pipeline.thread_kinds, blind).unwrap(), &space);
     assert!(error < 0.01 && without > 5.0 * error, "{error} {without}");
     assert!(fitted.error() < 0.01, "{}", fitted.error());
 }
@@ -216,7 +216,7 @@ fn a_level_that_nobody_shares_changes_nothing() {
         let mut levels = whole.levels.clone();
         // One thread per context at most.
         levels.domains.remove(0);
-        let shared = Pipeline::over(&whole.thread_kinds, levels).unwrap();
+        let shared = PipelinePredictor::over(&whole.thread_kinds, levels).unwrap();
         let (with, _) = learned(&mut bed, &whole, &space);
         let (mut bed, ..) = processor(crowding, noise);
         let (without, _) = learned(&mut bed, &shared, &space);
