@@ -12,7 +12,7 @@ use pinwise_prediction::{
     BaseSpace, BlackBox, CoreLocal, Experiment, PlacedInstance, Predictor, Profiling, TableEntry,
     ThreadKinds,
 };
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{
     Alike, Assignment, DomainKind, Machine, PerContext, Random, SharingTree, Space,
@@ -50,7 +50,7 @@ type Performances = HashMap<Vec<u32>, f64>;
 
 /// One program on the simulated processor.
 struct Study {
-    pipeline: Pipeline,
+    pipeline: PacketProgram,
     processor: Processor,
     machine: Machine,
     tree: SharingTree,
@@ -79,10 +79,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(arguments.next().ok_or("usage: blackbox DIR [PROGRAM…]")?);
     std::fs::create_dir_all(&folder)?;
     let named = |name: String| {
-        Pipeline::named(&name).ok_or("there is no such program; pinwise workload --list names them")
+        PacketProgram::named(&name)
+            .ok_or("there is no such program; pinwise workload --list names them")
     };
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
-    let programs = if programs.is_empty() { Pipeline::ALL[..9].to_vec() } else { programs };
+    let programs = if programs.is_empty() { PacketProgram::ALL[..9].to_vec() } else { programs };
     println!(
         "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held | best of {RANDOM} random | of these alone, full: top 1, top 5 | reduced |"
     );

@@ -6,7 +6,7 @@
 //! default length each, from different random starts.
 
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, PerContext, SharingTree, Space};
 use std::error::Error;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "| program | cycles | starts | all | typical | most | best assignment | worst assignment |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
-    for pipeline in Pipeline::ALL {
+    for pipeline in PacketProgram::ALL {
         let programs = vec![pipeline; INSTANCES];
         let window = Window::of(&programs);
         let mut testbed =

@@ -10,7 +10,7 @@
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, PerContext, SharingTree, Space};
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn program(name: &str, runs: u64) -> Result<(), Box<dyn Error>> {
-    let pipeline = Pipeline::named(name)
+    let pipeline = PacketProgram::named(name)
         .ok_or("there is no such program; pinwise workload --list names them")?;
     let processor = Processor::model("ultrasparc-t2")?;
     let machine = processor.machine();

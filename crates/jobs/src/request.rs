@@ -4,7 +4,7 @@
 use crate::error::JobError;
 use crate::model::Model;
 use pinwise_placement::{Budget, MixQuestion, Question, StrategyName};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_topology::CpuSet;
 use pinwise_workloads::Workload;
 use serde::{Deserialize, Serialize};
@@ -200,10 +200,11 @@ pub struct Simulation {
 
 impl Simulation {
     /// The program of every instance; `None` if there is no such program.
-    pub fn programs(&self) -> Option<Vec<Pipeline>> {
+    pub fn programs(&self) -> Option<Vec<PacketProgram>> {
         let first = (self.program.clone(), self.instances);
-        let instances =
-            |(name, instances): &(String, usize)| Some(vec![Pipeline::named(name)?; *instances]);
+        let instances = |(name, instances): &(String, usize)| {
+            Some(vec![PacketProgram::named(name)?; *instances])
+        };
         let all =
             std::iter::once(&first).chain(&self.others).map(instances).collect::<Option<Vec<_>>>();
         all.map(|programs| programs.concat())

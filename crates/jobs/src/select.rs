@@ -10,7 +10,7 @@ use crate::request::{SelectRequest, Simulation};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, MixError, MixOutcome, MixSearch};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space, SpaceError};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ pub(crate) fn run(
         simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     // Before anything is measured: a question that has no answer makes no campaign.
-    let ready = Pipeline::workload(&programs);
+    let ready = PacketProgram::workload(&programs);
     MixSearch::new(&request.mix, &tree, &ready).map_err(|error| match error {
         MixError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
             JobError::Usage(format!(
@@ -127,7 +127,7 @@ fn conduct(
 fn alone(
     processor: &Processor,
     machine: &Machine,
-    programs: &[Pipeline],
+    programs: &[PacketProgram],
     simulation: &Simulation,
     seed: u64,
 ) -> Result<Vec<f64>, JobError> {

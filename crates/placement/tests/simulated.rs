@@ -8,14 +8,14 @@
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, CpuId, PerContext, SharingTree, Space};
 use std::time::Duration;
 
 /// One window of every assignment, which is the truth from then on.
-fn population(pipeline: Pipeline) -> (SimulatedTestbed, SharingTree, Vec<(Assignment, f64)>) {
+fn population(pipeline: PacketProgram) -> (SimulatedTestbed, SharingTree, Vec<(Assignment, f64)>) {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let mut machine = processor.machine();
     machine.allowed = (0..16).map(CpuId).collect();
@@ -64,7 +64,7 @@ fn search(
 
 #[test]
 fn the_known_optimum_is_found_and_the_bound_is_not_below_it() {
-    for pipeline in [Pipeline::IntDiv, Pipeline::HashNL2] {
+    for pipeline in [PacketProgram::IntDiv, PacketProgram::HashNL2] {
         let (testbed, tree, population) = population(pipeline);
         assert_eq!(population.len(), 515);
         let optimum =

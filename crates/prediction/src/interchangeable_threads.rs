@@ -69,7 +69,7 @@ impl ThreadKinds {
         let mut kind_of = vec![0; workload.threads.len()];
         for instance in &instances {
             for thread in &instance.threads {
-                let is_it = |kind: &Kind| {
+                let is_it = |kind: &ThreadKind| {
                     kind.application == instance.application && kind.role == role(thread)
                 };
                 // Every role of every application has been given a kind just now.

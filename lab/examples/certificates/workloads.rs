@@ -4,7 +4,7 @@ use crate::frozen::Frozen;
 use crate::kept::Kept;
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_prediction::{Predictor, draw};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_synthetic::{Contention, Crowding, Demand, Disturbance};
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
@@ -129,22 +129,22 @@ const APART: &str = "every instance on a core of its own";
 /// eight, and mixes, each program with its instances. Noise alternates between 0, 0.2 and 1 %, on
 /// top of the simulation's chance.
 pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
-    const MIXES: [&[(Pipeline, usize)]; 12] = [
-        &[(Pipeline::Hash1L1, 2)],
-        &[(Pipeline::HashNL1, 1), (Pipeline::IntMul, 1)],
-        &[(Pipeline::Hash1L2, 4)],
-        &[(Pipeline::HashNMem, 4)],
-        &[(Pipeline::Stateful, 4)],
-        &[(Pipeline::AhoCorasick, 4)],
-        &[(Pipeline::Hash1L1, 2), (Pipeline::IntMul, 2)],
-        &[(Pipeline::HashNL2, 2), (Pipeline::IntAdd, 2)],
-        &[(Pipeline::Hash1Mem, 4)],
-        &[(Pipeline::Hash1L1, 4), (Pipeline::IntMul, 4)],
-        &[(Pipeline::PacketAnalyzer, 8)],
-        &[(Pipeline::AhoCorasick, 8)],
+    const MIXES: [&[(PacketProgram, usize)]; 12] = [
+        &[(PacketProgram::Hash1L1, 2)],
+        &[(PacketProgram::HashNL1, 1), (PacketProgram::IntMul, 1)],
+        &[(PacketProgram::Hash1L2, 4)],
+        &[(PacketProgram::HashNMem, 4)],
+        &[(PacketProgram::Stateful, 4)],
+        &[(PacketProgram::AhoCorasick, 4)],
+        &[(PacketProgram::Hash1L1, 2), (PacketProgram::IntMul, 2)],
+        &[(PacketProgram::HashNL2, 2), (PacketProgram::IntAdd, 2)],
+        &[(PacketProgram::Hash1Mem, 4)],
+        &[(PacketProgram::Hash1L1, 4), (PacketProgram::IntMul, 4)],
+        &[(PacketProgram::PacketAnalyzer, 8)],
+        &[(PacketProgram::AhoCorasick, 8)],
     ];
-    let pairs = Pipeline::ALL.into_iter().map(|program| vec![(program, 2)]);
-    let numbered: Vec<(usize, Vec<(Pipeline, usize)>)> =
+    let pairs = PacketProgram::ALL.into_iter().map(|program| vec![(program, 2)]);
+    let numbered: Vec<(usize, Vec<(PacketProgram, usize)>)> =
         pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
     crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, kept))
 }
@@ -236,8 +236,8 @@ impl Case {
         }
     }
 
-    fn simulated(number: usize, mix: &[(Pipeline, usize)], kept: &Kept) -> Self {
-        let programs: Vec<Pipeline> = mix
+    fn simulated(number: usize, mix: &[(PacketProgram, usize)], kept: &Kept) -> Self {
+        let programs: Vec<PacketProgram> = mix
             .iter()
             .flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances))
             .collect();

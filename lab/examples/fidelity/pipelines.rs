@@ -2,7 +2,7 @@
 //! random and a balanced one.
 
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Assignment, DomainKind, PerContext, SharingTree, Space};
 use std::error::Error;
@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 /// Two instances of three threads: as many as the papers measured in every assignment.
 const INSTANCES: usize = 2;
-/// The nine variants come first in [`Pipeline::ALL`].
+/// The nine variants come first in [`PacketProgram::ALL`].
 const VARIANTS: usize = 9;
 /// Windows per assignment. Noise would flatter the best and the worst of this many single ones.
 const REPEATS: usize = 2;
@@ -18,7 +18,7 @@ const WINDOW: Window = Window { cycles: 300_000, starts: 1 };
 
 /// What the assignments of one program do.
 struct Figures {
-    program: Pipeline,
+    program: PacketProgram,
     /// Packets/s.
     best: f64,
     /// How much less than the best, as a share of it.
@@ -67,7 +67,7 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         })
         .collect();
     let mut all = Vec::new();
-    for &program in &Pipeline::ALL[..VARIANTS] {
+    for &program in &PacketProgram::ALL[..VARIANTS] {
         let mut testbed = SimulatedTestbed::new(
             processor.clone(),
             machine.clone(),
@@ -94,7 +94,7 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
 
 /// From the [`REPEATS`] windows of every assignment, the ways to make each, and whether it is
 /// balanced.
-fn figures(program: Pipeline, windows: &[f64], ways: &[f64], balanced: &[bool]) -> Figures {
+fn figures(program: PacketProgram, windows: &[f64], ways: &[f64], balanced: &[bool]) -> Figures {
     let repeats: Vec<&[f64]> = windows.chunks(REPEATS).collect();
     let performances: Vec<f64> =
         repeats.iter().map(|windows| mean(windows.iter().map(|window| (1.0, *window)))).collect();
@@ -128,8 +128,8 @@ fn figures(program: Pipeline, windows: &[f64], ways: &[f64], balanced: &[bool]) 
 
 /// What the papers print of six threads, beside the same programs here.
 fn comparison(all: &[Figures]) -> String {
-    use Pipeline::{Hash1L1, Hash1L2, Hash1Mem, IntAdd, IntMul};
-    let nine = &Pipeline::ALL[..VARIANTS];
+    use PacketProgram::{Hash1L1, Hash1L2, Hash1Mem, IntAdd, IntMul};
+    let nine = &PacketProgram::ALL[..VARIANTS];
     let caches = &[Hash1L1, Hash1L2, Hash1Mem][..];
     type Figure = fn(&Figures) -> f64;
     let best: Figure = |figures| figures.best / 1e6;
@@ -139,7 +139,7 @@ fn comparison(all: &[Figures]) -> String {
     let balanced: Figure = |figures| figures.balanced[1];
     let uneven: Figure = |figures| figures.balanced[2];
     let evens: Figure = |figures| 1.0 - (1.0 - figures.balanced[2]) / (1.0 - figures.balanced[0]);
-    let rows: [(&str, &str, &[Pipeline], Figure, &str); 15] = [
+    let rows: [(&str, &str, &[PacketProgram], Figure, &str); 15] = [
         ("best and worst, M packets/s apart", "0.65", caches, apart, "MICRO 2009, figure 6(b)"),
         ("worst", "48 to 55 % (two to four instances)", caches, worst, "MICRO 2009, figure 6(a)"),
         (

@@ -3,8 +3,8 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_processor::program::{Microbenchmark, Pipeline};
-use pinwise_processor::{Job, Pace, Placed, Processor, SimulatedTestbed, Unplaced, Window};
+use pinwise_processor::program::{Microbenchmark, PacketProgram};
+use pinwise_processor::{Job, Pace, PlacedThread, Processor, SimulatedTestbed, Unplaced, Window};
 use pinwise_topology::{Assignment, Random};
 
 fn main() {
@@ -23,7 +23,7 @@ fn measure(bencher: Bencher, job: &Job, contexts: impl Iterator<Item = usize>, p
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let places = (0..).zip(contexts).take(job.threads.len());
     let placed: Vec<_> =
-        places.map(|(seed, context)| Placed { context, start: seed * 37, seed }).collect();
+        places.map(|(seed, context)| PlacedThread { context, start: seed * 37, seed }).collect();
     let unplaced = Unplaced::new(&processor, job).expect("a valid job");
     bencher
         .counter(ItemsCount::new(CYCLES * job.threads.len() as u64))
@@ -35,8 +35,8 @@ fn measure(bencher: Bencher, job: &Job, contexts: impl Iterator<Item = usize>, p
 }
 
 fn pipelines(name: &str, instances: usize) -> Job {
-    let pipeline = Pipeline::named(name).expect("a program of this name");
-    Pipeline::job(&vec![pipeline; instances])
+    let pipeline = PacketProgram::named(name).expect("a program of this name");
+    PacketProgram::job(&vec![pipeline; instances])
 }
 
 /// Two instances, every thread in a pipe of its own, every cycle looked at.
@@ -99,16 +99,17 @@ fn a_job_of_24_threads(bencher: Bencher, program: &str) {
 fn a_placement_of_24_threads(bencher: Bencher) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let unplaced = Unplaced::new(&processor, &pipelines("hash1_Mem", 8)).expect("a valid job");
-    let placed: Vec<_> = (0..24).map(|context| Placed { context, start: 0, seed: 1 }).collect();
+    let placed: Vec<_> =
+        (0..24).map(|context| PlacedThread { context, start: 0, seed: 1 }).collect();
     bencher.bench_local(|| unplaced.place(black_box(&placed), Pace::Events));
 }
 
 /// What a user waits for: a measurement of the default length of eight instances, each in another
 /// random assignment.
-#[divan::bench(args = Pipeline::ALL.map(Pipeline::name), sample_count = 40, sample_size = 1)]
+#[divan::bench(args = PacketProgram::ALL.map(PacketProgram::name), sample_count = 40, sample_size = 1)]
 fn a_measurement_of_24_threads(bencher: Bencher, program: &str) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
-    let programs = vec![Pipeline::named(program).expect("a program of this name"); 8];
+    let programs = vec![PacketProgram::named(program).expect("a program of this name"); 8];
     let (machine, window) = (processor.machine(), Window::of(&programs));
     let mut testbed =
         SimulatedTestbed::new(processor, machine, programs, window, 1).expect("enough contexts");

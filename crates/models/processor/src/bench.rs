@@ -19,7 +19,7 @@
 //! least five repetitions.
 
 use crate::program::{Job, Microbenchmark as Program, Region};
-use crate::{Chip, Pace as Stepping, Placed, Processor};
+use crate::{Chip, Pace as Stepping, PlacedThread, Processor};
 use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
 use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
 use std::sync::Arc;
@@ -120,12 +120,12 @@ impl ModelBench {
         random: &mut Random,
     ) -> Result<(Vec<Pace>, bool), MeasureError> {
         let failed = |message: String| MeasureError::new(Retry::Never, message);
-        let place = |seat: &Seat| Placed {
+        let place = |seat: &Seat| PlacedThread {
             context: self.contexts[seat.leaf as usize],
             start: random.below(OFFSETS),
             seed: 0,
         };
-        let placed: Vec<Placed> = layout.iter().map(place).collect();
+        let placed: Vec<PlacedThread> = layout.iter().map(place).collect();
         let job = Job::independent(
             (0..).zip(programs).map(|(instance, program)| program.program(instance)).collect(),
         );

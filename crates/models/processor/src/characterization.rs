@@ -18,7 +18,7 @@
 
 use crate::bench::MANY_STARTS;
 use crate::program::{Job, Microbenchmark};
-use crate::{Chip, Pace, Placed, PlacementError, Processor};
+use crate::{Chip, Pace, PlacedThread, PlacementError, Processor};
 use pinwise_topology::Random;
 use std::fmt;
 use std::str::FromStr;
@@ -134,8 +134,8 @@ impl Experiment {
             .map(|(instance, benchmark)| benchmark.program(instance))
             .collect();
         let mut random = Random::new(set as u64);
-        let placed: Vec<Placed> = (0..=self.count)
-            .map(|thread| Placed {
+        let placed: Vec<PlacedThread> = (0..=self.count)
+            .map(|thread| PlacedThread {
                 context: if thread == 0 { 0 } else { first + thread - 1 },
                 start: if set == 0 { 0 } else { random.below(OFFSETS) },
                 seed: 0,

@@ -8,7 +8,7 @@ use crate::program::{Job, JobError, ProgramStep, Region};
 
 /// Where and how a thread of a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedThread {
     /// The hardware context, as [`Processor::machine`] numbers them.
     pub context: usize,
     /// The cycle of its first fetch.
@@ -102,7 +102,7 @@ impl Unplaced {
 
     /// Thread *i* at `placed[i]`. Errors: not one place for each thread, or not one thread for a
     /// place.
-    pub fn place(&self, placed: &[Placed], pace: Pace) -> Result<Chip, PlacementError> {
+    pub fn place(&self, placed: &[PlacedThread], pace: Pace) -> Result<Chip, PlacementError> {
         check_places(&self.processor, self.begins.len(), placed)?;
         let mut code = self.code.clone();
         let pipes = self.processor.intra_core.pipes as usize;
@@ -111,7 +111,7 @@ impl Unplaced {
         by_context.sort_by_key(|&thread| placed[thread].context);
         let mut cores: Vec<(usize, Vec<Vec<Strand>>)> = Vec::new();
         for thread in by_context {
-            let Placed { context, start, seed } = placed[thread];
+            let PlacedThread { context, start, seed } = placed[thread];
             let core = context / (pipes * strands);
             if cores.last().is_none_or(|&(last, _)| last != core) {
                 cores.push((core, vec![Vec::new(); pipes]));
@@ -136,7 +136,7 @@ impl Chip {
     pub fn new(
         processor: &Processor,
         job: &Job,
-        placed: &[Placed],
+        placed: &[PlacedThread],
         pace: Pace,
     ) -> Result<Self, PlacementError> {
         Unplaced::new(processor, job)?.place(placed, pace)
@@ -210,13 +210,13 @@ fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
 fn check_places(
     processor: &Processor,
     threads: usize,
-    placed: &[Placed],
+    placed: &[PlacedThread],
 ) -> Result<(), PlacementError> {
     if placed.len() != threads {
         return Err(PlacementError::Count { threads, placed: placed.len() });
     }
     let mut taken = vec![false; processor.contexts()];
-    for (thread, &Placed { context, .. }) in placed.iter().enumerate() {
+    for (thread, &PlacedThread { context, .. }) in placed.iter().enumerate() {
         match taken.get_mut(context) {
             Some(taken) if !*taken => *taken = true,
             _ => return Err(PlacementError::Context { thread, context }),

@@ -12,7 +12,7 @@ pub mod program;
 mod testbed;
 
 pub use bench::ModelBench;
-pub use chip::{Chip, Pace, Placed, PlacementError, Unplaced};
+pub use chip::{Chip, Pace, PlacedThread, PlacementError, Unplaced};
 pub use core::Counters;
 pub use processor::{
     AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore,

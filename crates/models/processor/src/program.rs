@@ -39,7 +39,7 @@ mod ring;
 
 pub use check::{JobError, ProgramError};
 pub use microbenchmark::Microbenchmark;
-pub use packet::Pipeline;
+pub use packet::PacketProgram;
 pub use ring::{Ring, Side};
 
 /// A step of a program. Those that are instructions take a fetch slot of the pipe; the others

@@ -31,8 +31,8 @@ mod window;
 
 pub use window::Window;
 
-use crate::program::Pipeline;
-use crate::{Counters, Pace, Placed, PlacementError, Processor, Unplaced};
+use crate::program::PacketProgram;
+use crate::{Counters, Pace, PlacedThread, PlacementError, Processor, Unplaced};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
 };
@@ -55,7 +55,7 @@ pub struct SimulatedTestbed {
     processor: Processor,
     machine: Machine,
     tree: SharingTree,
-    programs: Vec<Pipeline>,
+    programs: Vec<PacketProgram>,
     workload: Workload,
     unit: Unit,
     unplaced: Unplaced,
@@ -74,12 +74,12 @@ impl SimulatedTestbed {
     pub fn new(
         processor: Processor,
         machine: Machine,
-        programs: Vec<Pipeline>,
+        programs: Vec<PacketProgram>,
         window: Window,
         seed: u64,
     ) -> Result<Self, MeasureError> {
         let contexts = machine.allowed.len();
-        let threads = Pipeline::workload(&programs).threads.len();
+        let threads = PacketProgram::workload(&programs).threads.len();
         if threads > contexts {
             return Err(MeasureError::new(
                 Retry::Never,
@@ -100,7 +100,7 @@ impl SimulatedTestbed {
     pub fn of_ready(
         processor: Processor,
         machine: Machine,
-        programs: Vec<Pipeline>,
+        programs: Vec<PacketProgram>,
         alone: Vec<f64>,
         window: Window,
         seed: u64,
@@ -111,14 +111,14 @@ impl SimulatedTestbed {
     fn of(
         processor: Processor,
         machine: Machine,
-        programs: Vec<Pipeline>,
+        programs: Vec<PacketProgram>,
         alone: Option<Vec<f64>>,
         window: Window,
         seed: u64,
     ) -> Result<Self, MeasureError> {
-        let workload = Pipeline::workload(&programs);
+        let workload = PacketProgram::workload(&programs);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let unplaced = Unplaced::new(&processor, &Pipeline::job(&programs)).map_err(broken)?;
+        let unplaced = Unplaced::new(&processor, &PacketProgram::job(&programs)).map_err(broken)?;
         let unit = Unit::rate(if alone.is_some() { "times alone" } else { "packets/s" });
         Ok(Self {
             processor,
@@ -158,9 +158,9 @@ impl SimulatedTestbed {
             Setting::Profile(parts) => {
                 let programs =
                     parts.iter().map(|part| self.programs.get(part.instance).copied()).collect();
-                let programs: Option<Vec<Pipeline>> = programs;
+                let programs: Option<Vec<PacketProgram>> = programs;
                 let message = "a profile of an instance that the workload does not have";
-                let job = Pipeline::job(
+                let job = PacketProgram::job(
                     &programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?,
                 );
                 let unplaced = Unplaced::new(&self.processor, &job).map_err(broken)?;
@@ -195,7 +195,7 @@ impl SimulatedTestbed {
                 .next_multiple_of(at_once)
                 .min((MOST_STARTS as usize).max(least) - rates.len());
             let starts: Vec<_> = (0..count).map(|_| start(&contexts, &mut random)).collect();
-            let run = |placed: &Vec<Placed>| self.run(&unplaced, placed, &weights, cycles);
+            let run = |placed: &Vec<PlacedThread>| self.run(&unplaced, placed, &weights, cycles);
             let run: Result<Vec<f64>, _> = starts.par_iter().with_max_len(1).map(run).collect();
             for rate in run.map_err(broken)? {
                 if more(&rates) {
@@ -218,7 +218,7 @@ impl SimulatedTestbed {
     fn run(
         &self,
         unplaced: &Unplaced,
-        placed: &[Placed],
+        placed: &[PlacedThread],
         weights: &[f64],
         cycles: u64,
     ) -> Result<f64, PlacementError> {
@@ -253,8 +253,8 @@ impl SimulatedTestbed {
 }
 
 /// A start drawn by chance.
-fn start(contexts: &[usize], random: &mut Random) -> Vec<Placed> {
-    let place = |&context: &usize| Placed {
+fn start(contexts: &[usize], random: &mut Random) -> Vec<PlacedThread> {
+    let place = |&context: &usize| PlacedThread {
         context,
         start: random.below(LATEST_START),
         seed: random.bits(),

@@ -1,9 +1,9 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
 //! gives, for any programs on any contexts of any processor.
 
-use pinwise_processor::program::{Address, Pipeline, ProgramStep, Region, Ring, Side};
+use pinwise_processor::program::{Address, PacketProgram, ProgramStep, Region, Ring, Side};
 use pinwise_processor::{
-    AfterLoad, Arbitration, Chip, Counters, Job, Pace, Placed, Processor, Program,
+    AfterLoad, Arbitration, Chip, Counters, Job, Pace, PlacedThread, Processor, Program,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -119,7 +119,7 @@ fn processor() -> impl Strategy<Value = Processor> {
 }
 
 /// A processor, a job and places for it: mostly crowded into one core.
-fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+fn scene() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
     let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
     let threads = prop::collection::vec((program(), 0u64..40, any::<u64>()), 1..9);
     (processor(), threads, contexts, any::<bool>()).prop_map(
@@ -135,7 +135,7 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
                 .zip(threads)
                 .zip(contexts)
                 .map(|((thread, (program, start, seed)), context)| {
-                    (at_own_ends(&program, thread, count), Placed { context, start, seed })
+                    (at_own_ends(&program, thread, count), PlacedThread { context, start, seed })
                 })
                 .unzip();
             let resident =
@@ -177,7 +177,7 @@ fn demanding() -> impl Strategy<Value = Program> {
 
 /// A core all of whose strands want its units all the time, under either arbitration, whether or
 /// not loads yield after a load.
-fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
     let threads = prop::collection::vec((demanding(), 0u64..40, any::<u64>()), 12);
     let rule = || select(vec![Arbitration::OldestFirst, Arbitration::LastUserYields]);
     let after_load = || select(vec![AfterLoad::LoadsYield, AfterLoad::Alike]);
@@ -190,7 +190,9 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
             let count = processor.contexts_per_core().min(threads.len());
             let places = (0..count).zip(threads);
             let (threads, placed): (Vec<_>, _) = places
-                .map(|(context, (program, start, seed))| (program, Placed { context, start, seed }))
+                .map(|(context, (program, start, seed))| {
+                    (program, PlacedThread { context, start, seed })
+                })
                 .unzip();
             let resident = vec![Region { base: 0, length: 1 << 18 }];
             (processor, Job { threads, rings: Vec::new(), resident }, placed)
@@ -200,7 +202,7 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
 
 /// Threads anywhere that load a few lines again and again. Some store to half of these; one may
 /// drive them out of a small second level.
-fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
     let line = |lines: u64| (0..lines).prop_map(|line| Address::Fixed(line * 16));
     let step = prop_oneof![
         4 => line(8).prop_map(ProgramStep::Load),
@@ -227,7 +229,7 @@ fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
                 .map(|((steps, start, seed), context)| {
                     let program = Program::new([vec![ProgramStep::Alu(1)], steps].concat())
                         .expect("begins with an instruction");
-                    (program, Placed { context, start, seed })
+                    (program, PlacedThread { context, start, seed })
                 })
                 .unzip();
             (processor, Job::independent(threads), placed)
@@ -236,17 +238,17 @@ fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
 }
 
 /// Packet pipelines on contexts of the T2.
-fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
+fn packets() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
     let contexts = Just((0..64).collect::<Vec<usize>>()).prop_shuffle();
     let cores = select(vec![1usize, 3, 8]);
-    (select(Pipeline::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
+    (select(PacketProgram::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
         |(pipeline, instances, contexts, cores, seed)| {
             let contexts: Vec<usize> =
                 contexts.into_iter().filter(|context| context / 8 < cores).collect();
-            let job = Pipeline::job(&vec![pipeline; instances.min(contexts.len() / 3)]);
+            let job = PacketProgram::job(&vec![pipeline; instances.min(contexts.len() / 3)]);
             let place = |(thread, &context): (usize, &usize)| {
                 let seed = seed.wrapping_add(thread as u64);
-                Placed { context, start: seed % 500, seed }
+                PlacedThread { context, start: seed % 500, seed }
             };
             let placed = contexts.iter().take(job.threads.len()).enumerate().map(place).collect();
             (Processor::model("ultrasparc-t2").unwrap(), job, placed)
@@ -255,7 +257,11 @@ fn packets() -> impl Strategy<Value = (Processor, Job, Vec<Placed>)> {
 }
 
 /// The counters after each of these spans.
-fn watch(scene: &(Processor, Job, Vec<Placed>), pace: Pace, spans: &[u64]) -> Vec<Vec<Counters>> {
+fn watch(
+    scene: &(Processor, Job, Vec<PlacedThread>),
+    pace: Pace,
+    spans: &[u64],
+) -> Vec<Vec<Counters>> {
     let (processor, job, placed) = scene;
     let mut chip = Chip::new(processor, job, placed, pace).unwrap();
     spans
@@ -309,7 +315,7 @@ proptest! {
         // The same threads in the next core: cores are alike.
         let (processor, job, placed) = &scene;
         let step = (1 + which.index(2)) * processor.contexts_per_core();
-        let moved = placed.iter().map(|place| Placed { context: (place.context + step) % processor.contexts(), ..*place }).collect();
+        let moved = placed.iter().map(|place| PlacedThread { context: (place.context + step) % processor.contexts(), ..*place }).collect();
         let one_core = placed.iter().all(|place| place.context < processor.contexts_per_core());
         prop_assume!(one_core);
         let there = (processor.clone(), job.clone(), moved);

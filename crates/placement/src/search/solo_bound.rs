@@ -21,7 +21,7 @@ use crate::{Budget, Question};
 use num_bigint::BigUint;
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
-use pinwise_prediction::{BaseSpace, Experiment, Placed, ThreadKinds};
+use pinwise_prediction::{BaseSpace, Experiment, PlacedInstance, ThreadKinds};
 use pinwise_topology::{PerContext, Space};
 
 /// Windows of each assignment.
@@ -86,7 +86,7 @@ impl SoloBound {
                 return None;
             }
             let alone = |leaves: &[u32]| Experiment {
-                instances: vec![Placed { application, leaves: leaves.to_vec() }],
+                instances: vec![PlacedInstance { application, leaves: leaves.to_vec() }],
             };
             applications.push(Application {
                 instances: thread_kinds

@@ -11,7 +11,7 @@ use pinwise_jobs::{
 use pinwise_measure::{MeasureError, Workload};
 use pinwise_placement::{SearchError, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, Fingerprint, Machine, SharingTree};
 use serde::Serialize;
 use std::time::Duration;
@@ -102,15 +102,16 @@ impl Place {
             return Err(Usage(MeasureError::no_profiles(name).to_string()).into());
         };
         // The model has the same threads by the same names.
-        let modelled =
-            |name| Pipeline::named(name).with_context(|| format!("there is no model of {name}"));
+        let modelled = |name| {
+            PacketProgram::named(name).with_context(|| format!("there is no model of {name}"))
+        };
         let named = super::subject::built_in(named)?;
         let programs = named.programs().iter().map(|program| modelled(program.name()));
-        let programs: Vec<Pipeline> = programs.collect::<anyhow::Result<_>>()?;
+        let programs: Vec<PacketProgram> = programs.collect::<anyhow::Result<_>>()?;
         let machine = pinwise_linux::machine().context("cannot read this machine's topology")?;
         Ok(Profiled {
             machine: allowed_machine(machine, self.search.cpus.as_deref())?,
-            workload: Pipeline::workload(&programs),
+            workload: PacketProgram::workload(&programs),
             per_context,
             each: STARTING + self.subject.period(),
             here: None,

@@ -6,7 +6,7 @@ use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{Model, Simulation};
-use pinwise_processor::program::Pipeline;
+use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, Window};
 
 /// Where the program runs; on a simulated processor, for how long.
@@ -66,8 +66,10 @@ impl WindowArguments {
         let named = std::iter::once((&program, instances))
             .chain(programs.iter().map(|(name, count)| (name, *count)));
         // A name that the model does not know is refused when the model is opened.
-        let pipelines: Vec<Pipeline> = named
-            .filter_map(|(name, count)| Pipeline::named(name).map(|pipeline| vec![pipeline; count]))
+        let pipelines: Vec<PacketProgram> = named
+            .filter_map(|(name, count)| {
+                PacketProgram::named(name).map(|pipeline| vec![pipeline; count])
+            })
             .flatten()
             .collect();
         let window = Window::of(&pipelines);
@@ -89,7 +91,7 @@ mod tests {
     #[test]
     fn the_help_states_the_defaults_of_the_simulator() {
         let command = WindowArguments::augment_args(clap::Command::new("place"));
-        let Window { cycles, starts } = Window::of(&[Pipeline::Hash1L1]);
+        let Window { cycles, starts } = Window::of(&[PacketProgram::Hash1L1]);
         for (id, default) in [("cycles", cycles), ("starts", u64::from(starts))] {
             let argument =
                 command.get_arguments().find(|argument| argument.get_id() == id).unwrap();

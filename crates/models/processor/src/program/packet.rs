@@ -45,7 +45,7 @@ use pinwise_measure::{Thread, Workload};
 
 /// A packet-processing program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Pipeline {
+pub enum PacketProgram {
     /// IP forwarding, one lookup in 1 KiB.
     Hash1L1,
     /// IP forwarding, one lookup in 512 KiB.
@@ -58,11 +58,11 @@ pub enum Pipeline {
     HashNL2,
     /// IP forwarding, three lookups in 64 MiB.
     HashNMem,
-    /// [`Pipeline::Hash1L1`] and additions.
+    /// [`PacketProgram::Hash1L1`] and additions.
     IntAdd,
-    /// [`Pipeline::Hash1L1`] and multiplications.
+    /// [`PacketProgram::Hash1L1`] and multiplications.
     IntMul,
-    /// [`Pipeline::Hash1L1`] and divisions.
+    /// [`PacketProgram::Hash1L1`] and divisions.
     IntDiv,
     /// Decodes and logs headers.
     PacketAnalyzer,
@@ -86,7 +86,7 @@ const WORD: u64 = 8;
 /// Bytes of a line of the first level.
 const LINE: u64 = 16;
 
-impl Pipeline {
+impl PacketProgram {
     /// All programs, in the order of the papers.
     pub const ALL: [Self; 12] = [
         Self::Hash1L1,
@@ -164,7 +164,7 @@ impl Pipeline {
     }
 
     /// Instances of these programs that run together, each with its own rings, tables and packets.
-    /// Threads are in the order of [`Pipeline::workload`]. Of an instance, only T counts units of
+    /// Threads are in the order of [`PacketProgram::workload`]. Of an instance, only T counts units of
     /// work: packets.
     pub fn job(programs: &[Self]) -> Job {
         let mut job = Job::default();
@@ -319,22 +319,26 @@ mod tests {
     #[test]
     fn programs_and_threads_are_called_as_those_that_run_on_linux() {
         assert_eq!(
-            Pipeline::ALL.map(Pipeline::name),
+            PacketProgram::ALL.map(PacketProgram::name),
             native::Program::ALL.map(native::Program::name)
         );
         assert_eq!(
-            Pipeline::ALL.map(Pipeline::stem),
+            PacketProgram::ALL.map(PacketProgram::stem),
             native::Program::ALL.map(native::Program::stem)
         );
-        for pipeline in Pipeline::ALL {
-            assert_eq!(Pipeline::named(pipeline.name()), Some(pipeline));
+        for pipeline in PacketProgram::ALL {
+            assert_eq!(PacketProgram::named(pipeline.name()), Some(pipeline));
         }
-        assert_eq!(Pipeline::named("hash2_L1"), None);
-        let workload = Pipeline::workload(&[Pipeline::Stateful; 2]);
+        assert_eq!(PacketProgram::named("hash2_L1"), None);
+        let workload = PacketProgram::workload(&[PacketProgram::Stateful; 2]);
         let names: Vec<&str> = workload.threads.iter().map(|thread| thread.name.as_str()).collect();
         assert_eq!(names, ["flow0-R", "flow0-P", "flow0-T", "flow1-R", "flow1-P", "flow1-T"]);
         assert_eq!((workload.threads[4].role.as_str(), workload.threads[4].instance), ("P", 1));
-        let mixed = Pipeline::workload(&[Pipeline::IntAdd, Pipeline::IntAdd, Pipeline::Stateful]);
+        let mixed = PacketProgram::workload(&[
+            PacketProgram::IntAdd,
+            PacketProgram::IntAdd,
+            PacketProgram::Stateful,
+        ]);
         assert_eq!(mixed.name, "intadd+stateful");
         let of = |thread: usize| {
             (mixed.threads[thread].name.as_str(), mixed.threads[thread].role.as_str())
@@ -344,8 +348,8 @@ mod tests {
 
     #[test]
     fn every_job_is_valid_up_to_a_full_processor() {
-        for pipeline in Pipeline::ALL {
-            let job = Pipeline::job(&[pipeline; 21]);
+        for pipeline in PacketProgram::ALL {
+            let job = PacketProgram::job(&[pipeline; 21]);
             assert_eq!((job.threads.len(), job.rings.len()), (63, 42), "{}", pipeline.name());
             assert_eq!(job.check(), Ok(()), "{}", pipeline.name());
         }
@@ -372,19 +376,19 @@ mod tests {
 
     #[test]
     fn the_derived_programs_have_the_instructions_that_were_counted() {
-        let work = |pipeline: Pipeline| {
+        let work = |pipeline: PacketProgram| {
             let mut layout = Layout::default();
             let variables = layout.variables();
             instructions(&pipeline.work(&mut layout, &variables))
         };
-        assert_eq!(work(Pipeline::Hash1L1), 17 * 18 + 2);
-        assert_eq!(work(Pipeline::HashNMem), 3 * (17 * 18 + 2));
-        assert_eq!(work(Pipeline::IntAdd) - work(Pipeline::Hash1L1), 30 * 17);
-        assert_eq!(work(Pipeline::IntMul) - work(Pipeline::Hash1L1), 80);
-        assert_eq!(work(Pipeline::IntDiv) - work(Pipeline::Hash1L1), 26);
-        assert!(work(Pipeline::PacketAnalyzer).abs_diff(823) < 18);
-        assert!(work(Pipeline::Stateful).abs_diff(634) < 18);
-        assert_eq!(work(Pipeline::AhoCorasick), 167 * 20);
+        assert_eq!(work(PacketProgram::Hash1L1), 17 * 18 + 2);
+        assert_eq!(work(PacketProgram::HashNMem), 3 * (17 * 18 + 2));
+        assert_eq!(work(PacketProgram::IntAdd) - work(PacketProgram::Hash1L1), 30 * 17);
+        assert_eq!(work(PacketProgram::IntMul) - work(PacketProgram::Hash1L1), 80);
+        assert_eq!(work(PacketProgram::IntDiv) - work(PacketProgram::Hash1L1), 26);
+        assert!(work(PacketProgram::PacketAnalyzer).abs_diff(823) < 18);
+        assert!(work(PacketProgram::Stateful).abs_diff(634) < 18);
+        assert_eq!(work(PacketProgram::AhoCorasick), 167 * 20);
     }
 
     /// The lengths that the payload loop and the header loads stand for.

@@ -8,7 +8,7 @@ use pinwise_topology::{Assignment, CpuSet};
 fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let machine = processor.machine();
-    SimulatedTestbed::new(processor, machine, vec![Pipeline::Hash1L2; instances], window, 7)
+    SimulatedTestbed::new(processor, machine, vec![PacketProgram::Hash1L2; instances], window, 7)
         .unwrap()
 }
 
@@ -21,7 +21,7 @@ const SHORT: Window = Window { cycles: 40_000, starts: 2 };
 #[test]
 fn ready_instances_count_by_what_they_do_alone() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
-    let programs = vec![Pipeline::Hash1L2, Pipeline::IntDiv, Pipeline::IntDiv];
+    let programs = vec![PacketProgram::Hash1L2, PacketProgram::IntDiv, PacketProgram::IntDiv];
     // One core has room for two instances of the three.
     let allowed = CpuSet::parse_list("0-7").unwrap();
     let machine = Machine { allowed, ..processor.machine() };
@@ -94,9 +94,13 @@ fn the_time_of_the_last_pair_is_known() {
     let job = Job::independent(vec![
         Program::new(vec![ProgramStep::Alu(10), ProgramStep::Done]).unwrap(),
     ]);
-    let mut chip =
-        Chip::new(&processor, &job, &[Placed { context: 0, start: 0, seed: 0 }], Pace::Events)
-            .unwrap();
+    let mut chip = Chip::new(
+        &processor,
+        &job,
+        &[PlacedThread { context: 0, start: 0, seed: 0 }],
+        Pace::Events,
+    )
+    .unwrap();
     let after = |chip: &mut Chip, cycles| {
         chip.run(cycles);
         let Counters { work, worked_at, paired_at, .. } = chip.counters()[0];
@@ -157,8 +161,9 @@ fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let mut machine = processor.machine();
     machine.allowed = [3, 12, 20, 21].into_iter().map(CpuId).collect();
-    let small = SimulatedTestbed::new(processor.clone(), machine, vec![Pipeline::IntMul], SHORT, 1)
-        .unwrap();
+    let small =
+        SimulatedTestbed::new(processor.clone(), machine, vec![PacketProgram::IntMul], SHORT, 1)
+            .unwrap();
     assert_eq!(
         (0..5).map(|leaf| small.context(leaf)).collect::<Vec<_>>(),
         [Some(3), Some(12), Some(20), Some(21), None]
@@ -169,7 +174,7 @@ fn an_assignment_is_made_of_the_contexts_that_are_allowed() {
     let error = SimulatedTestbed::new(
         processor.clone(),
         processor.machine(),
-        vec![Pipeline::IntMul; 22],
+        vec![PacketProgram::IntMul; 22],
         SHORT,
         1,
     );

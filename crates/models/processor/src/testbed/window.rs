@@ -1,6 +1,6 @@
 //! How long a measurement is.
 
-use crate::program::Pipeline;
+use crate::program::PacketProgram;
 
 /// How long and how often a measurement simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,12 +15,13 @@ pub struct Window {
 impl Window {
     /// What makes measurements of one instance each of `programs` agree within 0.5 %
     /// (docs/lab/simulator.md has the figures): three times 100,000 cycles. The packets of
-    /// [`Pipeline::AhoCorasick`] are long and differ more than the others'. It takes three times
+    /// [`PacketProgram::AhoCorasick`] are long and differ more than the others'. It takes three times
     /// 600,000 cycles in all its instances together, and 200,000 at least. Shorter windows need so
     /// many more starts that they take longer.
-    pub fn of(programs: &[Pipeline]) -> Self {
+    pub fn of(programs: &[PacketProgram]) -> Self {
         let uneven =
-            programs.iter().filter(|&&program| program == Pipeline::AhoCorasick).count() as u64;
+            programs.iter().filter(|&&program| program == PacketProgram::AhoCorasick).count()
+                as u64;
         let cycles = CYCLES_OF_UNEVEN
             .checked_div(uneven)
             .map_or(CYCLES, |cycles| cycles.max(LEAST_OF_UNEVEN));
