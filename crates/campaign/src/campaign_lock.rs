@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The right to add records to one campaign: an advisory lock on a file beside the store. The
-/// kernel gives it up when the process dies, however it dies, so there is nothing stale to clear up
-/// and no process number to be mistaken about.
+/// The right to add records to one campaign: an advisory lock on a file next to the store. The
+/// kernel releases it when the process dies, however it dies. So nothing stale is left, and no
+/// process number can be mistaken.
 #[derive(Debug)]
 pub struct CampaignLock {
     path: PathBuf,
@@ -39,8 +39,7 @@ impl CampaignLock {
                 .map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Whoever only looks ([`CampaignLock::is_held`]) holds the lock for an instant; a campaign
-                // holds it for longer.
+                // [`CampaignLock::is_held`] holds the lock for an instant, a campaign for longer.
                 Err(TryLockError::WouldBlock) if Instant::now() < patience => {
                     std::thread::sleep(Duration::from_millis(5));
                     continue;

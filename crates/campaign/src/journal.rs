@@ -5,7 +5,8 @@ use pinwise_measure::Disturbances;
 
 /// The records of one campaign, as [`crate::drive`] reads and adds to them.
 ///
-/// A [`crate::StoreJournal`] is on disk. [`MemoryJournal`] is for a testbed of one's own, and for tests.
+/// A [`crate::StoreJournal`] is on disk. A [`MemoryJournal`] is for a testbed of your own, and for
+/// tests.
 pub trait Journal {
     /// The number by which messages name the campaign.
     fn id(&self) -> CampaignId;

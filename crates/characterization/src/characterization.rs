@@ -1,4 +1,4 @@
-//! The result: what was measured, with intervals, noise and warnings. Kept as JSON and read again.
+//! The result of a characterization: measurements with intervals, noise and warnings, as JSON.
 
 use crate::execute::Conditions;
 use crate::plan::{Experiment, Plan};
@@ -29,7 +29,7 @@ pub struct Characterization {
     pub unit: PaceUnit,
     /// How it was measured.
     pub conditions: Conditions,
-    /// What was found about the caches by looking; none on models, whose caches are as described.
+    /// Measured sizes of the caches. `None` on models, whose caches are as described.
     #[serde(default)]
     pub working_sets: Option<WorkingSets>,
     /// The benchmarks that took part.
@@ -38,7 +38,7 @@ pub struct Characterization {
     pub references: Vec<Reference>,
     /// Each benchmark alone, at each reference.
     pub isolation: Vec<Isolated>,
-    /// Each reference beside each stressor, packed.
+    /// Each reference with each stressor, packed.
     pub slowdowns: Vec<Slowdown>,
     /// The same number of remote stressors packed and spread.
     pub arrangements: Vec<Arranged>,
@@ -71,7 +71,7 @@ pub struct Isolated {
     pub repetitions: usize,
 }
 
-/// A reference beside stressors. Intervals are 95 % and there are none after a single round.
+/// A reference with stressors. Intervals are 95 % and there are none after a single round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Slowdown {
     /// The benchmark that was timed.
@@ -85,7 +85,7 @@ pub struct Slowdown {
     pub place: String,
     /// The kind of core the reference ran on, where there are several.
     pub core_kind: Option<String>,
-    /// Time per operation beside them over that alone: geometric mean over the rounds.
+    /// Time per operation with them over that alone: geometric mean over the rounds.
     pub slowdown: f64,
     /// Lower end of the interval.
     pub low: Option<f64>,
@@ -361,8 +361,8 @@ impl Noise {
         }
     }
 
-    /// Whether others had the contexts for so much of the time that programs met each other for
-    /// less than they should.
+    /// Whether other programs took so much CPU time that the benchmarks of a set ran together for
+    /// less time than they should.
     pub fn busy(&self) -> bool {
         self.share < BUSY
     }

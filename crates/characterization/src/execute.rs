@@ -84,7 +84,7 @@ impl Plan {
     }
 }
 
-/// Runs `plan` on `bench`, as many sets at once as it allows, and tells `observe` after each.
+/// Runs `plan` on `bench`, as many sets at once as it allows, and calls `observe` after each.
 ///
 /// # Errors
 /// That of the first run, in the order of runs, that could not be made; see [`MeasureError`].

@@ -1,9 +1,9 @@
-//! What follows from the tables: which resources are critical, who is sensitive, whom to run beside
-//! whom, and whether remote cores matter.
+//! What follows from the tables: which resources are critical, which programs are sensitive, which
+//! programs suit each other as co-runners, and whether remote cores matter.
 //!
-//! Thresholds are those the paper's words imply: up to 5 % is *negligible*, its "moderate"
-//! slowdowns are 11 to 44 %, its "significant" ones begin with 1.5 times. A slowdown counts only if
-//! its interval excludes 1 as well.
+//! The thresholds follow the paper's words. Up to 5 % is *negligible*. Its "moderate" slowdowns are
+//! 11 to 44 %, and its "significant" ones begin at 1.5 times. A slowdown counts only if its interval
+//! also excludes 1.
 
 use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
 use pinwise_measure::Microbenchmark;
@@ -135,7 +135,7 @@ pub struct Remote {
     /// The largest change by another arrangement of the same remote stressors (spread / packed -
     /// 1), among those that are beyond doubt; none where no other arrangement exists.
     pub arrangement: Option<f64>,
-    /// Whom it was seen on, beside whom.
+    /// The reference and the stressor that showed it.
     pub arrangement_of: Option<(String, String)>,
     /// Where a thread sits among remote cores does not matter: a scheduler may look at one core at
     /// a time.
@@ -259,8 +259,8 @@ fn sensitivity(
 }
 
 /// The largest slowdown of a reference, among its rows, that stressors at `level` are the cause of.
-/// Where levels inside are full as well (`pipe+core`) the outer one counts if the slowdown exceeds,
-/// not negligibly and beyond doubt, that beside those inside alone.
+/// If levels inside are full as well (`pipe+core`), the outer one counts only if it adds to the
+/// slowdown of those inside alone, more than negligibly and beyond doubt.
 fn slowed_at<'a>(rows: &[&'a Slowdown], level: &str) -> Option<&'a Slowdown> {
     let added = |row: &Slowdown, inside: &str| {
         let same = |other: &&&Slowdown| other.stressor == row.stressor && other.place == inside;

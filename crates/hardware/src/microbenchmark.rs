@@ -1,22 +1,24 @@
 //! Microbenchmarks as machine code on pinned threads.
 //!
-//! Each program is a long run of one instruction, written in assembly so that no compiler changes
-//! it (V. Čakarević et al., MICRO 2009, section 3.2). Arithmetic runs in eight independent chains:
-//! an out-of-order core would leave a unit idle while one chain waits for its own result, and two
-//! programs could then share the unit without either noticing. Loads are the opposite, one chain in
-//! which every address comes from the load before ([`chase`]), so that what is timed is the latency
-//! of one cache. To load what leads to memory there are programs that wait for nothing: successive
-//! reads and writes ([`strip`]), and reads at random places ([`field`]).
+//! Each program is a long run of one instruction. It is written in assembly, so that no compiler
+//! changes it (V. Čakarević et al., MICRO 2009, section 3.2).
 //!
-//! What a core gets of its caches is looked at first ([`curve`]); a slowdown is taken against the
-//! same programs in the pauses of their stressors ([`run`]).
+//! - Arithmetic runs in eight independent chains. With one chain, an out-of-order core would leave
+//!   a unit idle during each result's latency, and two programs could share the unit unnoticed.
+//! - Loads run in one chain, where every address comes from the load before ([`chase`]). So the
+//!   time is the latency of one cache.
+//! - Programs that load the path to memory wait for nothing: successive reads and writes
+//!   ([`strip`]), and reads at random places ([`field`]).
+//!
+//! The caches of a core are measured first ([`curve`]). A slowdown compares with the same programs
+//! in the pauses of their stressors ([`run`]).
 //!
 //! Time is the CPU time of the thread, read from the kernel before and after each repetition of a
-//! few milliseconds: what other programs take away from a context does not count as slowdown. It
-//! disturbs all the same, and is reported ([`pinwise_measure::Pace::share`]).
+//! few milliseconds. CPU time that other programs take does not count as slowdown. It disturbs all
+//! the same, so it is reported ([`pinwise_measure::Pace::share`]).
 //!
-//! The threads stay in the ordinary scheduling class. A real-time class would keep others away, and
-//! the machine would not answer while all its contexts spin.
+//! The threads stay in the ordinary scheduling class. With a real-time class the machine would not
+//! answer while all its contexts spin.
 
 mod bench;
 mod chase;

@@ -1,17 +1,19 @@
-//! How often a program has to be repeated beside others before its average rate means anything.
+//! How often to repeat a program in a set before its average rate means anything.
 //!
-//! Programs that run together end at different times and disturb each other differently while
-//! caches fill. FAME (J. Vera et al., "Analysis of system overhead on parallel computers", PACT
-//! 2007; V. Čakarević et al., MICRO 2009, section 3.3) therefore repeats every program of the set,
-//! again and again, until the rate accumulated over all its repetitions is within a given
-//! distance of the rate in the steady state: the Maximum Allowable IPC Variation, MAIV. The set
-//! runs on until this is true of every one of its programs.
+//! *Problem.* Programs that run together end at different times, and disturb each other differently
+//! while caches fill.
 //!
-//! The steady state is what is seen last: the rate over the later half of the repetitions. While a
-//! set still warms up, the halves differ and the accumulated rate lags behind the steady one. With
-//! repetition times that vary by a standard deviation s around a constant, both rates differ by
-//! s/sqrt(k) after k repetitions (half the difference of the two halves' means), so noise alone
-//! does not keep a set running for long.
+//! *Method.* FAME (J. Vera et al., "Analysis of system overhead on parallel computers", PACT 2007;
+//! V. Čakarević et al., MICRO 2009, section 3.3) repeats every program of the set. It stops when,
+//! for every program, the rate accumulated over all repetitions is within a given distance of the
+//! rate in the steady state: the Maximum Allowable IPC Variation, MAIV.
+//!
+//! The steady rate is the rate over the later half of the repetitions. While a set warms up, the
+//! halves differ, and the accumulated rate lags behind the steady one.
+//!
+//! *Noise.* Let repetition times vary by a standard deviation s around a constant. After k
+//! repetitions both rates differ by s/sqrt(k), half the difference of the two halves' means. So
+//! noise alone does not keep a set running for long.
 
 use serde::{Deserialize, Serialize};
 

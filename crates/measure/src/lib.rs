@@ -118,7 +118,7 @@ pub trait Testbed {
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError>;
 
     /// Whether it can measure a [`Setting::Profile`]: run any number of copies of each instance,
-    /// and tell what one of them does.
+    /// and measure one of them.
     fn profiles(&self) -> bool {
         false
     }

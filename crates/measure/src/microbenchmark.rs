@@ -1,10 +1,10 @@
 //! Sets of small programs that each stress one resource of the processor, run together on chosen
 //! contexts.
 //!
-//! A [`Bench`] is to a machine's sharing levels what a [`crate::Testbed`] is to a workload: the
-//! place where a layout is executed and timed. The host runs machine code on pinned threads and
-//! counts nanoseconds, a processor model runs instruction streams and counts cycles; what is run,
-//! in which order, and what follows from it is decided above, the same for both.
+//! A [`Bench`] executes and times a layout of microbenchmarks, as a [`crate::Testbed`] executes and
+//! times a workload. The host runs machine code on pinned threads and counts nanoseconds. A
+//! processor model runs instruction streams and counts cycles. Which layouts run, in which order,
+//! and what follows is decided by the caller, in the same way for both.
 
 use crate::{Fame, MeasureError};
 use pinwise_topology::{DomainKind, Machine};
@@ -67,15 +67,15 @@ pub struct Pace {
     pub repetitions: usize,
     /// Operations executed in all repetitions together.
     pub operations: u64,
-    /// Whether [`Fame::enough`] was reached, be it before the last repetition; otherwise the set
+    /// Whether [`Fame::enough`] was reached, even if before the last repetition. Otherwise the set
     /// was given up as unsteady.
     pub steady: bool,
-    /// The part of the time that the program really had its context, up to 1; the rest went to
-    /// others. Always 1 on a model.
+    /// Share of the time in which the program had its context, at most 1. The rest went to other
+    /// programs. Always 1 on a model.
     pub share: f64,
-    /// Time per operation of the first program of a layout in the pauses of all others, in turn
-    /// with the time beside them: what it is to be compared with, since machine, memory and
-    /// neighbours were the same. None where a bench needs no such comparison.
+    /// Time per operation of the first program in the pauses of all others: the reference for its
+    /// time next to them, with the same machine, memory and neighbours. `None` if the bench needs no
+    /// such reference.
     pub alone: Option<f64>,
 }
 
@@ -119,7 +119,7 @@ pub struct WorkingSet {
 pub struct EffectiveCache {
     /// Its level.
     pub level: u8,
-    /// Bytes, as the kernel tells.
+    /// Bytes, as the kernel reports them.
     pub declared: Option<u64>,
     /// The largest working set that it serves; none where no step of the curve belongs to it.
     pub effective: Option<WorkingSet>,

@@ -1,11 +1,11 @@
-//! How the threads of each role spend their time: who makes a program as fast as it is.
+//! How the threads of each role spend their time, and which role limits the program.
 //!
-//! More threads help where the threads they join hold everybody else up. The paper calls these
+//! More threads help if they join the threads that hold up all others. The paper calls these
 //! critical: the workers of most programs, the Rank stage of ferret, the main thread of
-//! blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). It tells them
-//! by knowing the programs. They are never without work while the others wait for them. So here the
-//! critical role is the one whose threads compute for the largest share of their time, or would if
-//! they had a context.
+//! blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). Its authors
+//! knew the programs. Here the critical role is found by measurement. Its threads are never without
+//! work, and the others wait for them. So it is the role whose threads compute for the largest
+//! share of their time, or would if they had a context.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Part {
     pub voluntary_rate: f64,
     /// Involuntary context switches of one thread, per second.
     pub involuntary_rate: f64,
-    /// Migrations of one thread, per second; `None` where the system does not tell.
+    /// Migrations of one thread, per second; `None` if the system does not report them.
     pub migration_rate: Option<f64>,
     /// Whether the program waits for this role; see [`mark_critical`].
     pub critical: bool,

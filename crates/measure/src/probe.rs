@@ -1,4 +1,4 @@
-//! What a program can be probed with when the number of its threads is the question.
+//! A probe: one measurement of a program with n threads, and what it shows about the program.
 
 use crate::{Detail, MeasureError, Measurement, Part, Retry, Unit};
 use serde::de::DeserializeOwned;
@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// How a program with one number of threads fares within a short window, as the operating system's
-/// tools tell it (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
+/// How the operating system schedules a program with n threads, over a short window (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SchedulingProfile {
     /// LOCK: share of its threads' time spent waiting for locks, condition variables and the like,
@@ -15,8 +14,7 @@ pub struct SchedulingProfile {
     pub lock: f64,
     /// VCX_RATE: voluntary context switches of all its threads, per second.
     pub vcx_rate: f64,
-    /// MIGR_RATE: how often its threads went on at another context than they ran on last, per
-    /// second.
+    /// MIGR_RATE: how often its threads moved to another context, per second.
     pub migr_rate: f64,
     /// CPU_UTIL: share of the machine's contexts that were busy, in percent.
     pub cpu_util: f64,
@@ -34,9 +32,9 @@ pub enum Measure {
     /// Instructions in user mode. Spinning counts, and so does work that one thread more makes
     /// necessary.
     Instructions,
-    /// Seconds on a CPU per second: what is left where nothing else can be read. Spinning and
-    /// waiting for memory count as work, so it tells how many contexts are kept busy and never
-    /// that more threads make a program slower.
+    /// Seconds on a CPU per second, if nothing else can be read. Spinning and waiting for memory
+    /// count as work. So it shows how many contexts are busy, and never that more threads make a
+    /// program slower.
     CpuTime,
 }
 
@@ -57,7 +55,7 @@ pub struct Progress {
     /// Work per second of wall time: higher is better, finite, in a unit that is the same for all
     /// probes of a search.
     pub rate: f64,
-    /// Standard error of `rate`, where the probe consists of parts that tell it.
+    /// Standard error of `rate`, if the probe has parts to estimate it from.
     pub error: Option<f64>,
     /// What was counted.
     pub measure: Measure,

@@ -1,4 +1,4 @@
-//! Several ways of placing, measured beside one another.
+//! Comparing ways of placing: what is compared, the strategy that measures it, and the result.
 
 mod comparison;
 mod entrants;

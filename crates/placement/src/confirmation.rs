@@ -1,9 +1,11 @@
 //! The fresh windows that decide what is announced.
 //!
-//! Whatever found the candidates chose them because their windows were good, so those windows
-//! overstate them. The winner and its rivals are therefore measured again, together with the
-//! baseline, in *rounds*: each round measures every candidate still in question once, and the
-//! baseline [`BASELINE_WINDOWS`] times, in random order. Comparisons are made within rounds.
+//! *Problem.* Candidates were chosen because their windows were good. So these windows overstate
+//! them.
+//!
+//! *Method.* The winner and its rivals are measured again, together with the baseline, in *rounds*.
+//! Each round measures every candidate still in question once, and the baseline
+//! [`BASELINE_WINDOWS`] times, in random order. Comparisons are made within rounds.
 
 use crate::Estimate;
 use crate::statistics::{Ratio, estimate, mean, ratio, variance};

@@ -66,7 +66,7 @@ pub struct Origin {
     /// The machine is a model: its CPUs are no machine's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// What to know beside the verdict, in sentences.
+    /// What to know in addition to the verdict, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -81,7 +81,7 @@ pub struct Number {
     /// Environment variables to start it with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// The command by which the running program is told; `pinwise apply --set` runs it.
+    /// The command that sets the number in a running program; `pinwise apply --set` runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub set: Option<String>,
 }

@@ -6,7 +6,8 @@
 //! of them, as published, or the few that decide.
 //!
 //! [`Learned`] needs no profile. From a few hundred measurements it learns what each sharing costs
-//! ([`Colocation`]), or how the threads of an instance slow each other down ([`PipelinePredictor`]).
+//! ([`Colocation`]), or how the threads of an instance slow each other down
+//! ([`PipelinePredictor`]).
 //! [`draw`] draws assignments where a predictor expects good ones.
 //!
 //! [`BlackBox::optima`] finds the best predicted assignments and proves how good they are;

@@ -107,7 +107,7 @@ impl JointSearch {
         Posterior::new(&self.prior, &self.readings.iter().map(reading).collect::<Vec<_>>())
     }
 
-    /// Relative standard error of a measurement that tells none: the median of what others tell.
+    /// Relative standard error of a measurement that reports none: the median of the others'.
     fn told(&self) -> f64 {
         common_error(self.readings.iter().filter_map(|(.., error)| *error), ERROR)
     }

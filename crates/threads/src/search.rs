@@ -82,8 +82,8 @@ pub enum Runs {
     Always,
 }
 
-/// What probes measure at a stage of a search. Stages follow each other in this order; a search
-/// need not have all of them.
+/// What probes measure. The stages of a search follow each other in this order; a search need not
+/// have all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeStage {
@@ -114,7 +114,7 @@ pub struct FoundNumber {
     /// The threads that makes.
     pub threads: u32,
     /// How sure that is, in numbers as the search counts them. `None`: the published search and a
-    /// sweep of a single round do not tell.
+    /// sweep of a single round do not show.
     pub advice: Option<Advice>,
     /// Why the search ended.
     pub stopped: Stopped,

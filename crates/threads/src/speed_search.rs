@@ -203,20 +203,21 @@ impl SpeedSearch {
         self.question.candidates.last().copied().unwrap_or(1)
     }
 
-    /// The time is over: the advice that what was seen allows; `None` before the first observation.
+    /// The advice from the observations so far, when the time is over. `None` before the first
+    /// observation.
     pub fn expired(&self) -> Option<Advice> {
         (!self.samples.is_empty())
             .then(|| self.advice(&self.decision(&self.posterior()), Ended::Time))
     }
 
-    /// In the speeds over whole runs, as far as probes can tell.
+    /// The posterior of the speeds over whole runs, from the probes.
     fn posterior(&self) -> Posterior {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::mean).collect();
         Posterior::new(&self.prior, &self.readings()).shifted(&ends)
     }
 
-    /// What `posterior` says, with what no probe can tell: in which of two ways turns are taken at
-    /// the end of a run.
+    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce: which of two
+    /// ways threads take turns at the end of a run.
     fn decision(&self, posterior: &Posterior) -> Decision {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
         Decision::new(&self.question, posterior, &ends, |place| self.times(place))
@@ -302,15 +303,15 @@ impl SpeedSearch {
         }
     }
 
-    /// Several candidates made the most threads alike, and the greatest of all, which would tell
-    /// whether there are no more, was not probed.
+    /// Whether several candidates made the same largest count of threads, and the greatest candidate
+    /// was not probed yet. It would show whether there are more.
     fn capped_below_greatest(&self) -> bool {
         ThreadCeiling::seen(self.made.iter().copied())
             .is_some_and(|cap| !cap.reaches(self.greatest()))
     }
 
-    /// Where the greatest candidate left is one that greater ones were pooled with: the next to see
-    /// whether a lesser one makes all the threads, too.
+    /// If greater candidates were pooled with the greatest one left: the next candidate to probe, to
+    /// see whether a smaller one makes all the threads too.
     fn fewer(&self) -> Option<usize> {
         let last = self.question.candidates.len() - 1;
         ThreadCeiling::seen(self.made.iter().copied())
@@ -377,16 +378,16 @@ impl SpeedSearch {
         self.samples.iter().map(|(.., sample)| sample.cost).sum()
     }
 
-    /// What a probe takes beside its window, the longest so far.
+    /// The longest time so far that a probe took in addition to its window.
     fn start(&self) -> Duration {
-        let beside = |(_, window, sample): &(usize, Duration, SpeedSample)| {
+        let extra = |(_, window, sample): &(usize, Duration, SpeedSample)| {
             sample.cost.saturating_sub(self.question.takes(sample.value, *window))
         };
-        self.samples.iter().map(beside).max().unwrap_or_default()
+        self.samples.iter().map(extra).max().unwrap_or_default()
     }
 
-    /// Relative standard error of a value over the ordinary window: the median of what samples tell
-    /// of themselves.
+    /// Relative standard error of a value over the ordinary window: the median of those
+    /// that samples report.
     fn common_error(&self) -> f64 {
         common_error(self.samples.iter().filter_map(|sample| self.own_error(sample)), UNKNOWN_ERROR)
     }

@@ -37,7 +37,7 @@ pub struct Swept {
     /// Every number that may be chosen with its mean progress, in order: of those that make as
     /// many threads the fewest, with the mean of all.
     pub curve: Vec<(u32, f64)>,
-    /// How sure that is; `None` where a single round or number does not tell.
+    /// How sure that is; `None` for a single round or number.
     pub advice: Option<Advice>,
 }
 

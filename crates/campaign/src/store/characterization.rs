@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, TransactionBehavior};
 
 /// What a characterization is called in the table of machines.
 const CHARACTERIZATION: &str = "characterization";
-/// What one is called that tells too little of its machine to decide by.
+/// The kind of a document that describes too little of its machine to base decisions on.
 const EXCERPT: &str = "excerpt";
 
 /// A characterization as the store holds it.
@@ -19,7 +19,7 @@ pub struct KeptCharacterization {
     pub id: i64,
     /// When it was kept, seconds since the Unix epoch.
     pub at: i64,
-    /// Whether it tells enough of its machine to decide by; else it is an excerpt.
+    /// Whether it describes enough of its machine to base decisions on. Otherwise it is an excerpt.
     pub whole: bool,
     /// What was found.
     pub characterization: Characterization,

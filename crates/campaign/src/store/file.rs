@@ -1,4 +1,4 @@
-//! The file of a store: opened, told from files that are not ours, its tables made.
+//! The file of a store: opening it, recognising it, and creating its tables.
 
 use super::error::unusable;
 use super::{Store, StoreError};
@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// `pinw`, in the header of every store: how `file` and we tell it from other SQLite files.
+/// `pinw`, in the header of every store: by which `file` and pinwise recognise it.
 const APPLICATION_ID: i32 = 0x7069_6e77;
 
 /// The version of the schema.

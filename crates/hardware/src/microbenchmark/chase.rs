@@ -1,9 +1,9 @@
-//! Fresh memory in which every load says where the next one goes.
+//! A chain of dependent loads over fresh memory: each entry holds the address of the next.
 //!
-//! The chain visits block after block of 2 MiB in the order of their addresses, and within a block
-//! every line once, in random order: no prefetcher follows it, one huge page holds what is visited
-//! together, and by the time the chain comes back to a block the most recently used 2 MiB are as
-//! far away as the chain is long. A cache smaller than the chain therefore misses.
+//! The chain visits blocks of 2 MiB in the order of their addresses. Within a block it visits every
+//! line once, in random order, so no prefetcher can follow it. One huge page holds what is visited
+//! together. When the chain returns to a block, all other blocks have been visited since. So a
+//! cache smaller than the chain misses.
 
 use super::kernel;
 use super::pages::{BLOCK, Pages};

@@ -1,16 +1,18 @@
-//! How long a load takes, by the size of what is loaded from.
+//! Load latency by working-set size.
 //!
-//! What a virtual machine is told of its caches need not be what it gets: it is told the last-level
-//! cache of a whole package, which its neighbours turn over in a few milliseconds, or what another
-//! model has. So it is looked at: a chain over growing sizes, each timed in several windows of
-//! which the fastest counts, since others only ever make a load slower. Where the time stays the
-//! same from size to size one level serves them; a *plateau* ends with the largest working set that
-//! its level holds.
+//! *Problem.* The cache sizes that a virtual machine declares may be wrong. It may declare the
+//! last-level cache of a whole package, which other virtual machines share, or the caches of
+//! another model.
 //!
-//! A last-level cache that neighbours turn over has no plateau: the longer a walk through the
-//! working set takes, the more of it is gone, so that the time climbs from size to size, from its
-//! own to memory's. It is there all the same, and holds the largest working set of which more than
-//! half of the loads find their line (`slope`).
+//! *Method.* A chain of loads runs over growing sizes. Each size is timed in several windows. The
+//! fastest window counts, because other programs only make loads slower. Where the time stays the
+//! same from size to size, one level serves them: a *plateau*. Its last size is the largest working
+//! set that the level holds.
+//!
+//! A last-level cache that neighbours share has no plateau. The longer a walk through the working
+//! set takes, the more of the set is evicted. So the time climbs from that of the cache to that of
+//! memory. Such a cache holds the largest working set with more than half of its loads served
+//! before memory (`slope`).
 
 use super::Kind;
 use super::chase::Chain;
@@ -120,10 +122,9 @@ fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     plateaus.into_iter().filter(|(_, points)| *points >= POINTS).map(|(last, _)| last).collect()
 }
 
-/// The largest working set, at least twice as large as `before`, that takes less than half way from
-/// the time of the first such one to `memory`'s: more than half of its loads are served before
-/// memory. `None` where already the first takes as long as memory, or a shorter time is not to be
-/// told from memory's.
+/// The size of a cache without a plateau: the largest working set, at least twice `before`, whose
+/// time is less than half way from the time of the first such set to that of `memory`. More than
+/// half of its loads are served before memory. `None` if the first already takes as long as memory.
 fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<WorkingSet> {
     let beyond = || curve.iter().filter(|point| (2 * before..memory.bytes).contains(&point.bytes));
     let near = beyond().next().filter(|near| near.ns * STEP < memory.ns)?;
@@ -133,8 +134,7 @@ fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<Workin
 /// What the caches around `cpu` are as declared, and as `curve` has them.
 pub(super) fn working_sets(machine: &Machine, cpu: CpuId, curve: Vec<WorkingSet>) -> WorkingSets {
     let mut plateaus = plateaus(&curve);
-    // The last plateau is memory; a curve that never gets there tells nothing of the level it ends
-    // in.
+    // The last plateau is memory. A curve that does not reach it says nothing about its last level.
     let memory = plateaus.pop();
     let mut caches: Vec<EffectiveCache> = Vec::new();
     for level in 1..=4 {

@@ -1,14 +1,13 @@
 //! Loads at random places of fresh memory.
 //!
-//! A chain ([`super::chase`]) comes back to a line when it has visited all others. Where a cache
-//! keeps lines for a while rather than up to a number, because neighbours turn it over (other
-//! virtual machines on the server, say), a chain is all or nothing: one that is walked fast enough
-//! stays in the cache, and one that was slowed down once misses from then on, is slow, and goes on
-//! missing. Random places have reuse distances of all lengths, so that the share of loads that
-//! miss, and with it the time, follows smoothly what is left of the cache.
+//! A chain ([`super::chase`]) returns to a line after all others. In a cache that neighbours share,
+//! lines stay for some time, not up to some size. There a chain either hits or misses as a whole: a
+//! fast one stays in the cache, and one that was slowed down once keeps missing. Random places have
+//! reuse distances of all lengths. So the share of misses, and with it the time, follows smoothly
+//! what is left of the cache.
 //!
-//! Written in Rust, unlike the others: reads are volatile, and the few additions and
-//! multiplications in between are nothing beside a load that leaves the second level.
+//! Written in Rust, unlike the others. Reads are volatile. The additions and multiplications
+//! between them cost little compared with a load that leaves the second level.
 
 use super::load::timed;
 use super::pages::Pages;

@@ -5,17 +5,16 @@
 //! | `Dcache` | a quarter of the first level | 2 KB of 8 KB |
 //! | `L2cache` | three eighths of the second level, at least twice the first | 1.5 MB of 4 MB |
 //! | `L3cache` | twice the second level, at most three eighths of the third | |
-//! | `L3full` | as much as makes half of its loads miss, found in each run; up to four times the third level | |
-//! | `scatter` | six times the third level: what it brings in drives out others | |
+//! | `L3full` | half of its loads miss: found in each run, up to four times the third level | |
+//! | `scatter` | six times the third level, so that it evicts the lines of others | |
 //! | `mem`, `stream`, `write` | one and a half times the last level, at least 64 MiB | 6 MB of 4 MB |
 //!
-//! The third level is often many times larger than what one thread can keep of it: other packages'
-//! worth in a virtual machine, other programs' data elsewhere. Twice the second level leaves that
-//! one for sure, and is the least that does. Where the caches were looked at ([`super::curve`]),
-//! *the third level* is what was seen of it.
+//! One thread often gets a small part of the third level: a virtual machine shares it with others,
+//! and other programs use it too. Twice the second level is the least that surely leaves the second
+//! level. If the caches were measured ([`super::curve`]), *the third level* is its measured size.
 //!
-//! Where the kernel tells no size (some virtual machines, some boards), common ones are assumed; a
-//! third level that is not told is taken not to exist.
+//! If the kernel reports no size (some virtual machines, some boards), common sizes are assumed. A
+//! third level that the kernel does not report counts as absent.
 
 use pinwise_measure::WorkingSets;
 use pinwise_topology::{Cache, CpuId, Machine};
@@ -23,9 +22,9 @@ use pinwise_topology::{Cache, CpuId, Machine};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// First and second level where the kernel tells none.
+/// First and second level if the kernel reports none.
 const ASSUMED: [usize; 2] = [32 * KIB, MIB];
-/// A line where the kernel tells none.
+/// A line if the kernel reports none.
 const LINE: usize = 64;
 
 /// Bytes for each program, as seen from one context.
@@ -116,7 +115,7 @@ mod tests {
         let footprint = of(&Machine::model("ultrasparc-t2").unwrap(), None);
         assert_eq!((footprint.first, footprint.second), (2 * KIB, 1536 * KIB));
         assert_eq!((footprint.third, footprint.line), (None, 64));
-        // 1.5 times 4 MB would do; the floor is for machines that do not tell their last level.
+        // 1.5 times 4 MB would do; the floor is for machines that do not report their last level.
         assert_eq!(footprint.memory, 64 * MIB);
     }
 

@@ -1,4 +1,4 @@
-//! What programs there are.
+//! The instruction streams that a microbenchmark can execute.
 
 /// What a program executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub(super) enum Kind {
     FloatAdd,
     /// Floating-point divisions.
     FloatDivide,
-    /// Loads of which each waits for the one before.
+    /// Loads in a chain: each waits for the one before.
     Chase,
     /// Loads that follow each other in memory, one a cache line.
     Stream,
     /// Stores that follow each other in memory and go past the caches, whole cache lines.
     Store,
-    /// Loads at random places of which each waits for the one before.
+    /// Loads at random places: each waits for the one before.
     Follow,
     /// Loads at random places, as many at a time as the core can.
     Scatter,

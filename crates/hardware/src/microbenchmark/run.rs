@@ -1,15 +1,16 @@
 //! One set of programs on its contexts, each on a thread of its own.
 //!
-//! The first program, the *reference*, never stops; the others pause in turn. Its time beside them
-//! is compared with that in their pauses: the same memory, tens of milliseconds apart. A machine's
-//! own state (frequency, neighbours on the same server, which page lies where) then is the same on
-//! both sides, where runs that are seconds apart would take its changes for slowdowns. Phases go
-//! together, alone, alone, together, …, so that a drift cancels too. Of the ratios of all pairs the
-//! middle half counts: what a neighbour on the same server does for a moment falls into one pair,
-//! and is no slowdown.
+//! The first program, the *reference*, never stops. The others pause in turn. A slowdown compares
+//! the reference's time next to them with its time in their pauses. Both use the same memory and
+//! are tens of milliseconds apart, so frequency, neighbours on the same server and page placement
+//! are the same. Runs that are seconds apart would take changes of these for slowdowns.
 //!
-//! After a change of phase nothing counts until caches hold what they are going to hold: next to
-//! nothing for what stays in the second level, a few times the age of the oldest line for a
+//! Phases alternate as together, alone, alone, together, …, so that a drift cancels too. The middle
+//! half of the ratios of all pairs counts. A short disturbance by a neighbour falls into one pair
+//! and is left out.
+//!
+//! After a change of phase, nothing counts until the caches have settled. That takes almost no time
+//! for a working set in the second level, and a few times the age of the oldest line for a
 //! last-level cache.
 
 use super::kernel;

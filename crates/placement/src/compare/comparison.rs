@@ -32,7 +32,7 @@ pub struct Comparison {
     pub within: f64,
 }
 
-/// What a comparison could not tell.
+/// What a comparison left open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unclear<'a> {
     /// May be as good as the best known, or lose more than what was asked for.

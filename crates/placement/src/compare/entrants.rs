@@ -1,16 +1,16 @@
-//! What several ways of placing came to.
+//! The ways of placing that are compared, and what each announced.
 
 use pinwise_campaign::CampaignId;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
-/// What a way of placing came to.
+/// What a way of placing announced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     /// The operating system's own placement.
     Unpinned,
-    /// Assignments drawn by chance, of which none is chosen.
+    /// Assignments drawn by chance; none of them is chosen.
     Drawn(Vec<Assignment>),
     /// The assignment announced.
     Announced(Assignment),
@@ -21,9 +21,9 @@ pub enum Entry {
 pub struct BoundClaim {
     /// No assignment is better than this, in the testbed's unit.
     pub bound: f64,
-    /// How far what it announced is below the bound, at most.
+    /// Upper limit of the gap between the announced assignment and the bound.
     pub gap: f64,
-    /// The bound is a point estimate, by which the published algorithm ends, and not the upper end
+    /// Whether the bound is a point estimate, as in the published algorithm, and not the upper end
     /// of its interval.
     #[serde(default)]
     pub estimated: bool,
@@ -32,15 +32,15 @@ pub struct BoundClaim {
 /// A way of placing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
-    /// As the user is told.
+    /// The name that the user sees.
     pub name: String,
-    /// What it came to.
+    /// What it announced.
     pub entry: Entry,
     /// Measurements spent on it.
     pub spent: u64,
     /// The campaign in which it searched; `None` where nothing was searched.
     pub campaign: Option<CampaignId>,
-    /// What it claimed, where it made a claim.
+    /// Its claim about the bound, if it made one.
     pub claim: Option<BoundClaim>,
 }
 
@@ -51,11 +51,11 @@ pub struct Lineup {
     pub contenders: Vec<Contender>,
     /// Ways that are not in it: name and reason.
     pub left_out: Vec<(String, String)>,
-    /// Fresh windows of each, and as many before them by which is chosen what they are of.
+    /// Rounds of the verdict, and as many rounds of the choice before it.
     pub rounds: usize,
     /// Of every interval.
     pub confidence: f64,
-    /// A claim of a gap up to this is a certificate; losses that differ by less are not told apart
+    /// A claim of a gap up to this is a certificate; losses that differ by less count as equal
     /// with more windows.
     pub within: f64,
     /// Of the order in which things are measured.

@@ -1,19 +1,17 @@
-//! The strategy that measures what several ways of placing came to, beside one another.
+//! The strategy that compares several ways of placing.
 //!
-//! Searches end with figures of their own windows, taken at different times. To compare ways of
-//! placing, everything they came to is measured again, in one campaign of three parts:
+//! *Problem.* Searches end with figures of their own windows, taken at different times. So a
+//! comparison measures every assignment they announced again, in one campaign of three parts:
 //!
-//! 1. *Draws*: of ways that leave something to chance (random, balanced) every drawn assignment
-//!    once.
-//! 2. *Choice*: rounds of everything announced, the [`EXTREMES`] lowest draws of each way and the
-//!    highest of all. Their means choose which assignment is the best known and which draw is the
-//!    worst of its way.
-//! 3. *Verdict*: rounds of what was chosen, everything announced, the unpinned program, and of each
-//!    way its share of the draws, each drawn assignment once more over all rounds.
+//! 1. *Draws*. Ways with chance in them (random, balanced): every drawn assignment once.
+//! 2. *Choice*. Rounds of everything announced, the [`EXTREMES`] lowest draws of each way, and the
+//!    highest of all. Their means choose the best known assignment and the worst draw of each way.
+//! 3. *Verdict*. Rounds of what was chosen, everything announced, the unpinned program, and a share
+//!    of each way's draws. Over all rounds each drawn assignment is measured once more.
 //!
-//! Whatever is chosen for being high or low was lucky or unlucky, so the windows that chose say
-//! nothing about it: losses come from the verdict alone. A round is in random order, and losses are
-//! taken round by round, so that whatever changes with time hits all alike.
+//! An assignment that was chosen for a high or low mean was partly lucky. So its windows of the
+//! choice say nothing about it, and losses come from the verdict alone. A round is in random order,
+//! and losses are taken round by round. So changes over time affect all alike.
 
 use crate::compare::entrants::Lineup;
 use crate::confirmation::BASELINE_WINDOWS;

@@ -1,9 +1,9 @@
-//! How a running program gets its parameter: by a command of the user's, or by what it may use.
+//! How a running program gets its number of threads: by a command of the user's, or by a limit.
 //!
-//! A program that counts its CPUs while it runs, or that has more threads than it needs, is told
-//! how many to use by the set of CPUs it may run on, or by the CPU time its control group grants.
-//! Both are limits of the program and not its own: what was there before is in the hands of
-//! the guardian before it is changed, and is put back on every way out, the ordinary one included.
+//! Some programs count their CPUs while they run, or have more threads than they need. Then the
+//! number is set by the CPUs that the program may use, or by the CPU time that its control group
+//! grants. The guardian stores the original limit before it is changed, and puts it back however
+//! pinwise ends.
 
 use pinwise_linux::{
     Guardian, GuardianEntry, affinity, process,

@@ -1,4 +1,4 @@
-//! One way of placing beside the others.
+//! One row of a comparison: a way of placing, its performance and its loss.
 
 use crate::Estimate;
 use crate::compare::entrants::BoundClaim;
@@ -7,7 +7,7 @@ use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
 /// A share lost against the best known, with its interval. All losses of a comparison hold together
-/// with its confidence (Bonferroni), since they are read beside one another.
+/// with its confidence (Bonferroni), since they are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
     /// 1 - performance / that of the best known, paired by round; negative infinity where the best

@@ -12,7 +12,7 @@ pub(super) struct View<'a> {
     pub(super) rounds: &'a [Round],
     pub(super) best: Seat,
     pub(super) lineup: &'a Lineup,
-    /// How many losses are read beside one another.
+    /// How many losses are read together.
     pub(super) losses: usize,
 }
 
@@ -37,7 +37,7 @@ impl View<'_> {
         Some((performance, loss, standing))
     }
 
-    /// What a seat loses against another, where `losses` are read beside one another; `None` where
+    /// What a seat loses against another, if `losses` are read together; `None` where
     /// both were in no round.
     fn loss(&self, seat: &Seat, against: &Seat, losses: usize) -> Option<Loss> {
         let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(against)?)));
