@@ -80,7 +80,7 @@ fn unfinished(info: &CampaignInfo, compared: &Compared, files: Files<'_>) -> Opt
         CampaignState::Finished => None,
         _ if info.running => Some(format!("It is still running: {far}.")),
         _ => Some(format!(
-            "It was not ended: {far}; go on with: pinwise campaign resume {}{}",
+            "It is not finished: {far}; continue with: pinwise campaign resume {}{}",
             info.id.0,
             files.flag()
         )),
@@ -100,8 +100,8 @@ fn tell(
     if simulated {
         let machine = &info.new.machine.name;
         let what = format!(
-            "Simulated on a model of {machine}: performances are those of the model, whose OS default is a balanced placement, drawn anew \
-             for each window."
+            "Simulated on a model of {machine}: performances are those of the model. Its OS \
+             default is a balanced placement, drawn anew for each window."
         );
         sheet.paragraph("", 0, &what);
         sheet.text.push('\n');
@@ -111,13 +111,14 @@ fn tell(
         sheet.text.push('\n');
     }
     if comparison.rows.is_empty() {
-        sheet.paragraph("", 0, "Nothing is compared yet: the windows that are told come last.");
+        sheet.paragraph("", 0, "Nothing is compared yet: the windows that decide come last.");
     } else {
         sheet.text.push_str(&table(comparison));
         let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
         let how = format!(
-            "Losses are against {}, from {rounds} rounds of fresh windows by which nothing was chosen; their {confidence} intervals hold \
-             together, those of performances each alone.",
+            "Losses are against {}, from {rounds} rounds of fresh windows that chose nothing. \
+             The {confidence} intervals of losses hold together, those of performances each \
+             alone.",
             against(comparison)
         );
         sheet.text.push('\n');
@@ -191,7 +192,7 @@ fn claim(row: &Row) -> Option<String> {
     let gap = figures::percent(judged.claim.gap);
     let certificate = match judged {
         JudgedClaim { claim, .. } if claim.estimated => {
-            " by the bound's point estimate, no certificate"
+            " by the bound's point estimate, not certified"
         }
         JudgedClaim { certified: true, .. } => ", a certificate",
         JudgedClaim { .. } => "",

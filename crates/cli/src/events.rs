@@ -98,7 +98,7 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
         JobError::Interrupted(interruption) => {
             let next = interruption
                 .kept
-                .map_or_else(String::new, |kept| format!("; go on with: {}", resume(kept)));
+                .map_or_else(String::new, |kept| format!("; continue with: {}", resume(kept)));
             Interrupted(format!("{interruption}{next}")).into()
         }
         JobError::Failed(failure @ Failure { kept: None, .. }) => anyhow::anyhow!("{failure}"),

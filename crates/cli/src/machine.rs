@@ -19,9 +19,9 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// The machine a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgument {
-    /// The machine: host, a built-in model (ultrasparc-t2, opteron-24), a file that describes a
-    /// simulated processor (NAME.toml), a shape (8x2x4 or 'package:2 core:4 pu:2', top level
-    /// first), a directory or tar archive recorded with `topo --record`, or an hwloc XML file
+    /// host, a model (ultrasparc-t2, opteron-24), a shape (8x2x4 or 'package:2 core:4 pu:2', top
+    /// level first), a description of a simulated processor (NAME.toml), a directory or tar archive
+    /// that `topo --record` made, or an hwloc XML file
     #[arg(long, alias = "input", value_name = "MACHINE", default_value = "host")]
     pub(crate) machine: String,
 }
@@ -30,7 +30,7 @@ pub(crate) struct MachineArgument {
 /// without.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LookedAt {
-    /// The same as --machine
+    /// Same as --machine
     #[arg(value_name = "MACHINE", conflicts_with = "machine")]
     named: Option<String>,
     #[command(flatten)]
@@ -68,11 +68,10 @@ impl MachineArgument {
         match self.source()? {
             Source::Host => Ok(pinwise_linux::capture(Path::new("/"))?),
             Source::Recorded(_, snapshot) => Ok(snapshot),
-            _ => Err(Usage(format!(
-                "--record: '{}' is not made of recorded files; use host",
-                self.machine
-            ))
-            .into()),
+            _ => {
+                Err(Usage(format!("--record: '{}' has no files to record; use host", self.machine))
+                    .into())
+            }
         }
     }
 
@@ -189,7 +188,7 @@ fn file(path: PathBuf) -> anyhow::Result<Source> {
     // The blocks of an archive are filled up with zeros, compressed or not it is no text.
     if !bytes.contains(&0) && str::from_utf8(&bytes).is_ok() {
         let taken = |error: JobError| {
-            Usage(format!("{error} (a text that is no hwloc XML is taken for one)"))
+            Usage(format!("{error} (pinwise reads any text that is not hwloc XML as one)"))
         };
         return Ok(Source::Described(Model::described(&what(), bytes).map_err(taken)?));
     }

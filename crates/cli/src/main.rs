@@ -4,6 +4,7 @@
 mod command;
 mod comparison;
 mod events;
+mod help;
 mod machine;
 mod name;
 mod number;
@@ -15,29 +16,27 @@ mod refusal;
 mod selection;
 mod store;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// How many threads, on which contexts, and how far from the best possible: from measurement.
+/// Find how many threads a program should run and where, and how far that is from the best possible
 #[derive(Parser)]
 #[command(
     name = "pinwise",
     version,
-    max_term_width = 110,
+    max_term_width = 100,
     verbatim_doc_comment,
-    infer_subcommands = true
-)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect keeps
-// it.
-#[command(after_help = "Start here:
-  pinwise place                                    where threads run best, on built-in pipelines
-  pinwise place -- pigz -p 4 -k -c file            the same of a program of your own, by its runtime
-  pinwise threads -- pigz -p {\x1b[0mn} -k -c file        how many threads it should run
-  pinwise tune -- pigz -p {\x1b[0mn} -k -c file           how many and where, one plan for both
-  pinwise doctor                                   what this machine allows and lacks
+    infer_subcommands = true,
+    after_help = "Start here:
+  pinwise place                                try it: place built-in pipelines on this machine
+  pinwise place -- pigz -p 4 -k -c file        place a program of your own, by its run time
+  pinwise threads -- pigz -p {n} -k -c file    find its best number of threads
+  pinwise tune -- pigz -p {n} -k -c file       find both, and save one plan
+  pinwise doctor                               check what this machine allows
 
-Exit codes: 0 done; 1 failure; 2 bad usage, or what is named is not there; 130 interrupted.")]
+Exit codes: 0 success; 1 failure; 2 bad usage or missing input; 130 interrupted."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -73,11 +72,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let words = words();
-    let arguments = match Arguments::try_parse_from(&words) {
+    let arguments = match parse(&words) {
         Ok(arguments) => arguments,
         Err(error) => match refusal::refusal(&error, &Arguments::command(), &words) {
             Some(usage) => return output::exit(Err(usage.into())),
-            None => error.exit(),
+            None => return help::show(&error),
         },
     };
     if let Some(note) = refusal::misplaced_option(&words) {
@@ -104,6 +103,12 @@ fn main() -> ExitCode {
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     })
+}
+
+fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut command = help::laid_out(Arguments::command(), words);
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
 }
 
 /// The command line. Asking for help about help is asking for help, which the parser takes for a

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// The plan a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PlanArgument {
-    /// The plan, as `pinwise place` wrote it, or the number of the campaign that found it
+    /// A plan file, or the number of the campaign that found the plan
     #[arg(value_name = "PLAN")]
     path: PathBuf,
 }
@@ -51,7 +51,8 @@ impl PlanArgument {
             store.and_then(|store| store.get(CampaignId(number)).ok().map(|info| (store, info)));
         let Some((store, info)) = campaign else {
             let none = format!(
-                "there is no file {number}, and no campaign {number} in the default store (pinwise campaign list): name the plan's file"
+                "there is no file {number} and no campaign {number} in the default store \
+                 (pinwise campaign list): name the plan's file"
             );
             return Err(Usage(none).into());
         };
@@ -70,23 +71,27 @@ fn without_plan(info: &CampaignInfo) -> String {
     match (info.state, outcome) {
         (CampaignState::Finished, _) if !places => {
             format!(
-                "campaign {number} is no search for a placement, and has no plan: those of `pinwise tune` have names"
+                "campaign {number} did not search for a placement and has no plan; plans of \
+                 `pinwise tune` have names"
             )
         }
         (CampaignState::Finished, Some(outcome)) if outcome.best.is_none() => {
             format!(
-                "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
+                "campaign {number} ended undecided and has no plan ({}): search again with a \
+                 larger --budget; it was: {}",
                 joined(&outcome.stopped_because),
                 shell(&info.new.command)
             )
         }
         (CampaignState::Finished, _) => format!(
-            "the plan of campaign {number} is not beside the store: it may have been moved, deleted or written elsewhere (--plan): name its file"
+            "the plan of campaign {number} is not next to the store: it was moved, deleted or \
+             written elsewhere (--plan); name its file"
         ),
-        _ if info.running => format!("campaign {number} is still running, and has no plan yet"),
+        _ if info.running => format!("campaign {number} is still running and has no plan yet"),
         _ => {
             format!(
-                "campaign {number} has not ended, and has no plan yet: go on with pinwise campaign resume {number}"
+                "campaign {number} is not finished and has no plan yet: continue with pinwise \
+                 campaign resume {number}"
             )
         }
     }
@@ -107,7 +112,8 @@ pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
             .for_each(|difference| crate::output::aside(&format!("warning: {difference}")));
     } else if !differences.is_empty() {
         anyhow::bail!(
-            "the plan does not fit: {}; run `pinwise place` again, or use --force if the placement still makes sense",
+            "the plan does not fit: {}; run `pinwise place` again, or use --force if you know \
+             that the placement still fits",
             differences.join("; ")
         );
     }
@@ -192,24 +198,21 @@ mod tests {
         });
         assert_eq!(
             told(CampaignState::Finished, Some(undecided)),
-            "campaign 3 ended undecided and has no plan (the budget is used up): search again with a larger --budget, as it was: \
+            "campaign 3 ended undecided and has no plan (the budget is used up): search again with a larger --budget; it was: \
              pinwise place --budget 5s -- './a b'"
         );
         assert!(
-            told(CampaignState::Stopped, None).ends_with("go on with pinwise campaign resume 3")
+            told(CampaignState::Stopped, None).ends_with("continue with pinwise campaign resume 3")
         );
         // What an older version concluded, or none.
         for conclusion in [Some(serde_json::json!({ "rows": [] })), None] {
             let told = told(CampaignState::Finished, conclusion);
-            assert!(
-                told.contains("it may have been moved, deleted or written elsewhere"),
-                "{told}"
-            );
+            assert!(told.contains("it was moved, deleted or written elsewhere"), "{told}");
         }
         let mut other = campaign(CampaignState::Finished, None);
         other.new.kind = Kind::Select;
         assert!(
-            without_plan(&other).contains("no search for a placement"),
+            without_plan(&other).contains("did not search for a placement"),
             "{}",
             without_plan(&other)
         );

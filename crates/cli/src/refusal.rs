@@ -43,8 +43,8 @@ fn without_dashes(error: &clap::Error, words: &[String]) -> Option<String> {
         |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let (options, program) = (line(&words[1..at]), line(&words[at..]));
     Some(format!(
-        "'{refused}' is no option of {name}: a program goes behind --, as in: \
-         pinwise {options} -- {program}"
+        "'{refused}' is not an option of {name}: put a program after --, as in: pinwise \
+         {options} -- {program}"
     ))
 }
 
@@ -148,9 +148,9 @@ mod tests {
             ("pinwise run plan.toml pigz -p 2", "pinwise run plan.toml -- pigz -p 2"),
         ] {
             let line = of(line).unwrap();
-            assert!(line.ends_with(&format!("goes behind --, as in: {meant}")), "{line}");
+            assert!(line.ends_with(&format!("put a program after --, as in: {meant}")), "{line}");
         }
-        assert!(!of("pinwise place x -- pigz").unwrap().contains("goes behind"));
+        assert!(!of("pinwise place x -- pigz").unwrap().contains("put a program after"));
     }
 
     #[test]

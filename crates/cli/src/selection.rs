@@ -133,11 +133,7 @@ impl<'a> Told<'a> {
                 sheet.text.push('\n');
                 sheet.line("best", &best.performance.show(&scale));
             }
-            None => sheet.paragraph(
-                "",
-                0,
-                "Nothing is announced yet: no selection has had fresh windows.",
-            ),
+            None => sheet.paragraph("", 0, "No result yet: no selection has fresh windows."),
         }
         if let Some(chance) = &outcome.chance {
             sheet.line("chance", &format!("{}, over all draws", chance.show(&scale)));

@@ -26,7 +26,7 @@ pub(crate) fn default_existing() -> anyhow::Result<Option<Store>> {
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
-    /// The file measurements are kept in [default: pinwise/pinwise.db in $XDG_DATA_HOME or
+    /// The file that stores measurements [default: pinwise/pinwise.db in $XDG_DATA_HOME or
     /// ~/.local/share]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -75,7 +75,7 @@ impl StoreArguments {
         let path = self.path()?;
         let there = path.try_exists().with_context(|| {
             format!(
-                "{}: cannot look whether there is a store; name another file with --store",
+                "{}: cannot check whether there is a store; name another file with --store",
                 path.display()
             )
         })?;

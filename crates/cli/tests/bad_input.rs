@@ -179,7 +179,7 @@ fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
     assert!(code == 2 && line.contains("--cpus names no CPU; allowed are "), "{line}");
     let (code, line) =
         refused(&["--cpus", "0", "--machine", "ultrasparc-t2", "--workload", "intadd:2"]);
-    let nothing = "--cpus 0: one context only, so there is nothing to choose: name more of them";
+    let nothing = "--cpus 0: one context leaves nothing to choose; name more";
     assert!(code == 2 && line.contains(nothing), "before that six threads do not fit: {line}");
     let (code, line) = refused(&["--pid", "2147483647", "--metric", "io:rchar"]);
     assert!(code == 2 && line.contains("there is no process 2147483647"), "{line}");

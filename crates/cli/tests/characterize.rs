@@ -175,7 +175,7 @@ fn a_damaged_characterization_is_said_and_no_reason_not_to_search() {
         "{said}"
     );
     let told = String::from_utf8(rehearsed.stdout).unwrap();
-    assert!(told.contains("Core (the usual one; characterize finds out)"), "{told}");
+    assert!(told.contains("Core (the usual one; pinwise characterize measures it)"), "{told}");
 }
 
 #[test]

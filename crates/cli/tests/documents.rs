@@ -72,7 +72,7 @@ fn documents() -> BTreeMap<&'static str, Value> {
     let values: String =
         (0..500).map(|n| format!("{}\n", 100.0 - f64::from(n * n) / 5000.0)).collect();
     fs::write(file("values"), values).unwrap();
-    let sleep = Program::start(Command::new("sleep").arg("60"));
+    let sleep = Program::start(Command::new("sleep").arg("3600"));
     let cpu = support::affinities(sleep.pid()).into_values().next().unwrap();
     fs::write(file("plan.toml"), PLAN.replace("CPU", cpu.split(['-', ',']).next().unwrap()))
         .unwrap();

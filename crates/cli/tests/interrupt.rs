@@ -88,7 +88,7 @@ fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
         let line = complaint(&mut place);
         assert!(
             line.contains(" stored in campaign ")
-                && line.contains("; go on with: pinwise campaign resume "),
+                && line.contains("; continue with: pinwise campaign resume "),
             "{line}"
         );
     }

@@ -61,7 +61,7 @@ fn another_machine_cannot_be_measured_from_here() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
     assert!(
-        output.stdout.is_empty() && error.contains("only this machine can be measured"),
+        output.stdout.is_empty() && error.contains("pinwise can only measure this machine"),
         "{error}"
     );
 }

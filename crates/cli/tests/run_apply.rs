@@ -96,7 +96,7 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     );
     assert!(
         errors.lines().last().unwrap().starts_with(
-            "pinwise: 1 of 2 threads of the plan not in place: not found: thread worker#1; the plan is for sh: is that the program"
+            "pinwise: 1 of 2 threads of the plan not pinned: not found: thread worker#1; the plan is for sh: check that this is the program"
         ),
         "{errors}"
     );
@@ -122,8 +122,11 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
         "a thread is missing, as it would be when this is done"
     );
     let text = String::from_utf8(output.stdout).unwrap();
-    let expected =
-        format!("{:<16} thread {pid} would be on CPU {}, may run on {before} now\n", "sh", cpu());
+    let expected = format!(
+        "{:<16} thread {pid} would be pinned to CPU {}, may run on {before} now\n",
+        "sh",
+        cpu()
+    );
     assert_eq!(text, expected);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("not found: thread worker; the plan is for sh"), "{errors}");
@@ -151,7 +154,7 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
-        format!("{:<16} thread {pid} on CPU {before} again\n", "sh")
+        format!("{:<16} thread {pid} may run on CPU {before} again\n", "sh")
     );
     assert_eq!(shown(&allowed(shell.0.id())), before);
     let again = pinwise(&["apply", "--undo", "--pid", &pid]);
@@ -177,7 +180,7 @@ fn nothing_is_pinned_where_nothing_can_be_noted() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(
-        errors.contains("cannot note the affinities to give back; set XDG_DATA_HOME"),
+        errors.contains("cannot store the affinities to restore; set XDG_DATA_HOME"),
         "{errors}"
     );
     assert_eq!(allowed(shell.0.id()), before);
@@ -271,7 +274,7 @@ fn the_number_of_a_campaign_that_does_not_exist_is_bad_usage() {
     let errors = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{errors}");
     assert!(
-        errors.starts_with("pinwise: there is no file 7, and no campaign 7 in the default store "),
+        errors.starts_with("pinwise: there is no file 7 and no campaign 7 in the default store "),
         "{errors}"
     );
 }
@@ -288,7 +291,7 @@ fn a_place_for_a_number_that_the_plan_does_not_have_is_bad_usage() {
     let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "true"]);
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(
-        errors.lines().last().unwrap().starts_with("warning: not seen: threads a and b; "),
+        errors.lines().last().unwrap().starts_with("warning: threads a and b never appeared: "),
         "{errors}"
     );
 }

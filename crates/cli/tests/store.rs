@@ -304,9 +304,9 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert_eq!(complaints.len(), 1, "{complaints:?}");
-    let told = format!("and can on {cpu} now");
+    let told = format!("and on {cpu} now");
     assert!(
-        complaints[0].contains(&told) && complaints[0].contains("begin a new one: "),
+        complaints[0].contains(&told) && complaints[0].contains("start a new one: "),
         "{complaints:?}"
     );
     assert_eq!(recorded(&store), known, "nothing was measured");
@@ -492,7 +492,7 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     // Its workload is one that this program runs, in the words of before.
     let other = line(&["campaign", "resume", "2"]);
     assert!(
-        other.contains("no longer the one it was begun on") && other.contains("begin a new one: "),
+        other.contains("the machine has changed: ") && other.contains("start a new one: "),
         "{other}"
     );
     sql("UPDATE campaign SET question = '{}'; UPDATE campaign SET conclusion = '{}' WHERE id = 1;");
@@ -503,13 +503,12 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     ] {
         let told = line(&[&["campaign"], &words[..]].concat());
         assert!(
-            told.contains(&format!(
-                "{what} is not in the form of this version of pinwise (missing field"
-            )),
+            told.contains(&format!("another version of pinwise wrote {what} (missing field")),
             "{told}"
         );
         assert!(
-            told.contains("pinwise campaign export ") && told.contains("ask again: pinwise place"),
+            told.contains("pinwise campaign export ")
+                && told.contains("measure again: pinwise place"),
             "{told}"
         );
     }

@@ -117,13 +117,13 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     // searched for is not among them.
     let answered: Vec<&str> =
         answer["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
-    assert!(answered.iter().any(|note| note.contains("is taken for the default")), "{answered:?}");
+    assert!(answered.iter().any(|note| note.contains("counts as the default")), "{answered:?}");
     let of_plan =
         planned["origin"].get("notes").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     for note in of_plan.iter().map(|note| note.as_str().unwrap()) {
         let fact = note[1..].trim_end_matches('.');
         assert!(
-            answered.iter().any(|told| told.contains(fact)) && !fact.contains("is taken for"),
+            answered.iter().any(|told| told.contains(fact)) && !fact.contains("counts as"),
             "{note} in {answered:?}"
         );
     }
@@ -352,9 +352,9 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then_and_how_to_go_on() {
     .unwrap();
     assert_eq!(search.ended(PATIENCE).code(), Some(130));
     let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
-    assert!(told.contains("The number alone:") && told.contains("Fresh windows"), "{told}");
+    assert!(told.contains("The number alone:") && told.contains("Too few fresh windows"), "{told}");
     let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
-    let next = format!("go on with: pinwise campaign resume 1 --store {}", store.display());
+    let next = format!("continue with: pinwise campaign resume 1 --store {}", store.display());
     assert!(said.lines().last().unwrap_or_default().contains(&next), "{said}");
     let listed = json(&list());
     assert_eq!(

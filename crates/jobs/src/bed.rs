@@ -209,7 +209,7 @@ fn whole(request: &Request, interrupt: &Interrupt) -> Result<Bed, JobError> {
     let least = metric.shortest_window * 5 / 4;
     if least > options.period {
         let [needed, asked] = [least, options.period].map(figures::duration);
-        notes.push(format!("--period is {needed} instead of {asked}: the metric needs it"));
+        notes.push(format!("--period is {needed}, not {asked}: the metric needs it"));
         options.period = least;
     }
     let bed = LiveTestbed::new(target, &machine, metric.meter, options, interrupt.flag())
@@ -381,7 +381,7 @@ pub fn allowed_machine(mut machine: Machine, cpus: Option<&str>) -> Result<Machi
         // Before anything else is said of the question: there is none.
         if wanted.len() == 1 {
             return Err(JobError::Usage(format!(
-                "--cpus {list}: one context only, so there is nothing to choose: name more of them"
+                "--cpus {list}: one context leaves nothing to choose; name more"
             )));
         }
         machine.allowed = wanted;

@@ -75,7 +75,7 @@ pub(crate) fn run(
         let mut bench = host(caller)?;
         // A misspelt name is found before anything is measured.
         plan(&request, &bench)?;
-        outlook(events, "looking at what a core gets of its caches")?;
+        outlook(events, "measuring how much of its caches a core gets")?;
         bench.look_at_caches().map_err(|error| stopped(&error))?;
         request.working_sets = bench.working_sets().cloned();
     }

@@ -301,15 +301,14 @@ fn question(
     };
     if way.strategy == StrategyName::Blackbox {
         if !bed.testbed().profiles() {
-            let reason = "its profile takes instances of the program that run alone, and more of \
-                          them than there are";
+            let reason = "its profile needs instances that run alone, and more than there are";
             return Ok(Err(reason.to_owned()));
         }
         if ThreadKinds::new(&new.workload).instances().len() < 2 {
             let name = &new.workload.name;
             return Ok(Err(format!(
-                "it predicts what instances do to each other, and {name} is one instance: run \
-                 more of them (--workload NAME:2)"
+                "it predicts how instances affect each other, and {name} is one instance: run \
+                 more (--workload NAME:2)"
             )));
         }
         question.profile.top = Some(TOP);
@@ -387,8 +386,8 @@ fn unlooked(way: &Way, drawn: u64) -> Option<String> {
     let (first, _) = way.looks?;
     (drawn < first).then(|| {
         format!(
-            "{} first looks at its bound after {} random assignments, as published; the budget \
-             ended after {} of them, so that it could not stop by it",
+            "{} computes its bound after {} random assignments, as published; the budget ended \
+             after {}, so the bound could not stop it",
             way.name,
             figures::count(first),
             figures::count(drawn)

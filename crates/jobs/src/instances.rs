@@ -115,7 +115,7 @@ impl Instances {
             != self.workload.threads
         {
             let message =
-                format!("{} has other threads than when it was first started", self.workload.name);
+                format!("{} does not have the threads of its first start", self.workload.name);
             return Err(MeasureError::new(Retry::Never, message));
         }
         Ok(self.whole.insert(whole))
@@ -177,7 +177,7 @@ impl Instances {
         let expected: usize = pieces.iter().map(|piece| piece.leaves.len()).sum();
         leaves.filter(|leaves| leaves.len() == expected).map(Assignment::new).ok_or_else(|| {
             let message =
-                format!("{} threads run where {expected} were expected", process.threads.len());
+                format!("{} threads run, {expected} were expected", process.threads.len());
             MeasureError::new(Retry::Same, message)
         })
     }

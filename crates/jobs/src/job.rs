@@ -169,7 +169,7 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
 fn unanswered(info: &CampaignInfo, kind: Kind) -> JobError {
     let id = info.id.0;
     JobError::failed(format!(
-        "campaign {id} is of a kind ({}) that has no answer here",
+        "campaign {id} is of a kind ({}) that this command cannot answer",
         kind.name()
     ))
 }

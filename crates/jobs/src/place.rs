@@ -83,9 +83,7 @@ pub(crate) fn run(
         let [spent, left] = [asked - left, left].map(figures::duration);
         note(
             events,
-            &format!(
-                "{spent} of the budget went into getting to know the program, {left} are left"
-            ),
+            &format!("{spent} of the budget went into preparing the program, {left} are left"),
         )?;
     }
     ensure_choice(&prepared)?;
@@ -137,7 +135,7 @@ pub(crate) fn prepare(
         let search = Search::new(&request.question, &tree, &workload).ok();
         let remedy = search.map(|search| budget_check::remedy(&request, &bed, &search, spent));
         return Err(JobError::failed(format!(
-            "{} went into getting to know the program, which is all of the budget: {}",
+            "preparing the program took {}, which is all of the budget: {}",
             figures::duration(spent),
             remedy.unwrap_or_else(|| "raise --budget".to_owned())
         )));
@@ -168,11 +166,11 @@ pub(crate) fn prepare(
         let name = &new.workload.name;
         let only = only.0;
         let remedy = match request.cpus {
-            Some(_) => "name more of them with --cpus",
-            None => "allow it more (taskset -apc LIST PID)",
+            Some(_) => "name more with --cpus",
+            None => "allow more (taskset -apc LIST PID)",
         };
         return Err(JobError::failed(format!(
-            "{name} may run on CPU {only} only, so there is nothing to choose: {remedy}"
+            "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
         )));
     }
     Ok(Prepared { request, bed, new, search })
@@ -188,12 +186,12 @@ pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
     let count = new.workload.threads.len();
     let threads = figures::counted(count as u64, "thread");
     let remedy = match request.question.per_context {
-        _ if is_simulated(&new.question) => "; allow it more contexts (--cpus)".to_owned(),
+        _ if is_simulated(&new.question) => "; allow more contexts (--cpus)".to_owned(),
         Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
         _ => String::new(),
     };
     Err(JobError::failed(format!(
-        "{} has {threads} for {} contexts, all alike: there is one assignment only, so there is \
+        "{} has {threads} for {} contexts, all alike: there is only one assignment, so there is \
          nothing to choose{remedy}",
         new.workload.name,
         SharingTree::new(&new.machine, new.alike).leaves().len()
@@ -227,8 +225,7 @@ pub(crate) fn check_unchanged(
 ) -> Result<(), JobError> {
     let Some(change) = changed(info, request, bed) else { return Ok(()) };
     Err(JobError::failed(format!(
-        "campaign {}: {change}, so what was measured does not compare with what would be; begin a \
-         new one: {}",
+        "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
         info.id.0,
         shell(&info.new.command)
     )))
@@ -385,9 +382,8 @@ fn resume_command(caller: &Caller, info: &CampaignInfo) -> String {
 pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> JobError {
     let id = info.id.0;
     JobError::failed(format!(
-        "campaign {id}: its {part} is not in the form of this version of pinwise ({error}): look \
-         at it with the version that made it, take its measurements (pinwise campaign export \
-         {id}), or ask again: {}",
+        "campaign {id}: another version of pinwise wrote its {part} ({error}): use that version, \
+         export the measurements (pinwise campaign export {id}), or measure again: {}",
         shell(&info.new.command)
     ))
 }

@@ -83,9 +83,7 @@ impl SelectRequest {
         match &self.subject {
             Subject::Simulated(simulation) => Ok(simulation),
             _ => Err(JobError::Usage(
-                "only simulated processors run ready programs in any selection: add --machine \
-                 ultrasparc-t2"
-                    .into(),
+                "select needs a simulated processor: add --machine ultrasparc-t2".into(),
             )),
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn run(
         MixError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
             JobError::Usage(format!(
                 "the {threads} threads of {} instances do not fit on {contexts} contexts, one \
-                 each: choose fewer, or allow more with --cpus",
+                 each: choose fewer instances, or allow more contexts with --cpus",
                 request.mix.choose
             ))
         }

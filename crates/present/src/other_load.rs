@@ -16,7 +16,7 @@ pub fn crowd(shares: &[OtherLoad]) -> Option<f64> {
 /// What qualifies an answer beside such `others`, behind it in the same sentence.
 pub fn beside(others: Option<f64>) -> String {
     others.map_or(String::new(), |others| {
-        format!(", beside others that took {} of the contexts' time", figures::percent(others))
+        format!(", while others took {} of the contexts' time", figures::percent(others))
     })
 }
 
@@ -29,8 +29,8 @@ pub fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<Stri
 /// As [`crowded`], of the `share` of the contexts' time that others took.
 pub(crate) fn busy(share: f64, meanwhile: &str, left: &str) -> String {
     format!(
-        "the machine was busy: other programs took {} of the contexts' time during the {meanwhile}, and the answer is for what they left{left}; \
-         try again when they rest",
+        "the machine was busy: other programs took {} of the contexts' time during the \
+         {meanwhile}, so the answer is for what they left{left}; try again when it is quiet",
         figures::percent(share)
     )
 }

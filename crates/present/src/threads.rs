@@ -9,13 +9,12 @@ use pinwise_threads::{Advice, Note, PhaseChange, SHARE, Sign, Stopped};
 pub fn threads_note(note: &Note) -> String {
     match note {
         Note::Quota { group, granted, contexts, allowed } => format!(
-            "its control group ({group}) grants the CPU time of {granted:.1} of the {contexts} \
-             contexts: a program that asks the machine how many threads to start does not see \
-             that, and starts {allowed} unless it is told n"
+            "its cgroup ({group}) grants the CPU time of {granted:.1} of the {contexts} contexts, \
+             which programs do not see: without n it would start {allowed} threads"
         ),
         Note::Affinity { allowed, contexts, cpus } => format!(
             "it may run on {allowed} of the {contexts} contexts (CPU {cpus}): a program that \
-             counts the machine's starts too many threads unless it is told n"
+             counts all of them starts too many threads without n"
         ),
         Note::ShortRuns { run, pieces } => {
             let why = run.map_or_else(
@@ -24,19 +23,17 @@ pub fn threads_note(note: &Note) -> String {
             );
             let divide = pieces.map_or_else(String::new, |pieces| {
                 format!(
-                    ", which show by themselves how its {pieces} pieces divide: --pieces is not \
-                     counted on top"
+                    ", which already include how its {pieces} pieces divide: --pieces is ignored"
                 )
             });
             format!("{why}: whole runs are measured{divide}")
         }
         Note::CutOff { n, asked: true } => {
-            format!("n = {n} is the most that --max allows: more may be faster, raise it to see")
+            format!("n = {n} is the most that --max allows: more may be faster, raise it")
         }
-        Note::CutOff { n, asked: false } => format!(
-            "n = {n} is the most that is tried without --max: more may be faster, --max N tries up \
-             to N"
-        ),
+        Note::CutOff { n, asked: false } => {
+            format!("n = {n} is the default maximum, and the best: more may be faster, try --max N")
+        }
         Note::Capped { threads, numbers, pooled, follows } => {
             capped(*threads, numbers, *pooled, *follows)
         }
@@ -46,28 +43,25 @@ pub fn threads_note(note: &Note) -> String {
             };
             let counted = if *counts_n { "n" } else { "threads" };
             format!(
-                "--min, --max and --step count {counted}: searched is n = {}, which makes {} \
-                 threads",
+                "--min, --max and --step count {counted}: the search covers n = {}, which makes \
+                 {} threads",
                 from(*n),
                 from(*threads)
             )
         }
         Note::Shifted(shift) => shifted(shift),
-        Note::Unchecked { reason } => format!(
-            "whether the program came into another phase meanwhile is not known: the probe that \
-             was to tell it failed: {reason}"
-        ),
+        Note::Unchecked { reason } => format!("the check for a change of phase failed: {reason}"),
         Note::Seen { text } => text.clone(),
         Note::Drifting { numbers } => format!(
-            "the program changed what it does within the probes with n = {}: another phase; a \
-             longer --probe, or --after REGEX, shows whether the answer holds",
+            "the program changed phase within the probes with n = {}: check the answer with a \
+             longer --probe or --after REGEX",
             listed(numbers)
         ),
-        Note::SingleRuns => "the table has no standard error (-) where n was run once: a longer \
-                             --probe runs it several times"
+        Note::SingleRuns => "the table has no standard error (-) for a single run of n: a longer \
+            --probe makes several"
             .into(),
-        Note::CpuTimeOnly => "progress is told by CPU time only: how many contexts the threads \
-                              keep busy, not what for; --metric or --whole-run tell more"
+        Note::CpuTimeOnly => "progress is CPU time only, which also counts useless work: use \
+            --metric or --whole-run"
             .into(),
         Note::Busy { share } => {
             let share = OtherLoad { taken: *share, of: 1.0 };
@@ -75,27 +69,27 @@ pub fn threads_note(note: &Note) -> String {
             crowded(&[share], "probes", left).unwrap_or_default()
         }
         Note::Watching { share } => format!(
-            "watching took {} of the program's CPU time, which slows it down and not with every n \
-             alike: a longer --probe is watched for less",
+            "monitoring used {} of the program's CPU time and may bias each n differently: use a \
+             longer --probe",
             figures::percent(*share)
         ),
         Note::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
-                "{probes} of {of} probes {were} watched by {by}, the later ones by {later}: what \
-                 they tell of the threads differs by that, too"
+                "{probes} of {of} probes {were} watched by {by}, the later ones by {later}: part \
+                 of their difference may come from that"
             )
         }
         Note::Pieces { pieces } => format!(
-            "the description says that a run has {pieces} equal pieces, and the survey counts how \
-             they divide, as with --pieces {pieces}"
+            "by its description a run has {pieces} equal pieces; the survey counts how they \
+             divide, as with --pieces {pieces}"
         ),
-        Note::SharedCores => "each context counts as a core of its own, though several share one \
-                              on this machine, and costs are those of the Opteron's system"
+        Note::SharedCores => "the model counts each context as a core, though several share one \
+            on this machine; costs are those of the Opteron's system"
             .into(),
         Note::Simulated => "simulated: times, rates and shares are those of the model".into(),
         Note::Set { n } => format!("n = {n} is set now"),
-        Note::LimitsRestored => "what the process may use is as it was".into(),
+        Note::LimitsRestored => "the limits of the process are restored".into(),
     }
 }
 
@@ -111,37 +105,35 @@ fn capped(threads: u32, numbers: &[u32], pooled: bool, follows: bool) -> String 
     let most = figures::counted(u64::from(threads), "thread");
     let counts = match numbers.first() {
         Some(fewest) if pooled => {
-            format!("; these count as n = {fewest}, the fewest that make them")
+            format!("; these numbers count as n = {fewest}")
         }
         _ => String::new(),
     };
-    let doubt = if follows { "" } else { ", or {n} is not where it takes its number of threads" };
+    let doubt = if follows { "" } else { ", or {n} does not set its number of threads" };
     format!(
-        "the program makes at most {most}, the first included, whatever {{n}} is (seen with n = \
-         {all}){counts}: its input has no work for more, or it allows no more{doubt}"
+        "the program made at most {most}, with the first, for n = {all}{counts}: its input has no \
+         work for more, or it allows no more{doubt}"
     )
 }
 
 fn shifted(shift: &PhaseChange) -> String {
     let what = match shift.sign {
         Sign::Progress => {
-            format!("its progress was {} of what it was", figures::percent(1.0 + shift.change))
+            format!("its progress changed to {}", figures::percent(1.0 + shift.change))
         }
-        Sign::CpuUtil => format!("CPU_UTIL was {:+.0} points off", shift.change),
-        Sign::Lock => format!("LOCK was {:+.0} points off", shift.change),
+        Sign::CpuUtil => format!("CPU_UTIL changed by {:+.0} points", shift.change),
+        Sign::Lock => format!("LOCK changed by {:+.0} points", shift.change),
     };
     let (at, n) = (shift.at + 1, shift.parameter);
     if !shift.sure {
         return format!(
-            "from probe {at} on the program, or the machine under it, may have been in another \
-             phase: with n = {n} {what}, and there are too few probes to tell that from chance; \
-             search again to see"
+            "from probe {at} on, the program or the machine may have changed phase: with n = {n} \
+             {what}; too few probes to exclude chance, search again"
         );
     }
     format!(
-        "from probe {at} on the program, or the machine under it, was in another phase: with n = \
-         {n} {what}; numbers that were probed before and after do not compare, and the answer may \
-         hold for neither"
+        "from probe {at} on, the program or the machine was in another phase: with n = {n} \
+         {what}; probes before and after do not compare, so the answer may hold for neither"
     )
 }
 
@@ -162,7 +154,7 @@ pub fn stopped(
     let waiting = "waiting for each other was high";
     match stopped {
         Stopped::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
-            format!("there is no other number than n = {n} to choose")
+            format!("n = {n} is the only possible number")
         }
         Stopped::Settled => rests(format!(
             "n = {n} is expected to lose {} of the best speed, which another probe would hardly \
@@ -170,24 +162,24 @@ pub fn stopped(
             figures::percent(advice.map_or(0.0, |advice| advice.loss))
         )),
         Stopped::Probes => {
-            "enough probes; --budget and --within decide how sure the answer is".into()
+            "the most probes were made; --budget and --within decide how sure the answer is".into()
         }
-        Stopped::Time { broken_off: Some(broken) } => rests(format!(
-            "the time of --budget is used up: the probe with n = {broken} was broken off"
-        )),
+        Stopped::Time { broken_off: Some(broken) } => {
+            rests(format!("--budget ended during the probe with n = {broken}"))
+        }
         Stopped::Time { broken_off: None } if share => {
             let why = format!(
-                "what is left of {} of the run is too short for another probe",
+                "the rest of {} of the run is too short for another probe",
                 figures::percent(SHARE)
             );
             format!("{}; --budget may allow more", rests(why))
         }
         Stopped::Time { broken_off: None } => {
-            rests("what is left of --budget is too short for another probe".into())
+            rests("the rest of --budget is too short for another probe".into())
         }
         Stopped::AllTried { numbers, rounds } => {
             let times = match rounds {
-                1 => "once each, which does not tell how sure the answer is".into(),
+                1 => "once each, so the certainty of the answer is unknown".into(),
                 rounds => format!("{rounds} times each"),
             };
             format!(
@@ -196,7 +188,7 @@ pub fn stopped(
             )
         }
         Stopped::CpuUtil { last } => {
-            format!("CPU_UTIL: n = {last} kept hardly more contexts busy")
+            format!("CPU_UTIL: n = {last} hardly kept more contexts busy")
         }
         Stopped::Lock { last } => format!("LOCK: with n = {last} {waiting} and rose fast"),
         Stopped::VcxRate { last } => {
@@ -214,12 +206,9 @@ pub fn stopped(
 fn rests_on(advice: &Advice, n: u32) -> String {
     let all = figures::counted(advice.probes as u64, "probe");
     match advice.readings {
-        0 => format!("n = {n} itself was not among the {all}"),
-        1 if advice.probes == 1 => format!("n = {n} was probed once, and nothing else was"),
-        1 => format!(
-            "n = {n} was probed once, of {all}: how far that reading is off is not known from \
-             another"
-        ),
-        readings => format!("n = {n} was probed {readings} times, of {all}"),
+        0 => format!("n = {n} itself was not probed ({all})"),
+        1 if advice.probes == 1 => format!("n = {n} was probed once, nothing else was probed"),
+        1 => format!("n = {n} was probed once (of {all}), so its error is unknown"),
+        readings => format!("n = {n} was probed {readings} times (of {all})"),
     }
 }

@@ -18,16 +18,16 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const CANNOT_LOOK: &str = "cannot look at the program's threads";
+const CANNOT_LOOK: &str = "cannot read the program's threads";
 
-/// Pin the threads of a running program as a plan says
+/// Pin the threads of a running program by a plan
 ///
-/// Threads are found by name. Those that are not in the plan keep their affinity. Where the plan
-/// has a number of threads and a command that sets it, --set runs that first. The pins stay when
-/// pinwise ends; threads that the program creates later are only seen with --watch. The affinities
-/// replaced are noted in the user's data directory, and --undo gives them back while the program
-/// runs. Exit code 1 when a thread of the plan was not found or could not be pinned, with --dry-run
-/// too.
+/// Threads are found by name. Threads that the plan does not name keep their affinity. The pins
+/// stay after pinwise ends; --watch also pins threads that the program creates later. If the plan
+/// has a number of threads and a command that sets it, --set runs that command first. apply stores
+/// the affinities that it replaces in your data directory, and --undo restores them while the
+/// program runs. Exit code 1 if a thread of the plan was not found or not pinned, also with
+/// --dry-run.
 #[derive(Args)]
 #[command(
     override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo --pid <PID> [--json]"
@@ -36,27 +36,26 @@ const CANNOT_LOOK: &str = "cannot look at the program's threads";
     pinwise apply plan.toml --pid \"$(pidof redis-server)\"\n  \
     pinwise apply plan.toml --pid 4242 --dry-run        what would be pinned where\n  \
     pinwise apply plan.toml --pid 4242 --watch          until the program ends\n  \
-    pinwise apply --undo --pid 4242                     as it was before the first plan")]
+    pinwise apply --undo --pid 4242                     back to before the first plan")]
 pub(crate) struct Apply {
     #[command(flatten)]
     plan: Option<PlanArgument>,
-    /// The program; its child processes are included
+    /// The running program; its child processes are included
     #[arg(long, value_parser = number::pid)]
     pid: Pid,
-    /// Say what would be pinned where, and pin nothing
+    /// Print what would be pinned where; pin nothing
     #[arg(long, conflicts_with = "watch")]
     dry_run: bool,
-    /// First run the plan's command that gives the program its number of threads; without this it
-    /// is only shown
+    /// First run the plan's command that sets the number of threads; without --set it is only printed
     #[arg(long, conflicts_with = "undo")]
     set: bool,
-    /// Give the threads back the affinities they had before the first plan was applied
+    /// Restore the affinities from before the first plan was applied
     #[arg(long, conflicts_with_all = ["path", "watch", "dry_run", "force"])]
     undo: bool,
-    /// Stay, and pin threads as they appear, until the program ends or Ctrl-C
+    /// Pin threads as they appear, until the program ends or Ctrl-C
     #[arg(long, conflicts_with = "json")]
     watch: bool,
-    /// Apply it although the machine differs from the plan's: each difference becomes a warning
+    /// Use the plan although this machine differs from the plan's; differences become warnings
     #[arg(long)]
     force: bool,
     /// Print one JSON document
@@ -126,24 +125,24 @@ impl Apply {
         let n = number.n;
         match &number.set {
             Some(command) if self.dry_run => {
-                output::aside(&format!("note: with --set n = {n} would be set by: {command}"))
+                output::aside(&format!("note: --set would set n = {n} with: {command}"))
             }
             Some(command) if !self.set => output::aside(&format!(
-                "note: the plan is for n = {n}; the program keeps the number it has: add --set to run: {command}"
+                "note: the plan is for n = {n}, the program keeps its number; add --set to run: \
+                 {command}"
             )),
             Some(command) => {
                 pinwise_programs::set_number(self.pid, command, n)?;
-                output::aside(&format!("note: n = {n} is set, by: {command}"));
+                output::aside(&format!("note: n = {n} was set with: {command}"));
             }
             None => output::aside(&format!(
-                "note: the plan is for n = {n}, which a program is started with: pinwise run PLAN -- CMD {}",
+                "note: the plan is for n = {n}, which needs a new start: pinwise run PLAN -- CMD \
+                 {}",
                 Number::PLACE
             )),
         }
         if plan.threads.is_empty() {
-            output::aside(
-                "note: the plan leaves the threads to the operating system: none is pinned",
-            );
+            output::aside("note: the plan pins no thread: unpinned was best");
         }
         Ok(())
     }
@@ -173,7 +172,8 @@ impl Apply {
                 let Pinned { name, tid, cpus, .. } = pinned;
                 let name = one_line(name);
                 output::print(&format!(
-                    "{name:<16} thread {tid} would be on CPU {cpus}, may run on {now} now\n"
+                    "{name:<16} thread {tid} would be pinned to CPU {cpus}, may run on {now} \
+                     now\n"
                 ))
             })?;
         }
@@ -201,7 +201,7 @@ impl Apply {
             released.iter().try_for_each(|Released { comm, tid, cpus, result }| {
                 let comm = one_line(comm);
                 output::print(&match result {
-                    Ok(()) => format!("{comm:<16} thread {tid} on CPU {cpus} again\n"),
+                    Ok(()) => format!("{comm:<16} thread {tid} may run on CPU {cpus} again\n"),
                     Err(error) => format!("{comm:<16} refused: {error}\n"),
                 })
             })?;
@@ -259,13 +259,14 @@ fn in_place(plan: &Plan, missing: &[&str], refused: usize) -> anyhow::Result<()>
         (missing, refused) => format!("{refused} refused, and {}", not_there(plan, missing)),
     };
     let (wrong, all) = (refused + missing.len(), plan.threads.len());
-    anyhow::bail!("{wrong} of {} of the plan not in place: {why}", counted(all as u64, "thread"))
+    anyhow::bail!("{wrong} of {} of the plan not pinned: {why}", counted(all as u64, "thread"))
 }
 
 /// Which threads are not there, and what to do.
 fn not_there(plan: &Plan, missing: &[&str]) -> String {
     format!(
-        "not found: {}; the plan is for {}: is that the program, with as many threads as then (ps -T -p PID)?",
+        "not found: {}; the plan is for {}: check that this is the program, with as many threads \
+         (ps -T -p PID)",
         plan::named(missing),
         plan.program
     )
@@ -314,6 +315,6 @@ pub(crate) fn ledger() -> anyhow::Result<Ledger> {
     const REMEDY: &str = "set XDG_DATA_HOME to a folder you may write to";
     let folder = crate::store::data_folder(REMEDY)?.join("applied");
     Ledger::open(&folder).with_context(|| {
-        format!("{}: cannot note the affinities to give back; {REMEDY}", folder.display())
+        format!("{}: cannot store the affinities to restore; {REMEDY}", folder.display())
     })
 }

@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 /// First look at a bound; further looks double.
 const FIRST_LOOK: u64 = 500;
 
-/// Estimate the best possible performance from measurements of any origin.
+/// Estimate the best possible performance from measurements of any origin
 ///
-/// Each value should be the performance of one configuration (assignment, flags, layout) drawn at
-/// random, all with equal chance. Average the repeats of one configuration first. Exit code 0 when
-/// there is a bound, 1 when the values support none, 2 when the file or an option makes no sense.
+/// Each value is the performance of one configuration (assignment, flags, layout), drawn at random
+/// with equal chance. Average the repeats of one configuration first. Exit code: 0 with a bound, 1
+/// if the values support none, 2 if the file or an option is wrong.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise bound pps.txt                           one number per line
@@ -33,32 +33,30 @@ const FIRST_LOOK: u64 = 500;
   my-benchmark --random 500 | pinwise bound -     from standard input
   pinwise bound runs.csv --cap 14.88e6 --json     with a line rate, for scripts")]
 pub(crate) struct Bound {
-    /// CSV, TSV, JSON lines, a JSON array, or one number per line; `-` for standard input.
+    /// CSV, TSV, JSON lines, a JSON array, or one number per line; `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The column to take: its name, or its number from 1. Needed where several columns hold
-    /// numbers.
+    /// The column to read: its name, or its number from 1; required if several hold numbers
     #[arg(long, value_name = "NAME|N")]
     column: Option<String>,
-    /// Lower values are better (a runtime): bound the lowest possible one.
+    /// Lower is better (a run time): bound the lowest possible value
     #[arg(long)]
     minimize: bool,
-    /// Fit the values beyond U instead of letting the method choose.
+    /// Fit the values beyond U [default: the method chooses]
     #[arg(long, value_name = "U", allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// `bayes`: posterior of the end of the tail from the best 50 values. `profile`: the published
-    /// method, threshold by mean excess, maximum likelihood, profile likelihood; often without
-    /// a finite end below some thousand values.
+    /// `bayes`: the posterior of the tail's end, from the best 50 values. `profile`: as published
+    /// (threshold by mean excess, maximum likelihood, profile likelihood); below a few thousand
+    /// values often without a finite end
     #[arg(long, default_value = "bayes", value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name)))]
     method: Method,
-    /// Confidence of the interval, at least 0.5 and below 1.
+    /// The confidence of the interval, at least 0.5 and below 1
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = share)]
     confidence: f64,
-    /// A value that cannot be beaten, as a line rate; with --minimize a value that cannot be
-    /// undercut.
+    /// A value that cannot be exceeded, such as the line rate; with --minimize, the lowest possible
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     cap: Option<f64>,
-    /// Print one JSON document.
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -344,7 +342,8 @@ impl Document {
             line(
                 "next",
                 format!(
-                    "{more} more runs, then look again at {next}: looks at 500, 1000, 2000, … only keep the confidence"
+                    "measure {more} more and look again at {next}: only looks at 500, 1000, \
+                     2000, … keep the confidence"
                 ),
             );
         }

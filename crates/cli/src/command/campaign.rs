@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// List, show, resume, export and delete what was measured.
+/// List, show, resume, export and delete stored campaigns
 ///
-/// Every question that pinwise answers by measuring is a campaign. Its measurements are on disk
-/// before the next one is made, so a campaign that was killed can be resumed and ends as it would
-/// have. The store is an SQLite file.
+/// A campaign is all measurements for one question. Each measurement is on disk before the next one
+/// begins: a campaign that was killed resumes, and ends as it would have. The store is an SQLite
+/// file.
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
   pinwise campaign list
@@ -33,7 +33,7 @@ use std::path::Path;
   sqlite3 ~/.local/share/pinwise/pinwise.db \\
     'SELECT assignment, avg(performance) FROM record WHERE campaign = 7 GROUP BY 1 ORDER BY 2'")]
 pub(crate) enum Campaign {
-    /// List every campaign in the store.
+    /// List the campaigns in the store
     List {
         #[command(flatten)]
         store: StoreArguments,
@@ -41,19 +41,19 @@ pub(crate) enum Campaign {
         #[arg(long)]
         json: bool,
     },
-    /// Show the outcome of a campaign, as far as it came.
+    /// Show the result of a campaign, or how far it got
     Show(One),
-    /// Go on with a campaign that was interrupted or killed.
+    /// Continue a campaign that was interrupted or killed
     Resume(One),
-    /// Write every measurement of a campaign, for other tools.
+    /// Print all measurements of a campaign, for other tools
     Export {
         #[command(flatten)]
         one: Id,
-        /// How to write them
+        /// The format
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
-    /// Delete campaigns with all their measurements, for good; plans made from them stay.
+    /// Delete campaigns with all their measurements, for good; their plans stay
     Delete {
         /// Their numbers, as `pinwise campaign list` shows them
         #[arg(required = true, value_parser = number)]
@@ -103,8 +103,7 @@ pub(crate) fn number(text: &str) -> Result<i64, String> {
 fn existing(store: &StoreArguments) -> anyhow::Result<Store> {
     let Some(store) = store.open_existing()? else {
         let path = store.path()?;
-        let reason =
-            "there is no store yet; pinwise place makes one, or name another file with --store";
+        let reason = "there is no store yet; run pinwise place, or name another file with --store";
         return Err(Usage(format!("{}: {reason}", path.display())).into());
     };
     Ok(store)
@@ -237,7 +236,7 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     } else if !campaigns.is_empty() {
         print(&table(campaigns))?;
     } else if unreadable.is_empty() {
-        print("No campaigns yet: pinwise place begins one.\n")?;
+        print("No campaigns yet: start one with pinwise place.\n")?;
     }
     // What can be read is listed all the same.
     let numbers: Vec<String> = unreadable.iter().map(|(id, _)| id.0.to_string()).collect();

@@ -17,35 +17,34 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Measure what programs on shared hardware do to each other, level by level
+/// Measure how programs slow each other down at each sharing level
 ///
-/// Microbenchmarks, each of which stresses one resource, run alone and then beside others at every
-/// sharing level the machine has, in growing number, each until its accumulated rate is within the
-/// MAIV of the steady one (FAME). The result is the slowdown tables, the critical resources, who is
-/// sensitive, whom to run beside whom, and whether other cores matter. It is kept with the
-/// machine's fingerprint. docs/method/characterization.md explains the method.
+/// Each microbenchmark stresses one resource. It runs alone, and then next to growing numbers of
+/// others at each sharing level, until its accumulated rate is within the MAIV of its steady rate
+/// (FAME). The result is the slowdown tables, the critical resources, which programs are sensitive,
+/// good co-runners, and whether other cores matter. The store keeps it with the machine's
+/// fingerprint. docs/method/characterization.md explains how.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise characterize                                    this machine
   pinwise characterize --machine ultrasparc-t2            a model, simulated cycle by cycle
-  pinwise characterize --benchmarks intadd,mem --rounds 2 some of it, to look at
+  pinwise characterize --benchmarks intadd,mem --rounds 2 a part of it, for a first look
   pinwise characterize --html page.html                   with a page of heat maps")]
 pub(crate) struct Characterize {
-    /// Where the benchmarks run: host, or a processor that is simulated, a built-in one or what a
-    /// TOML file describes (a path with a / or NAME.toml)
+    /// host, or a simulated processor: a model, or a TOML file that describes one (a path with a / or
+    /// NAME.toml)
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
-    /// Only these benchmarks, with commas between them [default: all]
+    /// Run only these benchmarks, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
-    /// At most N stressors on other cores
+    /// The most stressors on other cores
     #[arg(long, value_name = "N", default_value_t = STRESSORS as u16, value_parser = whole::<u16>(1..=1024))]
     stressors: u16,
-    /// How often everything is measured; intervals need 2 [default: 3 on this machine, 1 on a
-    /// model]
+    /// How often to measure everything; intervals need 2 [default: 3 on this machine, 1 on a model]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=100))]
     rounds: Option<u16>,
-    /// Largest difference between the accumulated and the steady rate
+    /// The largest difference between the accumulated and the steady rate
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = maiv)]
     maiv: f64,
     /// The seed of orders, start offsets and memory
@@ -53,7 +52,7 @@ pub(crate) struct Characterize {
     seed: u64,
     #[command(flatten)]
     store: StoreArguments,
-    /// Write a page with the slowdowns as heat maps to FILE as well
+    /// Also write a page to FILE, with the slowdowns as heat maps
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one JSON document

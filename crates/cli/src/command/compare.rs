@@ -7,16 +7,16 @@ use crate::number::whole;
 use clap::Args;
 use pinwise_jobs::{Answer, CompareRequest, Job};
 
-/// Compare ways of placing a program: the operating system's, random, balanced, and every search
+/// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
-/// Each search runs by itself with the whole --budget, as a campaign of its own: four of them,
-/// three where the program cannot be profiled. What they announce is then measured beside naive
-/// (random) and balanced placements and the program unpinned, in two sets of windows: one chooses
-/// which assignment is the best known and which draw is the worst, the other, fresh and in
-/// random order, is what is told. A way whose loss may be none is said not to be told apart from
-/// the best; where that is for lack of windows, how many would do.
+/// Each search runs on its own, as a campaign with the whole --budget: four searches, three if the
+/// program cannot be profiled. Their results are then measured next to random (naive) and balanced
+/// placements and to the unpinned program. One set of windows chooses the best known assignment and
+/// the worst draws. A second set, fresh and in random order, gives the figures that are printed. A
+/// way whose loss may be zero ties with the best. If more windows would separate the two, compare
+/// prints how many.
 #[derive(Args)]
-#[command(mut_arg("budget", |argument| argument.help(BUDGET).long_help(BUDGET)), after_help = "Examples:
+#[command(mut_arg("budget", |argument| argument.help(BUDGET)), after_help = "Examples:
   The built-in packet pipelines on this machine:
     pinwise compare --workload stateful:2 --budget 20s
   On a simulated processor, eight instances:
@@ -28,11 +28,11 @@ pub(crate) struct Compare {
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
-    /// How many naive (random) and how many balanced placements are drawn; at least 2
+    /// Random (naive) placements to draw, and as many balanced ones; at least 2
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u64>(2..=100_000), help_heading = "Comparison")]
     draws: u64,
-    /// Fresh windows of each that is compared, at least 5, and as many before by which the best
-    /// known and the worst draws are chosen
+    /// Fresh windows of each way, at least 5, after as many that choose the best known and the
+    /// worst draws
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u64>(5..=100_000), help_heading = "Comparison")]
     rounds: u64,
     #[command(flatten, next_help_heading = "Output")]
@@ -43,9 +43,9 @@ pub(crate) struct Compare {
 }
 
 /// What `--budget` is about here.
-const BUDGET: &str = "Measurements (600) or time (90s, 5m) of each search, not of all together; by default 30 s for a built-in workload (5 min for BlackBox), \
-    1 min for a program that is re-pinned, 5 min for one that is started anew, 4,000 measurements on a model. Measuring everything beside everything at \
-    the end is not in it";
+const BUDGET: &str = "Measurements (600) or time (90s, 5m) of each search; the final comparison is extra \
+    [default: 30s for built-in programs (blackbox: 5m), 1m if re-pinned live, 5m if restarted, \
+    4000 on a model]";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {

@@ -5,12 +5,12 @@ use anyhow::Context;
 use clap::{Args, CommandFactory};
 use std::path::PathBuf;
 
-/// Print the completion script of a shell.
+/// Print the completion script of a shell
 #[derive(Args)]
 #[command(after_help = "Example:
   pinwise completions bash > ~/.local/share/bash-completion/completions/pinwise")]
 pub(crate) struct Completions {
-    /// The shell.
+    /// The shell
     shell: clap_complete::Shell,
 }
 
@@ -27,13 +27,13 @@ impl Completions {
     }
 }
 
-/// Write the manual pages: pinwise.1 and one page per command.
+/// Write the manual pages: pinwise.1 and one page per command
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise man | man -l -
   pinwise man ~/.local/share/man/man1")]
 pub(crate) struct Man {
-    /// The folder to write to; without it, pinwise.1 goes to stdout.
+    /// The folder to write to [default: pinwise.1 goes to stdout]
     directory: Option<PathBuf>,
 }
 

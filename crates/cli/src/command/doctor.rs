@@ -7,18 +7,17 @@ use pinwise_hardware::doctor::{Check, State, examine};
 use pinwise_present::{figures, one_line};
 use serde::Serialize;
 
-/// Say what this machine allows and what is missing, with the remedy for each lack.
+/// Check what this machine allows, with a remedy for whatever is missing
 ///
-/// Everything is tried, not guessed: events are opened, a thread is moved and put back, a fixed
-/// piece of work is repeated for a second. Nothing is changed. The exit code is 0 whatever is
-/// missing.
+/// doctor tries everything and guesses nothing: it opens events, moves a thread and puts it back,
+/// and repeats a fixed piece of work for a second. It changes nothing. The exit code is always 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   pinwise doctor
   pinwise doctor --json | jq '.checks[] | select(.ok | not) | .remedy'")]
 pub(crate) struct Doctor {
-    /// Print one JSON document.
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }

@@ -7,10 +7,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use pinwise_placement::{FORMATS, Format};
 use serde::Serialize;
 
-/// Say a plan in the pinning syntax of another tool
+/// Convert a plan to the pinning syntax of another tool
 ///
-/// What the syntax cannot say is noted on stderr. A plan that it cannot express at all is refused
-/// with the reason.
+/// Notes on stderr say what the syntax cannot express. A plan that it cannot express at all is
+/// refused with the reason. docs/reference/exports.md says how each format was checked.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise export plan.toml --to script > pin.sh         then: sh pin.sh PID\n  \
@@ -20,7 +20,7 @@ use serde::Serialize;
 pub(crate) struct Export {
     #[command(flatten)]
     plan: PlanArgument,
-    /// The syntax
+    /// The format
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
     /// Print one JSON document, with the notes

@@ -21,33 +21,33 @@ use source::Source;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Measure core-to-core latency, and say which sharing levels it implies
+/// Measure core-to-core latency, and derive the sharing levels from it
 ///
-/// Two threads of pinwise's own pass a cache line to and fro with compare-and-swap, between each
-/// pair of contexts, in both directions, on fresh pages and several lines of each; 16 ms for a
-/// pair. A latency is one way: half a round trip. The levels are found from the latencies alone,
-/// then held against those that the machine declares. docs/method/latency.md explains the method.
+/// Two threads pass a cache line back and forth with compare-and-swap, between each pair of
+/// contexts, in both directions, on several lines of fresh pages: 16 ms per pair. A latency is one
+/// way: half a round trip. The levels come from the latencies alone. latency then compares them
+/// with the levels that the machine declares. docs/method/latency.md explains how.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise latency                                this machine
   pinwise latency --cpus 0-7                     some of its contexts
-  pinwise latency --json > box.json              to keep; --from reads it again
+  pinwise latency --json > box.json              store them; --from reads them again
   pinwise latency --html box.html                a page with the heat map
   pinwise latency --from lpdquad.mct             MCTOP's description of a machine
   pinwise latency --from box.csv --machine 2x8   CSV of core-to-core-latency, against a shape")]
 pub(crate) struct Latency {
-    /// Measure nothing, read latencies: JSON of this command, MCTOP's .mct, or CSV of
+    /// Measure nothing; read latencies from FILE: JSON of this command, MCTOP's .mct, or CSV of
     /// core-to-core-latency
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// The contexts to measure between [default: all that are allowed]
+    /// The contexts to measure between [default: all allowed contexts]
     #[arg(long, value_name = "LIST", conflicts_with = "from")]
     cpus: Option<String>,
-    /// The machine that declares its levels, as for `topo` [default: host; with --from none but
-    /// what the file itself declares]
+    /// The machine whose declared levels to compare with, as for `topo` [default: host; with --from,
+    /// what the file declares]
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
-    /// Write a page with the matrix as a heat map to FILE as well
+    /// Also write a page to FILE, with the matrix as a heat map
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
@@ -158,8 +158,8 @@ impl Latency {
             && other.online() != host.online()
         {
             return Err(Usage(format!(
-                "--machine {name} has contexts {}, this machine {}: only this machine can be measured; give latencies of {name} with \
-                 --from FILE",
+                "--machine {name} has contexts {}, this machine {}: pinwise can only measure \
+                 this machine; read latencies of {name} with --from FILE",
                 other.online(),
                 host.online()
             ))

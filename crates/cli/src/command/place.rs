@@ -66,12 +66,12 @@ pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> an
 /// Pins the program for good where that is the advice.
 fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Result<()> {
     if outcome.advice != Advice::Pin {
-        output::aside("note: nothing is applied: pinning did not win");
+        output::aside("note: nothing was applied, since pinning did not win");
         return Ok(());
     }
     let plan = PlanArgument::at(plan).load()?;
     let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
-        .context("cannot look at the program's threads")?
+        .context("cannot read the program's threads")?
         .noting(apply::ledger()?);
     let pinned = apply::pin(&mut pinner)?;
     // With --json the one document on stdout is the outcome.

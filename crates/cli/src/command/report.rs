@@ -21,14 +21,14 @@ use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Write a campaign as one HTML page that works offline.
+/// Write a campaign as one HTML page that works offline
 ///
-/// The placement drawn on the machine, every repetition of the best and of the baseline, the
-/// distribution of all sampled assignments, the bound and the plots by which to judge it, what was
-/// asked and what it cost. Also of a campaign that is still running or was killed. Of a comparison:
-/// the losses of all ways, what each measurement bought, and which claims stand. Of a selection:
-/// what runs where, and what every selection gave. Where the machine was characterized, the page
-/// has what is shared on it as heat maps.
+/// The page shows the placement on the machine, every repetition of the best and of the baseline,
+/// the distribution of all sampled assignments, the bound with its plots, the question and its
+/// cost. It also works for campaigns that still run or were killed. A comparison shows the losses
+/// of all ways, what each measurement gained, and which claims hold. A selection shows what runs
+/// where, and the result of every selection. If the machine was characterized, heat maps show what
+/// its levels share.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -47,8 +47,8 @@ pub(crate) struct Report {
     id: Option<i64>,
     #[command(flatten)]
     store: StoreArguments,
-    /// The file to write [default: pinwise-ID.html in this directory, with another number behind
-    /// it where that is another campaign's]
+    /// The file to write [default: pinwise-ID.html in this directory, or pinwise-ID-2.html if that
+    /// belongs to another campaign]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON document
@@ -76,7 +76,7 @@ impl Report {
             return machine.run();
         }
         // Without a subcommand clap requires it.
-        let id = self.id.context("which campaign? its number is missing")?;
+        let id = self.id.context("the number of the campaign is missing")?;
         let asked = Id { id, store: self.store };
         let (store, info) = asked.open()?;
         let records = store.records(info.id)?;
@@ -127,9 +127,7 @@ impl Report {
 /// have no page.
 fn characterized(store: &Store, info: &CampaignInfo) -> Option<KeptCharacterization> {
     store.characterization(&Fingerprint::of(&info.new.machine)).unwrap_or_else(|error| {
-        output::aside(&format!(
-            "note: the page is without the machine's characterization: {error}"
-        ));
+        output::aside(&format!("note: the page has no characterization of the machine: {error}"));
         None
     })
 }

@@ -17,29 +17,23 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Start a program with its threads pinned as a plan says
+/// Start a program with its threads pinned by a plan
 ///
-/// Threads are found by name and pinned within milliseconds of their creation. Where the plan has a
-/// number of threads it takes the place of n in the arguments, and its environment variables are
-/// set. Prints nothing but warnings; the exit code is the program's (128 + N if signal N ended it).
+/// Threads are found by name and pinned within milliseconds of their creation. If the plan has a
+/// number of threads, that replaces {n} in the arguments, and the plan's environment variables are
+/// set. run prints only warnings. Its exit code is the program's, or 128 + N if signal N ended it.
 #[derive(Args)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect keeps
-// it.
 #[command(after_help = "Examples:
   pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz
-  pinwise run tuned.toml -- pigz -p {\x1b[0mn} -k -c big.file > big.file.gz")]
+  pinwise run tuned.toml -- pigz -p {n} -k -c big.file > big.file.gz")]
 pub(crate) struct Run {
     #[command(flatten)]
     plan: PlanArgument,
-    /// Apply it although the machine differs from the plan's: each difference becomes a warning
+    /// Use the plan although this machine differs from the plan's; differences become warnings
     #[arg(long)]
     force: bool,
-    #[arg(
-        last = true,
-        required = true,
-        value_name = "CMD",
-        help = "The program and its arguments; {\x1b[0mn} in them becomes the plan's number of threads, where it has one"
-    )]
+    /// The program and its arguments; {n} becomes the plan's number of threads, if it has one
+    #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -66,12 +60,13 @@ impl Run {
         let pid = Pid(child.id() as i32);
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), EndedThreads::Forgotten)
-                .with_context(|| format!("cannot look at the threads of process {pid}"))?;
+                .with_context(|| format!("cannot read the threads of process {pid}"))?;
         let status = follow(&mut child, &mut pinner, &signal)?;
         let missing = pinner.missing();
         if !missing.is_empty() {
             crate::output::aside(&format!(
-                "warning: not seen: {}; it ran for a few milliseconds at most, or this is not {}, which the plan is for, as it was then",
+                "warning: {} never appeared: it lived only a few ms, or this is not the program \
+                 of the plan ({})",
                 plan::named(&missing),
                 plan.program
             ));
@@ -88,7 +83,8 @@ impl Run {
             return Ok(());
         }
         Err(Usage(format!(
-            "{place}: the plan has no number of threads: write it in the place of {place}, or take a plan of `pinwise tune`"
+            "{place}: the plan has no number of threads: write the number instead, or use a plan \
+             of `pinwise tune`"
         )))
     }
 }
@@ -106,7 +102,7 @@ fn follow(
     signal: &AtomicUsize,
 ) -> anyhow::Result<ExitStatus> {
     loop {
-        for thread in pinner.look().context("cannot look at the program's threads")? {
+        for thread in pinner.look().context("cannot read the program's threads")? {
             if let Err(error) = thread.result {
                 crate::output::aside(&format!("warning: {}: {error}", thread.name));
             }

@@ -9,12 +9,12 @@ use clap::Args;
 use pinwise_jobs::{Answer, Job, SelectRequest, Subject};
 use pinwise_placement::MixQuestion;
 
-/// Find which of the ready programs to run together, and where
+/// Choose which of the ready programs to run together, and where
 ///
-/// Draws selections and placements at random together, measures each, bounds the best selection on
-/// its best placement, and measures the leaders again. Performance is the weighted speedup: the sum
-/// over the instances that run of their packets/s, each divided by what the instance does alone.
-/// This works on simulated processors only: there, instances run in any number.
+/// select draws selections and placements together at random and measures each. It bounds the best
+/// selection on its best placement and measures the leaders again. Performance is the weighted
+/// speedup: the sum over the running instances of their packets/s, each divided by what the
+/// instance reaches alone. select needs a simulated processor.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Four of six ready instances of three programs, on a simulated processor:
@@ -22,10 +22,10 @@ use pinwise_placement::MixQuestion;
   Four of eight on two of its cores:
     pinwise select --machine ultrasparc-t2 --cpus 0-15 --workload intadd:4+intmul:4 --choose 4")]
 pub(crate) struct Select {
-    /// The programs that are ready, each with its number of instances
+    /// The ready programs, each with its number of instances
     #[arg(long, value_name = "NAME:N+NAME:N")]
     workload: String,
-    /// How many of the instances run together
+    /// How many instances run together
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=1024))]
     choose: u64,
     /// The simulated processor: a built-in one, or the TOML file that describes one (`pinwise topo
@@ -34,17 +34,16 @@ pub(crate) struct Select {
     machine: String,
     #[command(flatten)]
     windows: WindowArguments,
-    /// Only these contexts
+    /// Use only these contexts (0-15)
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Measurements, at least 50, three quarters of them draws; those of the programs alone are
-    /// not counted
+    /// Measurements, at least 50, three quarters of them draws; those of a program alone are extra
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>(50..=1_000_000))]
     budget: u64,
-    /// Of every interval and of the bound
+    /// The confidence of every interval and of the bound
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = place::confidence)]
     confidence: f64,
-    /// Of all randomness
+    /// The seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]

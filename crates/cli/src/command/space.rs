@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Count the different assignments of threads to a machine
 ///
 /// Two assignments are the same if swapping alike hardware (cores, pipes, packages, NUMA nodes at
-/// equal distances) turns one into the other. Threads are told apart. The count is exact.
+/// equal distances) turns one into the other. All threads count as different. The count is exact.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise space --threads 4                              on this machine\n  \
@@ -28,8 +28,7 @@ pub(crate) struct Space {
     threads: u16,
     #[command(flatten)]
     machine: LookedAt,
-    /// At most K threads on one hardware context, or `any` number [default: 1, any where the
-    /// threads outnumber the contexts]
+    /// The most threads on one context, or `any` [default: 1; any if threads outnumber contexts]
     #[arg(long, value_name = "K|any", value_parser = per_context)]
     per_context: Option<PerContext>,
     /// Print one JSON document
@@ -111,7 +110,10 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
     line("assignments", figures::group(&document.assignments));
     line(
         "labelled",
-        format!("{} placements, alike hardware told apart", figures::group(&document.labelled)),
+        format!(
+            "{} assignments if alike hardware counts as different",
+            figures::group(&document.labelled)
+        ),
     );
     let count = space.count();
     line(

@@ -49,7 +49,7 @@ pub(crate) fn tell(answer: &ThreadsAnswer, named: Option<&Path>, json: bool) -> 
         Ok(found) => found,
         Err(why) => {
             let flag = Stored { plan: None, store: named }.flag();
-            let resume = format!("go on with: pinwise campaign resume {}{flag}", id.0);
+            let resume = format!("continue with: pinwise campaign resume {}{flag}", id.0);
             let why = why.clone().unwrap_or_else(|| format!("it has not ended; {resume}"));
             print_remains(&Remains::new(&answer.outcome, Some(id), why.clone()), json)?;
             output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
@@ -68,7 +68,7 @@ pub(crate) fn tell(answer: &ThreadsAnswer, named: Option<&Path>, json: bool) -> 
     }
     if answer.interrupted {
         return Err(Interrupted(
-            "interrupted after the answer was found, what was started has ended".into(),
+            "interrupted after the answer was found; all that was started has ended".into(),
         )
         .into());
     }
@@ -131,7 +131,7 @@ pub(crate) fn leave(
 fn interrupted(probes: u64) -> anyhow::Error {
     let were = if probes == 1 { "was" } else { "were" };
     Interrupted(format!(
-        "interrupted: {} {were} made, what was started has ended",
+        "interrupted: {} {were} made, all that was started has ended",
         figures::counted(probes, "probe")
     ))
     .into()

@@ -10,29 +10,28 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Show a machine: what its hardware contexts share, as a tree
+/// Show a machine as a tree of what its hardware contexts share
 ///
-/// Domains with the same contexts stand on one line; alike neighbours are drawn once ("8 x
-/// Package"), with the numbers of all of them, and below it those of the first. L# counts in tree
-/// order, P# is the kernel's number.
+/// Domains with the same contexts share a line. Alike neighbours are drawn once ("8 x Package"):
+/// the line has the numbers of all of them, and the lines below it show the first. L# counts in
+/// tree order; P# is the kernel's number.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise topo                              this machine\n  \
     pinwise topo --machine 8x2x4              8 packages of 2 cores of 4 contexts\n  \
     pinwise topo --machine box.tar.bz2 --json a recorded machine, as JSON\n  \
     pinwise topo --record box                 record this machine, to send it to someone\n  \
-    pinwise topo ultrasparc-t2 --description  the text of a simulated processor, to change it")]
+    pinwise topo ultrasparc-t2 --description  the description of a simulated processor")]
 pub(crate) struct Topo {
     #[command(flatten)]
     machine: LookedAt,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Record the files that describe the machine below DIR, which must be new or empty
+    /// Record the files that describe the machine in DIR, which must be new or empty
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Print the text that a simulated processor is made from (TOML), to change and give to
-    /// --machine
+    /// Print the description (TOML) of a simulated processor, to change and pass to --machine
     #[arg(long, conflicts_with_all = ["json", "record"])]
     description: bool,
 }
@@ -43,11 +42,8 @@ impl Topo {
         if self.description {
             let name = &asked.machine;
             let simulated = Processor::MODELS.join(", ");
-            let none = |_| {
-                Usage(format!(
-                    "--description: '{name}' is no built-in model that is simulated: {simulated}"
-                ))
-            };
+            let none =
+                |_| Usage(format!("--description: '{name}' is not a simulated model: {simulated}"));
             return output::print(Processor::description(name).map_err(none)?);
         }
         let machine = asked.load()?;
@@ -67,7 +63,7 @@ impl Topo {
             output::aside(&format!(
                 "recorded {files} files in {directory}: no serial numbers, no process names, no command lines"
             ));
-            output::aside(&format!("to send it: tar -cjf {directory}.tar.bz2 {directory}"));
+            output::aside(&format!("to send it, run: tar -cjf {directory}.tar.bz2 {directory}"));
         }
         Ok(())
     }

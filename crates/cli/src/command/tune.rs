@@ -15,40 +15,34 @@ use pinwise_jobs::{Answer, Caller, Failure, Interruption, Job, JobError, TuneAns
 use pinwise_present::Files as Stored;
 use std::path::{Path, PathBuf};
 
-/// Find how many threads a program should run and where, together, and save a plan for both
+/// Find how many threads a program should run and where, and save one plan for both
 ///
-/// First the number is searched for as with threads, in a quarter of the time. Then numbers are
-/// measured under policies of placement (compact, a core each, scattered) where that tells most, in
-/// a sixth of it. The numbers near the best by that, four at most, are placed as with place: all of
-/// them for a short time, the better half for longer, in a third of the time. In what is left the
-/// program as it is by default, with the number that was found, and with that number pinned are
-/// measured in turn, on fresh windows: only these are announced. Where pinning or the number does
-/// not help beyond its interval the plan leaves it out. All of it ends by --budget where that is
-/// long enough for the least that it takes: some windows or runs with two numbers, one to get to
-/// know the program with each that is placed, and three rounds of the last comparison.
-/// docs/method/tune.md explains the method.
+/// tune works in four stages. The first finds the number, as threads does, in a quarter of the
+/// time. The second measures promising numbers under simple policies (compact, one thread per core,
+/// scattered), in a sixth. The third places up to four numbers, as place does, in a third; the
+/// better half gets longer searches. The last compares three ways in turn, on fresh windows: the
+/// default, the number found, and that number pinned. Only the last stage decides: the plan leaves
+/// out what does not help beyond its interval. docs/method/tune.md explains more.
 #[derive(Args)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect, which
-// goes where no colours go, keeps it.
 #[command(
     mut_args(here),
     after_help = "Examples:
-  pinwise tune -- pigz -p {\x1b[0mn} -k -c big.file
+  pinwise tune -- pigz -p {n} -k -c big.file
   pinwise tune --env OMP_NUM_THREADS -- ./solver input
-  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
-  pinwise tune --set 'cmd:echo {\x1b[0mn} > /run/app/workers' --metric 'cmd:cat /run/app/done' --pid 4242
-  pinwise run plan.toml -- pigz -p {\x1b[0mn} -k -c big.file     as the plan says"
+  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
+  pinwise tune --set 'cmd:echo {n} > /run/app/workers' --metric 'cmd:cat /run/app/done' --pid 4242
+  pinwise run plan.toml -- pigz -p {n} -k -c big.file                 start it as the plan says"
 )]
 pub(crate) struct Tune {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
     files: Files,
-    /// n where nobody decides [default: its variable of --env is not set; else as many as the CPUs
-    /// it may use]
+    /// Number that the program uses today [default: with --env, the variable unset; else the CPUs
+    /// that it may use]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
     default: Option<u32>,
-    /// Write the plan here [default: beside the store]
+    /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plan: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Output")]
@@ -133,6 +127,12 @@ fn print_remains(answer: &TuneAnswer, error: String, json: bool) -> anyhow::Resu
 
 /// The models that `threads` knows are refused with what to do instead, and not offered.
 fn here(argument: Arg) -> Arg {
-    let of_models = ["machine", "workload", "seed"].contains(&argument.get_id().as_str());
-    argument.hide(of_models)
+    match argument.get_id().as_str() {
+        "budget" => argument.help(BUDGET),
+        "machine" | "workload" | "seed" => argument.hide(true),
+        _ => argument,
+    }
 }
+
+const BUDGET: &str = "Time for everything, unless tune needs more for its least: a few runs of two numbers, \
+    one look at each number it places, three rounds of the comparison [default: 2m]";

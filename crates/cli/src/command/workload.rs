@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Run a multithreaded packet-processing program that ships with pinwise.
+/// Run a multithreaded packet-processing program that is built into pinwise
 ///
-/// Each instance is a pipeline of three threads, R, P and T (`ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`),
-/// which receives packets from memory as fast as it can. Nothing is pinned: this is a program to
-/// try placements on. On stdout it counts the packets that have been through all pipelines since
-/// the start, and says how many a second there were since the last line.
+/// Use it to try placements on: nothing is pinned. Each instance is a pipeline of three threads, R,
+/// P and T (`ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`), which receives packets from memory as fast as it
+/// can. It prints how many packets have passed all pipelines since the start, and their rate since
+/// the last line.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise workload --list
@@ -27,39 +27,39 @@ use std::time::Duration;
   pinwise workload aho-corasick --instances 2 --pcap trace.pcap --seconds 10
   pinwise workload intadd --packets 5000000 --json")]
 pub(crate) struct Workload {
-    /// The program, NAME or NAME:INSTANCES, several joined by `+`; `--list` shows them all.
+    /// The program: NAME or NAME:INSTANCES, several joined by `+`; --list shows them all
     #[arg(required_unless_present = "list")]
     name: Option<String>,
 
-    /// How many independent instances run side by side, three threads each [default: 1].
+    /// How many independent instances run, three threads each [default: 1]
     #[arg(long, value_name = "N")]
     instances: Option<usize>,
 
-    /// Receive the packets of this pcap or pcapng file, over and over, instead of generated ones.
+    /// Receive the packets of this pcap or pcapng file, over and over, instead of generated ones
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 
-    /// What packets and tables are generated from; the same seed gives the same packets.
+    /// The seed of generated packets and tables; the same seed gives the same packets
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
-    /// End after this many seconds.
+    /// End after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     seconds: Option<Duration>,
 
-    /// End when every instance has processed this many packets.
+    /// End when every instance has processed this many packets
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     packets: Option<u64>,
 
-    /// Print the count this often: a number with `ms` or `s`.
+    /// How often to print the count: a number with `ms` or `s`
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
 
-    /// Show the programs and end.
+    /// List the programs
     #[arg(long)]
     list: bool,
 
-    /// Print one JSON document at the end instead; needs `--seconds` or `--packets` (or `--list`).
+    /// Print one JSON document at the end; needs --seconds, --packets or --list
     #[arg(long)]
     json: bool,
 }
@@ -101,7 +101,8 @@ impl Workload {
         }
         if self.json && self.seconds.is_none() && self.packets.is_none() {
             return Err(Usage(
-                "--json prints when the workload ends; say when with --seconds or --packets".into(),
+                "--json prints at the end of the workload; set it with --seconds or --packets"
+                    .into(),
             )
             .into());
         }
@@ -137,7 +138,8 @@ impl Workload {
         let capture = Capture::open(path).map_err(|error| Usage(error.to_string()))?;
         if capture.left_out > 0 {
             crate::output::aside(&format!(
-                "pinwise: {} of {} frames of {} are left out: longer than 16 KiB, or beyond the first 256 MiB",
+                "pinwise: {} of {} frames of {} are ignored: longer than 16 KiB, or beyond the \
+                 first 256 MiB",
                 capture.left_out,
                 capture.left_out + capture.traffic.frames() as u64,
                 path.display()
@@ -260,7 +262,8 @@ fn interval(text: &str) -> Result<Duration, String> {
         Some(number) => (number, 1e-3),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
     };
-    let number: f64 = number.parse().map_err(|_| "not a time such as 10ms or 1s".to_owned())?;
+    let number: f64 =
+        number.parse().map_err(|_| "expected a time such as 10ms or 1s".to_owned())?;
     match Duration::try_from_secs_f64(number * unit) {
         Ok(interval) if interval >= Duration::from_millis(1) => Ok(interval),
         _ => Err("must be at least 1ms".to_owned()),

@@ -45,8 +45,8 @@ pub fn decide_core_local(
             note(
                 events,
                 &format!(
-                    "threads are taken to interfere within the usual level, since {error}; \
-                     characterize again"
+                    "the level within which threads interfere is the usual one, since {error}; \
+                     run pinwise characterize again"
                 ),
             )?;
             None
@@ -58,7 +58,7 @@ pub fn decide_core_local(
     let because = if profile.core_local.is_some() {
         "found by characterize"
     } else {
-        "the usual one; characterize finds out"
+        "the usual one; pinwise characterize measures it"
     };
     profile.core_local_because = because.to_owned();
     Ok(())
@@ -126,8 +126,8 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
     let thread_kinds = ThreadKinds::new(workload);
     if thread_kinds.instances().len() < 2 {
         return Err(JobError::Usage(format!(
-            "blackbox predicts what instances do to each other, and {name} is one instance: run \
-             more of them (--workload NAME:2), or use --strategy auto, which measures it as a whole"
+            "blackbox predicts how instances affect each other, and {name} is one instance: run \
+             more (--workload NAME:2), or use --strategy auto"
         )));
     }
     let Some((each, simulated)) = bed.experiment(request) else {
@@ -155,8 +155,8 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
             let (each, all) = (figures::duration(each), seconds(least));
             let percent = figures::percent(PROFILE_SHARE);
             return Err(JobError::Usage(format!(
-                "profiling {name} takes at least {least} experiments of {each}, {all} in all, and \
-                 may take {percent} of the budget: give --budget {enough}s or more"
+                "profiling {name} needs at least {least} experiments of {each}, {all} in all, \
+                 but may take only {percent} of the budget: use --budget {enough}s or more"
             )));
         }
         let share = affordable / (base + entries as f64);

@@ -24,25 +24,27 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
         let same = Machine { allowed: began_on.allowed.clone(), ..machine.clone() } == began_on;
         return Some(match same {
             true => format!(
-                "its threads could run on CPU {} when it was begun and can on {} now (give these back: affinity, cpuset, offline CPUs)",
+                "its threads could run on CPU {} when it began, and on {} now (restore them: \
+                 affinity, cpuset, offline CPUs)",
                 began_on.allowed, machine.allowed
             ),
             false => format!(
-                "the machine is no longer the one it was begun on: {} then, {} now, or otherwise in its name, caches, kinds of cores or distances",
+                "the machine has changed: {} then, {} now; or its name, caches, kinds of cores \
+                 or distances differ",
                 Fingerprint::of(&began_on).summary,
                 Fingerprint::of(&machine).summary
             ),
         });
     }
     if now.workload().threads != before.workload.threads {
-        return Some("the program's threads are no longer those it was begun with".to_owned());
+        return Some("the program's threads are not those it began with".to_owned());
     }
     let affinities = bed.affinities();
     let differs = |(name, before): (&String, &CpuSet)| {
         let now = affinities.get(name).filter(|now| *now != before)?;
         Some(format!(
-            "its thread {name} could run on CPU {before} when it was begun and can on {now} now (give them back: \
-             pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
+            "its thread {name} could run on CPU {before} when it began, and on {now} now \
+             (restore: pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
         ))
     };
     request.affinities.iter().find_map(differs)

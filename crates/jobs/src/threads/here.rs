@@ -91,9 +91,9 @@ fn power(request: &ThreadsRequest) -> Result<Option<Power>, JobError> {
     if request.objective == Objective::Time {
         return Ok(None);
     }
-    Power::open(Path::new(POWERCAP)).map(Some).map_err(|error| {
-        JobError::failed(error).context("--objective takes the power of the processor")
-    })
+    Power::open(Path::new(POWERCAP))
+        .map(Some)
+        .map_err(|error| JobError::failed(error).context("--objective needs the processor's power"))
 }
 
 /// The metric, where one is named, and there.

@@ -146,7 +146,7 @@ impl HereProgram {
             ];
             return match given.iter().find(|(given, _)| *given) {
                 Some((_, what)) => {
-                    Err(JobError::Usage(format!("{what} without a metric to read: add --metric")))
+                    Err(JobError::Usage(format!("{what} needs a metric: add --metric")))
                 }
                 None => Ok(None),
             };
@@ -440,7 +440,7 @@ impl ThreadsRequest {
         let name = method.name();
         let refused = if method == ThreadsMethod::Survey && self.probe > budget {
             let (probe, budget) = (figures::duration(self.probe), figures::duration(budget));
-            format!("--probe {probe} is longer than --budget {budget}: not one probe fits")
+            format!("--probe {probe} is longer than --budget {budget}: no probe fits")
         } else if self.rounds.is_some() && method != ThreadsMethod::Sweep {
             format!(
                 "--rounds is for a sweep, --method {name} decides itself how often a number is \
@@ -449,8 +449,8 @@ impl ThreadsRequest {
         } else if self.pieces.is_some() && method != ThreadsMethod::Survey {
             format!("--pieces is for a survey, --method {name} does not count them: leave one out")
         } else if self.pieces.is_some() && self.whole_run {
-            "whole runs show by themselves how pieces divide: leave --pieces out, or name a \
-             --metric to look at moments"
+            "whole runs already include how pieces divide: leave out --pieces, or add --metric \
+             to probe shorter windows"
                 .into()
         } else if self.thresholds.is_some() && method != ThreadsMethod::Reinforcer {
             format!(
@@ -458,14 +458,12 @@ impl ThreadsRequest {
                  it out, or add --method reinforcer"
             )
         } else if self.objective != Objective::Time && method == ThreadsMethod::Reinforcer {
-            "the published search looks at neither speed nor energy: leave --objective or \
-             --method out"
+            "the published search ignores speed and energy: leave out --objective or --method"
                 .into()
         } else if self.whole_run
             && matches!(&self.program, ThreadsProgram::Here(HereProgram { set: Some(_), .. }))
         {
-            "--whole-run starts the program anew for each number, --set does not: leave one out"
-                .into()
+            "--whole-run restarts the program for each number, --set does not: leave one out".into()
         } else {
             return Ok(());
         };

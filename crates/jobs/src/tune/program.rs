@@ -97,8 +97,8 @@ impl<'a> TunedProgram<'a> {
                 let why = begun.map_or(String::new(), |threads| {
                     format!("its {threads} threads do not show which n it began with: ")
                 });
-                let taken = "as many as CPUs it may run on, is taken for the default; --default N \
-                             says otherwise";
+                let taken = "the number of CPUs it may run on, counts as the default; change it \
+                    with --default N";
                 (Some(cpus), Some(format!("{why}n = {cpus}, {taken}")))
             }
         };
@@ -258,9 +258,10 @@ impl<'a> TunedProgram<'a> {
     /// Gives a program that goes on running the number for good; what to know about it.
     pub(super) fn settle(&mut self, n: u32) -> Result<Option<String>, ProbeError> {
         self.prober.settle(n)?;
-        Ok(self.program.pid.map(|_| {
-            format!("n = {n} is set now; pinwise apply PLAN --pid PID pins as the plan says")
-        }))
+        Ok(self
+            .program
+            .pid
+            .map(|_| format!("n = {n} is set now; pin with: pinwise apply PLAN --pid PID")))
     }
 
     /// The program with `n`, ready to be measured. One that goes on running has one number at a
@@ -338,7 +339,7 @@ impl Testbed for TunedProgram<'_> {
         let threads = bed.testbed().workload().threads.len();
         let tree = SharingTree::new(bed.testbed().machine(), Alike::ExceptNuma);
         if tree.leaves().is_empty() {
-            return Err(other("there is no CPU that it may use".into()));
+            return Err(other("it may use no CPU".into()));
         }
         let assignment = match placed {
             None => None,

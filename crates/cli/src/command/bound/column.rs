@@ -78,7 +78,7 @@ fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         let value = serde_json::from_str(line).map_err(|error| {
             let column = error.column();
             format!(
-                "line {number} is no JSON ({} at column {column}); one object a line is expected",
+                "line {number} is no JSON ({} at column {column}); expected one object per line",
                 kind(&error)
             )
         })?;
@@ -99,9 +99,7 @@ fn json(values: Vec<(String, Value)>, wanted: Option<&str>) -> Result<Column, St
     let key = match (wanted, first) {
         (None, None) => None,
         (Some(key), None) => {
-            return Err(format!(
-                "it holds no objects, so it has no column {key}; leave out --column"
-            ));
+            return Err(format!("it has no objects and so no column {key}; leave out --column"));
         }
         (Some(key), Some(object)) => {
             let known = values.iter().any(|(_, value)| value.get(key).is_some());
@@ -381,7 +379,7 @@ mod tests {
         assert_eq!(reason("{\"a\":1}", Some("b")), "no object has a key b; the first has a");
         assert_eq!(
             reason("[1]", Some("b")),
-            "it holds no objects, so it has no column b; leave out --column"
+            "it has no objects and so no column b; leave out --column"
         );
         assert!(
             reason("{\"a\":1}\n{\"a\":", None)

@@ -9,9 +9,9 @@ use serde::Serialize;
 /// The form of an export.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Format {
-    /// One line per measurement, with a header
+    /// one line per measurement, after a header
     Csv,
-    /// One document: the campaign and its measurements
+    /// one document: the campaign and its measurements
     Json,
 }
 

@@ -152,7 +152,8 @@ fn notes(text: &mut String, document: &Document) {
             let classes = classes.join(", ");
             let _ = writeln!(
                 text,
-                "level {number} has distances that group nothing, as hops have: {classes} {unit}"
+                "level {number} has several distances that form no groups, like hops: {classes} \
+                 {unit}"
             );
         }
         let told = level
@@ -223,7 +224,8 @@ fn hidden(unseen: &DeclaredGroups, unit: LatencyUnit) -> String {
     let middle =
         |value: Option<f64>| value.map_or("?".into(), |value| figures::latency(unit, value));
     format!(
-        "{} ({} groups) does not show: median {} {unit} inside, {} {unit} to its neighbours",
+        "{} ({} groups) does not show in the latencies: median {} {unit} inside, {} {unit} to \
+         its neighbours",
         kinds(&unseen.kinds),
         unseen.groups,
         middle(unseen.inside),
@@ -315,8 +317,9 @@ pub(super) fn warnings(latencies: &Latencies) -> Vec<String> {
         .collect();
     if let Some((worst, spread)) = wide.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
         warnings.push(format!(
-            "latency is not steady in {} of {} directions: on one line the middle half of the batches spreads by up to {} of the \
-             median ({} to {}); stop other programs, and look at 'frequency governor' of pinwise doctor",
+            "latency is not steady in {} of {} directions: on one line the middle half of the \
+             batches spreads by up to {} of the median ({} to {}); stop other programs, and \
+             check 'frequency governor' in pinwise doctor",
             wide.len(),
             directions.len(),
             percent(*spread),

@@ -10,92 +10,100 @@ use pinwise_jobs::{PROFILING, Request, Subject};
 use pinwise_placement::{Budget, Question, StrategyName};
 use std::path::PathBuf;
 
-/// Find where each thread of a program should run, and how good that is.
+/// Find where each thread of a program should run, and how close that is to the best possible
 ///
-/// Without arguments it places the built-in packet pipelines on this machine, in under a minute.
-/// The program's own affinities are put back on every way out. With --machine ultrasparc-t2 the
-/// built-in programs run on a cycle-level model of that processor instead, in virtual time; the
-/// same command gives the same result on every machine.
+/// Without arguments, place tries itself on built-in packet pipelines. However it ends, the program
+/// gets its own affinities back. With --machine ultrasparc-t2, built-in programs run on a
+/// cycle-level model in virtual time, with the same result on every machine.
 #[derive(Args)]
-#[command(after_help = "Metrics:
-  stdout:REGEX  stderr:REGEX  file:PATH:REGEX  cmd:COMMAND (with --pick)  prom:URL#SERIES
-  netdev:IFACE:FIELD  io:rchar|wchar  dpdk:PREFIX  runtime
+#[command(
+    after_help = "Examples:
+  pinwise place -- pigz -p 6 -k -c big.file                              by its run time
+  pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …       by a number it prints
+  pinwise place --pid 4242 --metric io:wchar                             a running process",
+    after_long_help = "Metrics:
+  runtime                      how long a run takes; lower is better
+  stdout:REGEX, stderr:REGEX, file:PATH:REGEX   a number in its output or in a file, by one group
+  cmd:COMMAND                  a number that a command prints; --pick selects it
+  prom:URL#SERIES              a Prometheus series
+  netdev:IFACE:FIELD           a counter of a network interface, such as tx_packets
+  io:rchar, io:wchar           bytes that the program's processes read or write
+  dpdk:PREFIX[:FIELD]          a counter of a DPDK program, by its telemetry socket
 
 Examples:
-  A program that is started once and re-pinned while it runs; its throughput is on its stdout:
-    pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …
-  A service that already runs; a command tells a growing counter:
-    pinwise place --pid 4242 --metric 'cmd:redis-cli info stats' \\
-      --pick 'total_commands_processed:(\\d+)'
-  A program that runs to completion, started anew for each measurement:
-    pinwise place --metric runtime -- pigz -p 6 -k -c big.file
-  Only the worker threads of a service, but not the one that logs:
-    pinwise place --pid 4242 --metric io:wchar --include worker --exclude log
-  A built-in workload, two instances, at most 20 seconds:
-    pinwise place --workload stateful:2 --budget 20s
-  The same on a simulated processor:
-    pinwise place --machine ultrasparc-t2 --workload stateful:2
-  What profiling two programs that run side by side takes, and doing it:
-    pinwise place --machine ultrasparc-t2 --workload intadd:4+intmul:4 --strategy blackbox --dry-run
-    pinwise place --machine ultrasparc-t2 --workload intadd:4+intmul:4 --strategy blackbox")]
+  pinwise place -- pigz -p 6 -k -c big.file                         restarted, by its run time
+  pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …  started once, by its output
+  pinwise place --pid 4242 --metric 'cmd:redis-cli info stats' \\
+    --pick 'total_commands_processed:(\\d+)'                         a running service
+  pinwise place --machine ultrasparc-t2 --workload stateful:2       a simulated processor"
+)]
 pub(crate) struct Place {
     #[command(flatten)]
     pub(super) subject: SubjectArguments,
 
-    /// How to look.
+    /// How to search
     #[arg(long, value_enum, ignore_case = true, default_value = "auto", help_heading = "Search")]
     strategy: Strategy,
     #[command(flatten, next_help_heading = "Search")]
     pub(super) search: SearchArguments,
-    /// How the bound is estimated.
-    #[arg(long, value_enum, ignore_case = true, default_value = "bayes", help_heading = "Search")]
+    /// Bound estimator
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        default_value = "bayes",
+        hide_short_help = true,
+        help_heading = "Search"
+    )]
     method: BoundMethod,
-    /// First look at the bound after this many random assignments.
-    #[arg(long, value_name = "N", default_value_t = FIRST_LOOK, help_heading = "Search")]
+    /// Random assignments before the first look at the bound
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = FIRST_LOOK,
+        hide_short_help = true,
+        help_heading = "Search"
+    )]
     start: u64,
-    /// Look again after this many more; doubles when not given, which keeps the confidence honest.
-    #[arg(long, value_name = "N", help_heading = "Search")]
+    /// Assignments between looks [default: doubles, to keep the confidence]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     step: Option<u64>,
 
-    #[command(flatten, next_help_heading = "Strategy blackbox")]
-    pub(super) blackbox: BlackBoxArguments,
-
-    /// When pinning wins, pin the running program as the plan says; the pins stay when pinwise has
-    /// ended.
-    #[arg(long, help_heading = "Target")]
+    /// If pinning wins, pin the running program; the pins stay after pinwise ends
+    #[arg(long, help_heading = "Output")]
     pub(crate) apply: bool,
-    /// Write the plan here [default: beside the store].
+    /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) plan: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Output")]
     pub(crate) store: crate::store::StoreArguments,
-    /// Print one JSON document.
+    /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+
+    #[command(flatten, next_help_heading = "Strategy blackbox")]
+    pub(super) blackbox: BlackBoxArguments,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Strategy {
-    /// Exhaustive where the classes are few enough for the budget, else guided.
+    /// exhaustive if the budget covers every assignment, else guided
     Auto,
-    /// Random sampling with a bound, until within reach of it.
+    /// random assignments, until the best is near the bound
     Random,
-    /// Every different assignment.
+    /// every different assignment
     Exhaustive,
-    /// Hill climbing from the best of a random start.
+    /// hill climbing from the best random assignment
     Climb,
-    /// A predictor learned on the way steers the draws, and the bound comes from these: fewer
-    /// measurements.
+    /// random assignments, steered by a learning predictor
     Guided,
-    /// Profile pieces of the workload, predict every assignment, measure the most promising.
+    /// profile parts, predict all, measure the best predicted
     Blackbox,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum BoundMethod {
-    /// Bayesian, on a fixed number of the best values.
     Bayes,
-    /// The published one: profile likelihood.
     Profile,
 }
 
@@ -104,7 +112,7 @@ impl Place {
     pub(crate) fn request(&self) -> Result<Request, Usage> {
         if self.apply && self.subject.attached().is_none() {
             return Err(Usage(
-                "--apply is for a program that runs already: add --pid PID, --tree PID or --cgroup DIR".into(),
+                "--apply needs a running program: add --pid PID, --tree PID or --cgroup DIR".into(),
             ));
         }
         if !matches!(self.strategy, Strategy::Blackbox) {
@@ -233,9 +241,9 @@ pub(super) mod tests {
             &serde_json::to_value(request(&["--machine", "host"]).unwrap()).unwrap()
         ));
         for (words, says) in [
-            (&["--", "true"][..], "only the built-in programs"),
-            (&["--pid", "1"], "only the built-in programs"),
-            (&["--metric", "runtime"], "only the built-in programs"),
+            (&["--", "true"][..], "only built-in programs"),
+            (&["--pid", "1"], "only built-in programs"),
+            (&["--metric", "runtime"], "only built-in programs"),
             (&["--budget", "5m"], "time is virtual"),
             (&["--per-context", "2"], "one thread"),
             (&["--workload", "hash2"], "no workload `hash2`"),

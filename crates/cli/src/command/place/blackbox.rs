@@ -10,22 +10,20 @@ use pinwise_topology::DomainKind;
 /// How the strategy goes about it.
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
-    /// Make at most this share of the experiments, chosen on the way; all of one instance alone
-    /// and 20 of a thread with co-runners are made in any case, and below 100% never more than
-    /// 800 of the latter; 100% makes all, as published [default: 10%].
-    #[arg(long, value_name = "PERCENT", value_parser = share)]
+    /// Share of the profiling experiments to make. All of an instance alone and 20 of a thread with
+    /// co-runners are made anyway; below 100%, at most 800 with co-runners [default: 10%]
+    #[arg(long, value_name = "PERCENT", value_parser = share, hide_short_help = true)]
     profile: Option<f64>,
-    /// Measure so many assignments: what is predicted best, then in turn the best predicted of
-    /// those whose instances are spread over domains, and of all [default: as many as may be
-    /// the best, by how far predictions are off].
-    #[arg(long, value_name = "N", value_parser = top)]
+    /// Predicted assignments to measure: the best, then in turn the best with instances spread over
+    /// domains and the next best [default: all that may be the best]
+    #[arg(long, value_name = "N", value_parser = top, hide_short_help = true)]
     top: Option<usize>,
-    /// Threads interfere within a domain of this level: Core, L2, … [default: what characterize
-    /// found here, else the outermost of at most 8 contexts].
-    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    /// Level within which threads interfere: Core, L2, … [default: by characterize, else the
+    /// outermost of at most 8 contexts]
+    #[arg(long, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
     core_local: Option<DomainKind>,
-    /// Print how many experiments profiling takes, and how long; measure nothing.
-    #[arg(long)]
+    /// Print how many experiments profiling takes and how long; measure nothing
+    #[arg(long, hide_short_help = true)]
     pub(super) dry_run: bool,
 }
 
@@ -40,7 +38,7 @@ impl BlackBoxArguments {
         ];
         match given.iter().find(|(given, _)| *given) {
             Some((_, name)) => {
-                Err(Usage(format!("{name} is about profiling: add --strategy blackbox")))
+                Err(Usage(format!("{name} needs profiling: add --strategy blackbox")))
             }
             None => Ok(()),
         }

@@ -9,32 +9,42 @@ use std::time::Duration;
 /// What is asked of every search.
 #[derive(Args)]
 pub(crate) struct SearchArguments {
-    /// Stop once the best is within this of the best possible.
+    /// Stop when the best is this close to the best possible
     #[arg(long, value_name = "PERCENT", default_value = "2.5%", value_parser = fraction)]
     within: f64,
-    /// Of every interval and of the bound.
-    #[arg(long, value_name = "P", default_value = "0.95", value_parser = confidence)]
+    /// Confidence of every interval and of the bound
+    #[arg(
+        long,
+        value_name = "P",
+        default_value = "0.95",
+        value_parser = confidence,
+        hide_short_help = true
+    )]
     confidence: f64,
-    /// Measurements (600) or time (90s, 5m); by default 30 s for a built-in workload (5 min for
-    /// BlackBox), 1 min for a program that is re-pinned, 5 min for one that is started anew,
-    /// 4,000 measurements on a model. A time is for everything, from starting the program to the
-    /// last confirming measurement, and is exceeded by one measurement at most.
+    /// Measurements (600) or time for everything (90s, 5m) [default: 30s for built-in programs
+    /// (blackbox: 5m), 1m if re-pinned live, 5m if restarted, 4000 on a model]
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     pub(crate) budget: Option<Budget>,
-    /// Repeat until intervals are this narrow (half-width).
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction)]
+    /// Repeat until intervals are this narrow (half-width)
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "1%",
+        value_parser = fraction,
+        hide_short_help = true
+    )]
     precision: f64,
-    /// At most this many threads on one context (decided by the size of the space when not given).
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=u64::MAX))]
+    /// Most threads on one context [default: by the number of assignments]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=u64::MAX), hide_short_help = true)]
     pub(crate) per_context: Option<usize>,
-    /// Only these contexts.
+    /// Use only these contexts (0-3,8)
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
-    /// A performance that cannot be exceeded (line rate), in the metric's unit.
-    #[arg(long, value_name = "VALUE", value_parser = positive)]
+    /// Performance that cannot be exceeded (line rate), in the metric's unit
+    #[arg(long, value_name = "VALUE", value_parser = positive, hide_short_help = true)]
     cap: Option<f64>,
-    /// Of all randomness; the same seed asks the same questions in the same order.
-    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX))]
+    /// Seed; the same seed repeats the same proposals
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX), hide_short_help = true)]
     pub(crate) seed: u64,
 }
 

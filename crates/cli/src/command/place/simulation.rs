@@ -12,10 +12,14 @@ use pinwise_processor::{Processor, Window};
 /// Where the program runs; on a simulated processor, for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
-    /// Where the program runs: host, or a simulated processor that runs the built-in workloads, a
-    /// built-in one or what a TOML file describes (a path with a / or NAME.toml; `pinwise topo
-    /// ultrasparc-t2 --description` prints one to start from).
-    #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
+    /// host, or a simulated processor for built-in programs: a model, or NAME.toml
+    #[arg(
+        long,
+        value_name = "MACHINE",
+        default_value = "host",
+        value_parser = Simulated,
+        hide_short_help = true
+    )]
     machine: String,
     #[command(flatten)]
     windows: WindowArguments,
@@ -24,13 +28,11 @@ pub(crate) struct SimulationArguments {
 /// How long a measurement on a simulated processor is.
 #[derive(Args)]
 pub(crate) struct WindowArguments {
-    /// Cycles in which a measurement counts packets, after a quarter as many that pass before; by
-    /// default more for aho-corasick [default: 100000].
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000))]
+    /// Cycles of a measurement [default: 100000, more for aho-corasick]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000), hide_short_help = true)]
     cycles: Option<u64>,
-    /// Average each measurement over so many windows, each from another random start; two and more
-    /// become up to 16 where they differ [default: 3].
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000))]
+    /// Random starts per measurement, up to 16 if they differ [default: 3]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), hide_short_help = true)]
     starts: Option<u32>,
 }
 
@@ -96,7 +98,7 @@ mod tests {
             let argument =
                 command.get_arguments().find(|argument| argument.get_id() == id).unwrap();
             let help = argument.get_help().unwrap().to_string();
-            assert!(help.ends_with(&format!("[default: {default}]")), "{help}");
+            assert!(help.contains(&format!("[default: {default}")), "{help}");
         }
     }
 }

@@ -18,58 +18,64 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
 pub(crate) struct SubjectArguments {
-    /// The program and its arguments; its standard input is empty (/dev/null).
+    /// The program and its arguments; its standard input is /dev/null
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// A program that ships with pinwise, with its number of instances (default 2); pinwise
-    /// workload --list names them. Several run side by side: NAME:4+NAME:4.
-    #[arg(long, value_name = "NAME[:INSTANCES]")]
+    /// Built-in programs, and how many instances [default: 2]: NAME:4+NAME:4
+    #[arg(long, value_name = "NAME[:N]")]
     workload: Option<String>,
-    /// A running process; may be repeated.
+    /// A running process; repeat it for several
     #[arg(long, value_name = "PID", value_parser = number::pid)]
     pid: Vec<Pid>,
-    /// A running process and all its descendants.
+    /// A running process and all its descendants
     #[arg(long, value_name = "PID", value_parser = number::pid)]
     tree: Option<Pid>,
-    /// All processes of a cgroup (its directory).
+    /// All processes of a cgroup, given by its directory
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
 
-    /// What performance is; runtime for a command when not given.
+    /// How to measure performance: see --help [default for a command: runtime]
     #[arg(long, value_name = "METRIC", help_heading = "Metric")]
     metric: Option<String>,
-    /// The number in what the metric delivers: a regular expression with one group.
+    /// Selects the number in the metric's text: a regular expression, one group
     #[arg(long, value_name = "REGEX", help_heading = "Metric")]
     pick: Option<String>,
-    /// The number is a growing counter: performance is its rate (otherwise found out).
-    #[arg(long, conflicts_with = "gauge", help_heading = "Metric")]
+    /// The number is a growing counter: use its rate [default: detected]
+    #[arg(long, conflicts_with = "gauge", hide_short_help = true, help_heading = "Metric")]
     counter: bool,
-    /// The number is a plain value: performance is its mean (otherwise found out).
-    #[arg(long, help_heading = "Metric")]
+    /// The number is a plain value: use its mean [default: detected]
+    #[arg(long, hide_short_help = true, help_heading = "Metric")]
     gauge: bool,
-    /// Lower is better (latency, seconds, misses).
+    /// Lower is better (latency, seconds, misses)
     #[arg(long, help_heading = "Metric")]
     lower_is_better: bool,
-    /// What to call the unit; of a counter what it counts (chunks is shown as chunks/s).
-    #[arg(long, help_heading = "Metric")]
+    /// Name of the unit; of a counter, what it counts (chunks: chunks/s)
+    #[arg(long, hide_short_help = true, help_heading = "Metric")]
     unit: Option<String>,
-    /// Start the program anew for each measurement and take the metric's last value of the run.
+    /// Restart the program for each measurement; the last value of a run counts
     #[arg(long, requires = "command", help_heading = "Metric")]
     per_run: bool,
 
-    /// Place only threads whose names match (of those that run; names as in the list of threads).
+    /// Of the threads that run, place only those whose names match
     #[arg(long, value_name = "REGEX", help_heading = "Target")]
     include: Option<String>,
-    /// Leave alone threads whose names match, also where --include names them.
+    /// Do not place threads whose names match; this wins over --include
     #[arg(long, value_name = "REGEX", help_heading = "Target")]
     exclude: Option<String>,
-    /// One live measurement: a fifth to settle, the rest to measure.
-    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = time, help_heading = "Target")]
+    /// Length of a live measurement; the first fifth settles
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "50ms",
+        value_parser = time,
+        hide_short_help = true,
+        help_heading = "Target"
+    )]
     period: Duration,
-    /// Abandon assignments that bring performance below this fraction of the unpinned baseline.
+    /// Abandon assignments below this share of the unpinned baseline
     #[arg(long, value_name = "PERCENT", value_parser = fraction, help_heading = "Target")]
     floor: Option<f64>,
-    /// A program that is started anew may run this long.
+    /// Longest run of a program that is restarted
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
     limit: Duration,
     #[command(flatten, next_help_heading = "Simulation")]
@@ -110,8 +116,9 @@ impl SubjectArguments {
         } else if let Some(subject) = self.attached() {
             let Some(metric) = self.metric.clone().filter(|metric| metric != "runtime") else {
                 return Err(Usage(
-                    "a running program needs a metric that can be read while it runs: --metric 'cmd:…' with --pick, \
-                     prom:URL#SERIES, netdev:IFACE:FIELD, io:rchar, dpdk:PREFIX or file:PATH:REGEX"
+                    "a running program needs a metric that pinwise can read from outside: \
+                     --metric 'cmd:…' with --pick, prom:URL#SERIES, netdev:IFACE:FIELD, \
+                     io:rchar, dpdk:PREFIX or file:PATH:REGEX"
                         .into(),
                 ));
             };
@@ -157,13 +164,14 @@ impl SubjectArguments {
         ];
         if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
             return Err(Usage(format!(
-                "{what} is for a program on this machine; on the model {model} only the built-in programs run: \
-                 --workload NAME:INSTANCES"
+                "{what} needs a program on this machine; the model {model} runs only built-in \
+                 programs: --workload NAME:INSTANCES"
             )));
         }
         if let Some(Budget::Time(_)) = search.budget {
             return Err(Usage(format!(
-                "on the model {model} time is virtual: give --budget as a number of measurements, 4000 for example"
+                "time is virtual on the model {model}: use a number of measurements, such as \
+                 --budget 4000"
             )));
         }
         if search.per_context.is_some_and(|most| most != 1) {

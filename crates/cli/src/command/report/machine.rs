@@ -12,25 +12,24 @@ use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Write what characterize found of a machine as one HTML page: a heat map of slowdowns for each
-/// sharing level.
+/// Write the result of characterize as one HTML page, with a heat map for each sharing level
 ///
-/// The latest whole characterization in the store of this machine, or of a model; where there is
-/// none, the latest excerpt (of some benchmarks or stressors, or of a busy machine), named as such.
-/// It is the page that `pinwise characterize --html` writes while it measures.
+/// The page shows the latest complete characterization of a machine in the store. If there is none,
+/// it shows the latest excerpt (some benchmarks, some stressors, or a busy machine) and says so.
+/// `pinwise characterize --html` writes the same page while it measures.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise report characterization --html page.html            of this machine
   pinwise report characterization --machine ultrasparc-t2     of a model")]
 pub(super) struct OfMachine {
-    /// Whose: host, or a processor that is simulated, a built-in one or what a TOML file describes
-    /// (a path with a / or NAME.toml)
+    /// host, or a simulated processor: a model, or a TOML file that describes one (a path with a / or
+    /// NAME.toml)
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     #[command(flatten)]
     store: StoreArguments,
-    /// The file to write [default: pinwise-characterization.html in this directory, with a number
-    /// behind it where that is another machine's]
+    /// The file to write [default: pinwise-characterization.html in this directory, or
+    /// pinwise-characterization-2.html if that belongs to another machine]
     #[arg(short, long, visible_alias = "html", value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON document
@@ -102,7 +101,8 @@ impl OfMachine {
         };
         let flag = Files { plan: None, store: self.store.named() }.flag();
         Usage(format!(
-            "{} holds no characterization of {}, or one of another version's form: make one with pinwise characterize{machine}{flag}",
+            "{} has no characterization of {} that this version can read; run pinwise \
+             characterize{machine}{flag}",
             path.display(),
             fingerprint.model
         ))

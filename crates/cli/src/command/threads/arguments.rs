@@ -22,21 +22,25 @@ use std::time::Duration;
 
 /// Find how many threads a program should run
 ///
-/// The program is started for a moment with one number of threads after another, which takes its
-/// place in the arguments. Each probe begins when the worker threads exist and work, and tells how
-/// they spend their time: waiting for each other (LOCK), voluntary context switches (VCX_RATE),
-/// migrations (MIGR_RATE), and how much of the machine is busy (CPU_UTIL). Every probe is ended
-/// with all it has started. docs/method/threads.md explains the search.
+/// pinwise starts the program briefly with different numbers of threads, which replace {n} in its
+/// arguments. A probe begins when the worker threads exist and work. It measures how they spend
+/// their time: waiting for each other (LOCK), voluntary context switches (VCX_RATE), migrations
+/// (MIGR_RATE), and how busy the machine is (CPU_UTIL). A probe ends everything that it started.
+/// docs/method/threads.md explains how the answer is found.
 #[derive(Args)]
-// The parser takes the place of n for the end of a line; an escape sequence without effect, which
-// goes where no colours go, keeps it.
-#[command(after_help = "Examples:
-  pinwise threads -- pigz -p {\x1b[0mn} -k -c big.file
+#[command(
+    mut_arg("machine", |argument| argument.hide_short_help(true)),
+    after_help = "Examples:
+  pinwise threads -- pigz -p {n} -k -c big.file
+  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie",
+    after_long_help = "Examples:
+  pinwise threads -- pigz -p {n} -k -c big.file
   pinwise threads --env OMP_NUM_THREADS -- ./solver input
-  pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {\x1b[0mn}
-  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {\x1b[0mn} movie
-  pinwise threads --remove out.xz -- xz -T{\x1b[0mn} -k -c -f movie --suffix .xz
-  pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72")]
+  pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {n}
+  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
+  pinwise threads --remove out.xz -- xz -T{n} -k -c -f movie --suffix .xz
+  pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72"
+)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Threads {
     #[command(subcommand)]
@@ -53,125 +57,161 @@ pub(crate) struct Threads {
     pub(super) json: bool,
 }
 
-/// Of which program the number is asked, and how it is searched for.
+/// The program, and how its number of threads is searched for.
 #[derive(Args, Clone)]
 pub(crate) struct Asked {
-    #[arg(
-        last = true,
-        value_name = "CMD",
-        help = "The program and its arguments, with {\x1b[0mn} where it takes its number of threads; its standard input is empty (/dev/null)"
-    )]
+    /// The program, with {n} for its number of threads; its standard input is /dev/null
+    #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
-    #[arg(
-        long,
-        value_name = "NAME[=VALUE]",
-        help = "An environment variable that takes the number (OMP_NUM_THREADS), or NAME=VALUE with {\x1b[0mn} in it; may be repeated"
-    )]
+    /// A variable that sets the number (OMP_NUM_THREADS, or NAME=VALUE with {n} in VALUE);
+    /// repeat it for several
+    #[arg(long, value_name = "NAME[=VALUE]")]
     pub(super) env: Vec<String>,
-    #[arg(
-        long,
-        value_name = "HOW",
-        help = "Change the number while the program runs, instead of starting it anew: cpuset: (the CPUs it may run on), cpuset:DIR or quota:DIR \
-                (CPUs or CPU time of a control group), or cmd:COMMAND with {\x1b[0mn} in it"
-    )]
+    /// Change the number while the program runs: cmd:COMMAND with {n} in it, cpuset: (CPUs it may
+    /// run on), cpuset:DIR or quota:DIR (CPUs or CPU time of a cgroup)
+    #[arg(long, value_name = "HOW")]
     pub(super) set: Option<Setter>,
-    /// With --set: a process that runs already; in the end the number that a command has set
-    /// stays, limits are as they were
+    /// With --set: a running process; a number set by a command stays, limits are restored
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
-    /// How many threads it makes for n, where that is not n or a few more: 1+4n, 1+(n-1)
-    #[arg(long, value_name = "FORMULA")]
+    /// Threads that the program makes for n, if not n or a few more: 1+4n
+    #[arg(long, value_name = "FORMULA", hide_short_help = true)]
     pub(super) threads_per_n: Option<Formula>,
 
-    /// How the number is found
+    /// How to search
     #[arg(long, value_enum, default_value = "survey", help_heading = "Search")]
     pub(super) method: Method,
-    /// The fewest threads; as --max and --step it counts n itself where each n makes one thread
-    /// [default: 1; for the published search --step]
+    /// Fewest threads [default: 1; reinforcer: --step]. If each n makes one thread, --min, --max and
+    /// --step count n
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) min: Option<u32>,
-    /// The most threads [default: twice the contexts the program may use, or what its CPU quota is
-    /// worth (for the published search three times that); those of n = 2 at least]
+    /// Most threads [default: twice the contexts or CPU quota of the program (reinforcer: three
+    /// times), at least those of n = 2]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
-    /// So many more each time [default: 1; for the published search a third of the contexts, at
-    /// least 2]
-    #[arg(long, value_name = "N", help_heading = "Search")]
+    /// Distance of numbers [default: 1; reinforcer: a third of the contexts, >= 2]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     pub(super) step: Option<u32>,
-    /// All probes of a survey take no longer; of tune, everything together [default: 2m; of a
-    /// survey on a model about 4.2 % of the program's run]
+    /// Time for a survey [default: 2m; on a model, 4.2 % of the program's run]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
     /// How often a sweep tries each number [default: 3]
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), help_heading = "Search")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1..=1000),
+        hide_short_help = true,
+        help_heading = "Search"
+    )]
     pub(super) rounds: Option<u32>,
-    /// Share of the best speed that fewer threads may cost
-    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = fraction, help_heading = "Search")]
+    /// Share of the best speed to give up for fewer threads
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "1%",
+        value_parser = fraction,
+        help_heading = "Search"
+    )]
     pub(super) within: f64,
-    /// What is to be least; energy and edp (energy times time) take the processor's counters of
-    /// energy (RAPL)
-    #[arg(long, value_enum, default_value = "time", help_heading = "Search")]
+    /// Quantity to minimise; energy and edp (energy times time) need RAPL counters
+    #[arg(
+        long,
+        value_enum,
+        default_value = "time",
+        hide_short_help = true,
+        help_heading = "Search"
+    )]
     pub(super) objective: Least,
-    /// How long the threads are watched in a probe
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time, help_heading = "Search")]
+    /// How long a probe watches the threads
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "100ms",
+        value_parser = time,
+        help_heading = "Search"
+    )]
     pub(super) probe: Duration,
-    /// What counts as high for the published search, a file as in docs/method/threads.md [default:
-    /// in proportion to the model of the paper's machine]
-    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    /// Thresholds of the reinforcer, a file by `threads calibrate` [default: the paper's, scaled to
+    /// this machine]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Search")]
     pub(super) thresholds: Option<PathBuf>,
 
-    /// What its progress is; without one: whole runs where these are short, instructions, or the
-    /// time its threads have a CPU
+    /// How to measure progress: see place --help [default: whole runs if these are short, else
+    /// instructions, else CPU time]
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
     pub(super) metric: Option<String>,
-    /// The number in what the metric delivers: a regular expression with one group
+    /// Selects the number in the metric's text: a regular expression, one group
     #[arg(long, value_name = "REGEX", help_heading = "Progress")]
     pub(super) pick: Option<String>,
-    /// The number is a growing counter: progress is its rate (otherwise found out)
-    #[arg(long, conflicts_with = "gauge", help_heading = "Progress")]
+    /// The number is a growing counter: use its rate [default: detected]
+    #[arg(long, conflicts_with = "gauge", hide_short_help = true, help_heading = "Progress")]
     pub(super) counter: bool,
-    /// The number is a plain value: progress is its mean (otherwise found out)
-    #[arg(long, help_heading = "Progress")]
+    /// The number is a plain value: use its mean [default: detected]
+    #[arg(long, hide_short_help = true, help_heading = "Progress")]
     pub(super) gauge: bool,
     /// Lower is better (latency, seconds)
     #[arg(long, help_heading = "Progress")]
     pub(super) lower_is_better: bool,
-    /// What to call the unit; of a counter what it counts (chunks is shown as chunks/s)
-    #[arg(long, help_heading = "Progress")]
+    /// Name of the unit; of a counter, what it counts (chunks: chunks/s)
+    #[arg(long, hide_short_help = true, help_heading = "Progress")]
     pub(super) unit: Option<String>,
-    /// Let each probe run to its end and take the time (a program that ends within a probe is
-    /// measured so anyway)
+    /// Time whole runs, as always for programs that end within a probe
     #[arg(long, conflicts_with = "metric", help_heading = "Progress")]
     pub(super) whole_run: bool,
-    /// Its work comes in so many equal pieces (files, frames, blocks), dealt out to the threads: a
-    /// survey then counts how they divide at the end of a run, which no probe of a moment sees
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1_000_000), help_heading = "Progress")]
+    /// Equal pieces of work (files, frames) that the threads share: a survey then includes the uneven
+    /// end of a run, which a short probe cannot see
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1..=1_000_000),
+        hide_short_help = true,
+        help_heading = "Progress"
+    )]
     pub(super) pieces: Option<u32>,
 
-    /// How long the initialization may take, and a whole run
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
+    /// Longest initialization, and longest whole run
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = time,
+        hide_short_help = true,
+        help_heading = "Target"
+    )]
     pub(super) limit: Duration,
-    /// A probe that writes more to storage is ended and the search with it (64M, 20G)
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size, help_heading = "Target")]
+    /// End the search if a probe writes more than this (64M, 20G)
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "1G",
+        value_parser = size,
+        hide_short_help = true,
+        help_heading = "Target"
+    )]
     pub(super) most_written: u64,
 
     #[command(flatten, next_help_heading = "Model")]
     pub(super) machine: MachineArgument,
-    /// On a model: the program, one of those of the Thread Reinforcer paper (ferret, canneal,
-    /// ammp, …)
-    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    /// On a model: a program of the Thread Reinforcer paper (ferret, ammp, …)
+    #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = "Model")]
     pub(super) workload: Option<String>,
-    /// On a model: the seed; the same one gives the same search
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    /// On a model: the seed; the same seed gives the same search
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Model")]
     pub(super) seed: Option<u64>,
 }
 
-/// Where a probe begins, and what is to be done after it.
+/// Where a probe begins, and what to do after it.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Edges {
-    /// A line of the program's output that ends its initialization [default: its threads exist and
-    /// work]
-    #[arg(long, value_name = "REGEX", value_parser = regex, conflicts_with = "pid", help_heading = "Target")]
+    /// Output line that ends initialization [default: its threads work]
+    #[arg(
+        long,
+        value_name = "REGEX",
+        value_parser = regex,
+        conflicts_with = "pid",
+        hide_short_help = true,
+        help_heading = "Target"
+    )]
     pub(crate) after: Option<Regex>,
     #[command(flatten)]
     pub(crate) files: Files,
@@ -180,19 +220,16 @@ pub(crate) struct Edges {
 /// What a run of the program writes.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Files {
-    #[arg(
-        long,
-        value_name = "PATH",
-        help_heading = "Target",
-        help = "Remove this file ({\x1b[0mn} in it is the number) after each run that is one measurement; may be repeated"
-    )]
+    /// Remove PATH after each measured run; {n} in it is the number; repeatable
+    #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Target")]
     pub(crate) remove: Vec<PathBuf>,
+    /// File for the standard output of each run; {n} in it is the number [default: none]
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with = "pid",
-        help_heading = "Target",
-        help = "Where the program's standard output goes ({\x1b[0mn} in it is the number), emptied at each run [default: nowhere]"
+        hide_short_help = true,
+        help_heading = "Target"
     )]
     pub(crate) output: Option<PathBuf>,
 }
@@ -212,12 +249,11 @@ pub(super) enum Least {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// By how fast the program gets on: scalability laws weighed by what was seen, probes where
-    /// they tell most
+    /// by speed: fits scalability laws, probes what informs most
     Survey,
-    /// The published one (Thread Reinforcer): rising numbers, by profiles alone
+    /// as published: rising numbers, by thread profiles alone
     Reinforcer,
-    /// Every number, several times: what searches are judged by
+    /// every number, several times
     Sweep,
 }
 
@@ -228,8 +264,8 @@ impl Asked {
             "host" => {
                 if self.workload.is_some() || self.seed.is_some() {
                     return Err(Usage(
-                        "--workload and --seed are for a model: add --machine opteron-24, or give \
-                         a program with -- CMD"
+                        "--workload and --seed need a model: add --machine opteron-24, or name a \
+                         program with -- CMD"
                             .into(),
                     )
                     .into());
@@ -306,15 +342,15 @@ impl Asked {
         ];
         if let Some((_, what)) = unusable.iter().find(|(given, _)| *given) {
             return Err(Usage(format!(
-                "{what} is for a program on this machine; on the model {machine} programs are \
-                 described: --workload NAME"
+                "{what} needs a program on this machine; the model {machine} has described \
+                 programs: --workload NAME"
             ))
             .into());
         }
         let Some(program) = self.workload.clone() else {
             let known: Vec<&str> = Program::names().collect();
             return Err(Usage(format!(
-                "on the model {machine} there is no program yet: add --workload {}",
+                "the model {machine} needs a program: add --workload {}",
                 known.join("|")
             ))
             .into());
@@ -343,8 +379,8 @@ fn read_thresholds(path: &Path) -> anyhow::Result<Thresholds> {
     let needed = |error: toml::de::Error| {
         let names = Thresholds::NAMES.join(", ");
         Usage(format!(
-            "{}; it needs {names}, each a number above 0: pinwise threads calibrate writes such a \
-             file",
+            "{}; it needs {names}, each a number above 0: pinwise threads calibrate prints such \
+             a file",
             error.message()
         ))
     };

@@ -16,35 +16,34 @@ use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
 ///
-/// As the paper did with fluidanimate, facesim and blackscholes on small inputs: each program is
-/// probed with growing numbers of threads, and a threshold is where what it shows begins to rise
-/// fast. The file goes to stdout, for --thresholds.
+/// Each example is probed with growing numbers of threads. A threshold is where the quantity it
+/// shows begins to rise fast. The paper used fluidanimate, facesim and blackscholes on small
+/// inputs. The thresholds go to stdout, as a file for --thresholds.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  pinwise threads calibrate --locks './a {\x1b[0mn}' --switches './b {\x1b[0mn}' --parallelism './c {\x1b[0mn}' > my.toml
+  pinwise threads calibrate --locks './a {n}' --switches './b {n}' --parallelism './c {n}' > my.toml
   pinwise threads calibrate --machine opteron-24 > opteron.toml")]
 pub(crate) struct Calibrate {
-    /// A program whose threads wait for locks and migrate, the more the more there are; a shell
-    /// command
+    /// A shell command whose threads wait for locks and migrate more as their number grows
     #[arg(long, value_name = "COMMAND")]
     locks: Option<String>,
-    /// One whose threads switch voluntarily
+    /// A shell command whose threads switch voluntarily
     #[arg(long, value_name = "COMMAND")]
     switches: Option<String>,
-    /// One whose parallelism ends early
+    /// A shell command whose parallelism ends early
     #[arg(long, value_name = "COMMAND")]
     parallelism: Option<String>,
     /// The most threads [default: three times the contexts, as in the paper]
     #[arg(long, value_name = "N")]
     max: Option<u32>,
-    /// The step of the searches that the thresholds are for [default: a third of the contexts, at
-    /// least 2]
+    /// The --step of the searches that will use the thresholds [default: a third of the contexts,
+    /// at least 2]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=1024))]
     step: Option<u32>,
-    /// Each number is probed so often, and the mean is taken
+    /// How often to probe each number; the mean counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=100))]
     rounds: u32,
-    /// The length of a probe
+    /// How long a probe watches the threads
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
     probe: Duration,
     #[command(flatten)]
@@ -65,7 +64,9 @@ impl Calibrate {
             let Some(commands) = commands.into_iter().cloned().collect::<Option<Vec<String>>>()
             else {
                 return Err(Usage(
-                    "three examples are needed: add --locks, --switches and --parallelism, each with {n} in it".into(),
+                    "calibrate needs three examples: add --locks, --switches and --parallelism, \
+                     each with {n} in it"
+                        .into(),
                 )
                 .into());
             };
@@ -90,7 +91,9 @@ impl Calibrate {
         } else {
             if commands.iter().any(|command| command.is_some()) {
                 return Err(Usage(
-                    "on a model the examples are the paper's: leave --locks, --switches and --parallelism out".into(),
+                    "a model has the paper's examples: leave out --locks, --switches and \
+                     --parallelism"
+                        .into(),
                 )
                 .into());
             }
@@ -146,15 +149,16 @@ impl Calibrate {
         let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
         if within < 4 {
             return Err(Usage(format!(
-                "VCX_RATE is looked at up to as many threads as contexts, in four numbers at least; {contexts} contexts give {within}: \
-                 take a machine with four contexts or more, or a smaller --step"
+                "VCX_RATE needs at least four numbers of threads up to the number of contexts; \
+                 {contexts} contexts give {within}: use a machine with four contexts or more, or \
+                 a smaller --step"
             )));
         }
         let beyond = numbers.iter().filter(|&&threads| threads >= contexts).count();
         if beyond < 4 {
             return Err(Usage(format!(
-                "MIGR_RATE is looked at from as many threads as contexts on, in four numbers at least; --max and --step leave {beyond}: \
-                 raise --max, or take a smaller --step"
+                "MIGR_RATE needs at least four numbers of threads from the number of contexts \
+                 up; --max and --step leave {beyond}: raise --max or lower --step"
             )));
         }
         Ok(())

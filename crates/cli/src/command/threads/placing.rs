@@ -12,33 +12,33 @@ impl Asked {
             "host" => {}
             "ultrasparc-t2" => {
                 return Err(Usage(
-                    "on the model ultrasparc-t2 programs have as many threads as their instances: pinwise place --machine ultrasparc-t2 \
-                     --workload NAME:INSTANCES places these"
+                    "on the model ultrasparc-t2 the instances set the number of threads: use \
+                     pinwise place --machine ultrasparc-t2 --workload NAME:INSTANCES"
                         .into(),
                 ));
             }
             model => {
                 return Err(Usage(format!(
-                    "the machine {model} is a model of a scheduler, on which threads have no fixed place: pinwise threads --machine {model} \
-                     finds the number alone"
+                    "{model} models a scheduler, where threads have no fixed place: use pinwise \
+                     threads --machine {model} for the number alone"
                 )));
             }
         }
         if self.objective != Least::Time {
             return Err(Usage(
-                "placements are compared by time: --objective is for pinwise threads".into(),
+                "tune compares by time: use --objective with pinwise threads".into(),
             ));
         }
         if self.set.as_ref().is_some_and(Setter::counts_contexts) {
             return Err(Usage(
-                "cpuset: and quota: set how many CPUs the program may use, and a placement says which: pinwise threads for the one, pinwise \
-                 place for the other"
+                "cpuset: and quota: limit how many CPUs the program uses, a placement says \
+                 which: use pinwise threads or pinwise place"
                     .into(),
             ));
         }
         if self.metric.is_none() && self.set.is_some() {
             return Err(Usage(
-                "how fast a program that goes on running is with a placement takes a metric that can be read from outside: --metric \
+                "a running program needs a metric that pinwise can read from outside: --metric \
                  'cmd:…', prom:URL#SERIES, netdev:IFACE:FIELD, io:rchar or file:PATH:REGEX"
                     .into(),
             ));

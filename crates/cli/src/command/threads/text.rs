@@ -62,7 +62,7 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
         monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
     let stretched = monitor.stretched.map_or(String::new(), |pace| {
         format!(
-            "; looks up to {} apart, to cost no more",
+            "; looks up to {} apart, to limit the cost",
             figures::duration(Duration::from_secs_f64(pace))
         )
     });
@@ -131,9 +131,9 @@ fn critical(roles: &[Part]) -> String {
         .map(|role| format!("{} ({})", one_line(&role.role), share(wanted(role).min(1.0))))
         .collect();
     if names.is_empty() {
-        return "none: no thread ran in the window, or none was caught at it".into();
+        return "none: no thread ran in the window, or none was sampled while it did".into();
     }
-    format!("{}: had work to do for so much of the time", names.join(", "))
+    format!("{}: share of the time that they had work", names.join(", "))
 }
 
 /// A line of the table of probes.
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(headline(answer, None), answer);
         assert_eq!(
             headline(answer, Some(0.12)),
-            "n = 26 (23-29), speed-up 11.4 ± 0.3, beside others that took 12 % of the contexts' time"
+            "n = 26 (23-29), speed-up 11.4 ± 0.3, while others took 12 % of the contexts' time"
         );
     }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 pub(super) fn result(document: &Document<'_>, width: usize) -> String {
     let mut sheet =
         head(&document.answer.notes, &document.surveyed, &document.answer.trials, width);
-    sheet.text.push_str("The numbers near the best, placed:\n");
+    sheet.text.push_str("Placements of the best numbers:\n");
     sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
     sheet.text.push('\n');
     finals(&mut sheet, document);
@@ -53,15 +53,11 @@ pub(super) fn remains(remains: &Remains<'_>, width: usize) -> String {
     let mut sheet = head(&remains.answer.notes, &remains.surveyed, &remains.answer.trials, width);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
-        sheet.text.push_str("The numbers near the best that were placed by then:\n");
+        sheet.text.push_str("Placements of the best numbers so far:\n");
         sheet.text.push_str(&placements(&remains.answer.placements, unit));
         sheet.text.push('\n');
     }
-    sheet.paragraph(
-        "",
-        0,
-        "Fresh windows, which alone would be announced, were not measured, or too few of them: there is no plan.",
-    );
+    sheet.paragraph("", 0, "Too few fresh windows were measured to decide: there is no plan.");
     sheet.text
 }
 
@@ -86,9 +82,7 @@ fn head(
         sheet.text.push('\n');
     }
     if let Some(unit) = &trials.unit {
-        sheet.text.push_str(
-            "Numbers under policies of placement, measured once each where that was worth most:\n",
-        );
+        sheet.text.push_str("Numbers under placement policies, measured once each:\n");
         sheet.text.push_str(&tried(trials, unit));
         sheet.text.push('\n');
     }
@@ -173,7 +167,7 @@ fn finals(sheet: &mut Sheet, document: &Document<'_>) {
 /// What to do now, with the plan and the command that is to be started, where there are any.
 fn next(sheet: &mut Sheet, plan: Option<&Path>, command: Option<&str>) {
     let Some(plan) = plan else {
-        sheet.line("plan", "none: start the program as you do");
+        sheet.line("plan", "none: start the program as before");
         return;
     };
     let plan = plan.to_string_lossy();

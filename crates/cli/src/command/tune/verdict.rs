@@ -38,7 +38,7 @@ impl Compared<'_> {
                 let alone = match contest.gain(Way::Number, Way::Default) {
                     Some(gain) => format!(" n = {n} is {} over it.", shown(gain)),
                     None if self.default == Some(n) => {
-                        format!(" n = {n}, which was found, is the default.")
+                        format!(" The number found, n = {n}, is the default.")
                     }
                     None => String::new(),
                 };
@@ -46,10 +46,11 @@ impl Compared<'_> {
                     (0 | 1, _) => "nothing else was compared with it".to_owned(),
                     // Then neither is known to be worth it alone.
                     (_, Some(both)) if both.low > 0.0 => format!(
-                        "n = {n}, pinned, is {} over it, but neither the number nor pinning alone is better beyond its interval{beside}",
+                        "n = {n}, pinned, is {} over it, but neither change is significant by \
+                         itself{beside}",
                         shown(both)
                     ),
-                    _ => format!("nothing that was measured is better beyond its interval{beside}"),
+                    _ => format!("no measured change is significant{beside}"),
                 };
                 format!("Keep the default: {why}.{alone} {unpinned}")
             }
@@ -58,7 +59,8 @@ impl Compared<'_> {
             }
             Choice::Fewer => {
                 format!(
-                    "Run it with n = {n}: fewer threads, and {number} against the default{beside}. {unpinned}"
+                    "Run it with n = {n}: fewer threads, at {number} against the \
+                     default{beside}. {unpinned}"
                 )
             }
             Choice::Placed => {
@@ -80,7 +82,9 @@ impl Compared<'_> {
             return format!("No placement was compared: {why}.");
         }
         let Some(gain) = self.contest.gain(Way::Placed, self.rival()) else {
-            return "Pinning was not compared: fewer than two rounds have a window of it and one of the same number unpinned.".to_owned();
+            return "Pinning was not compared: fewer than two rounds have a pinned and an \
+                unpinned window of the number."
+                .to_owned();
         };
         let why = match self.contest.gain(Way::Placed, Way::Default) {
             _ if gain.high < 0.0 => ", which is slower".to_owned(),
@@ -120,10 +124,11 @@ fn unannounced(outcome: &Outcome) -> String {
     let (cost, failure) = (&outcome.cost, &outcome.failure);
     match failure {
         Some(failure) if cost.classes == 0 => {
-            format!("no assignment could be measured, the last since {failure}")
+            format!("no assignment could be measured; the last failure: {failure}")
         }
         _ => format!(
-            "the {} of the time for placing, {}, were too few for fresh windows of an assignment, a longer --budget has more",
+            "the {} of the time for placing, {}, were too few for fresh windows; increase \
+             --budget",
             figures::counted(cost.measurements, "measurement"),
             figures::duration(cost.time)
         ),
@@ -169,7 +174,7 @@ mod tests {
         use Way::{Default, Number, Placed};
         let same = told(&[(Default, 1.0), (Placed, 1.0)], Some(3), None);
         assert!(
-            same.contains("n = 3, which was found, is the default. Pinning is left out: "),
+            same.contains("The number found, n = 3, is the default. Pinning is left out: "),
             "{same}"
         );
         assert!(same.ends_with("over the same number unpinned, which may be nothing."), "{same}");
@@ -219,8 +224,8 @@ mod tests {
         let told = compared.verdict();
         assert!(told.starts_with("Keep the default: n = 3, pinned, is +10.0 % "), "{told}");
         assert!(
-            told.contains("neither the number nor pinning alone")
-                && !told.contains("nothing that was"),
+            told.contains("neither change is significant by itself")
+                && !told.contains("no measured change"),
             "{told}"
         );
     }
@@ -246,7 +251,7 @@ mod tests {
             }
             .verdict()
         };
-        let clause = ", beside others that took 89 % of the contexts' time.";
+        let clause = ", while others took 89 % of the contexts' time.";
         for speeds in [[1.0, 1.5, 2.0], [1.0, 1.5, 1.2], [1.0, 1.0, 0.9], [1.0, 0.8, 0.7]] {
             let told = of(&speeds);
             assert_eq!(told.matches(clause).count(), 1, "{told}");
