@@ -1,11 +1,10 @@
 //! The result of a characterization: measurements with intervals, noise and warnings, as JSON.
 
-use crate::execute::Conditions;
 use crate::plan::{Experiment, Plan};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
 use pinwise_figures as figures;
-use pinwise_measure::{Bench, Microbenchmark, Pace, PaceUnit, WorkingSets};
+use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +14,17 @@ const VERSION: u32 = 1;
 const NOISY: f64 = 0.10;
 /// Programs should have their contexts for at least this part of the time.
 const BUSY: f64 = 0.95;
+
+/// How a characterization is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Conditions {
+    /// When a set of programs has run long enough.
+    pub fame: Fame,
+    /// How often everything is measured; intervals need two.
+    pub rounds: usize,
+    /// The seed of orders, offsets and memory.
+    pub seed: u64,
+}
 
 /// A characterized machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

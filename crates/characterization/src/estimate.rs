@@ -1,6 +1,7 @@
 //! How long a characterization is going to take.
 
-use crate::execute::{Conditions, Task, run_all};
+use crate::characterization::Conditions;
+use crate::execute::{Task, run_all};
 use crate::plan::{Experiment, Plan};
 use pinwise_measure::{Bench, MeasureError};
 use pinwise_topology::Random;

@@ -5,11 +5,10 @@
 //! which intervals show, and not like differences between sets. Each run has its own seed, so
 //! rounds vary the start offsets on a model and the memory on the host.
 
-use crate::characterization::{Characterization, Runs};
+use crate::characterization::{Characterization, Conditions, Runs};
 use crate::plan::{Experiment, Plan};
 use pinwise_measure::{Bench, Fame, MeasureError, Pace, Retry};
 use pinwise_topology::{Fingerprint, Random};
-use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -18,17 +17,6 @@ use std::time::{Duration, Instant};
 const ALONE: usize = 3;
 /// How often a run that failed for a passing reason is tried.
 const TRIES: usize = 3;
-
-/// How a characterization is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Conditions {
-    /// When a set of programs has run long enough.
-    pub fame: Fame,
-    /// How often everything is measured; intervals need two.
-    pub rounds: usize,
-    /// The seed of orders, offsets and memory.
-    pub seed: u64,
-}
 
 /// Progress of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

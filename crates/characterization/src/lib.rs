@@ -24,9 +24,9 @@ mod plan;
 mod scope;
 mod statistics;
 
-pub use characterization::{Arranged, Characterization, Isolated, Noise, Slowdown};
+pub use characterization::{Arranged, Characterization, Conditions, Isolated, Noise, Slowdown};
 pub use estimate::estimate;
-pub use execute::{Conditions, RunsDone, Task, execute};
+pub use execute::{RunsDone, Task, execute};
 pub use findings::{
     CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };

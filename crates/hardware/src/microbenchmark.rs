@@ -22,6 +22,7 @@
 
 mod bench;
 mod chase;
+mod cpu_time;
 mod curve;
 mod field;
 mod footprint;
@@ -32,11 +33,11 @@ mod footprint;
     path = "microbenchmark/none.rs"
 )]
 mod kernel;
-mod kind;
 mod load;
+mod operation;
 mod pages;
 mod run;
 mod strip;
 
 pub use bench::HostBench;
-use kind::Kind;
+use operation::Operation;

@@ -1,9 +1,12 @@
 //! Why the store cannot serve: cause and remedy in one line.
 
 use super::CampaignId;
-use super::file::PATIENCE;
 use rusqlite::ErrorCode;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a writer waits for another process's commit.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the store cannot serve. One line for the user.
 #[derive(Debug, thiserror::Error)]

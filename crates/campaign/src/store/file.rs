@@ -1,6 +1,6 @@
 //! The file of a store: opening it, recognising it, and creating its tables.
 
-use super::error::unusable;
+use super::error::{PATIENCE, unusable};
 use super::{Store, StoreError};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::ffi::OsString;
@@ -17,9 +17,6 @@ pub(super) const FORMAT: i32 = 3;
 /// The oldest version that can be read. Formats 1 and 2 have no kinds, parents and details. They
 /// are upgraded where they may be written, and read as they are elsewhere.
 const OLDEST: i32 = 1;
-
-/// How long a writer waits for another process's commit.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
     /// Checks that the file is ours before anything in it is touched, and makes the tables in a new

@@ -3,31 +3,39 @@
 //! As for x86-64: eight chains in eight registers, 128 instructions (32 divisions) in a pass, then
 //! a decrement and a branch.
 
-use super::Kind;
+use super::Operation;
 use std::arch::asm;
 
 /// Whether there are programs for this architecture.
 pub(super) const PRESENT: bool = true;
 
 /// Operations in one pass of a program.
-pub(super) fn operations(kind: Kind) -> u64 {
+pub(super) fn operations(kind: Operation) -> u64 {
     match kind {
-        Kind::Add | Kind::Multiply | Kind::FloatAdd => 128,
-        Kind::Divide | Kind::FloatDivide => 32,
-        Kind::Chase | Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter => 64,
+        Operation::Add | Operation::Multiply | Operation::FloatAdd => 128,
+        Operation::Divide | Operation::FloatDivide => 32,
+        Operation::Chase
+        | Operation::Stream
+        | Operation::Store
+        | Operation::Follow
+        | Operation::Scatter => 64,
     }
 }
 
 /// Executes `passes` (at least 1) of a program of arithmetic.
-pub(super) fn compute(kind: Kind, passes: u64) {
+pub(super) fn compute(kind: Operation, passes: u64) {
     debug_assert!(passes > 0);
     match kind {
-        Kind::Add => add(passes),
-        Kind::Multiply => multiply(passes),
-        Kind::Divide => divide(passes),
-        Kind::FloatAdd => float_add(passes),
-        Kind::FloatDivide => float_divide(passes),
-        Kind::Chase | Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter => {}
+        Operation::Add => add(passes),
+        Operation::Multiply => multiply(passes),
+        Operation::Divide => divide(passes),
+        Operation::FloatAdd => float_add(passes),
+        Operation::FloatDivide => float_divide(passes),
+        Operation::Chase
+        | Operation::Stream
+        | Operation::Store
+        | Operation::Follow
+        | Operation::Scatter => {}
     }
 }
 

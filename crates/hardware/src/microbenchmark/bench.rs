@@ -3,7 +3,7 @@
 use super::footprint::Footprint;
 use super::load::{Load, Program, REPETITION};
 use super::run::{self, Run};
-use super::{Kind, curve, kernel};
+use super::{Operation, curve, kernel};
 use pinwise_linux::sys;
 use pinwise_measure::{
     Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
@@ -199,43 +199,61 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
     let mut add = |name: &str, resource: &str, level, pipelined, kind, footprint, warm| {
         let benchmark =
             Microbenchmark { name: name.into(), resource: resource.into(), level, pipelined };
-        let far = matches!(kind, Kind::Stream | Kind::Store | Kind::Follow | Kind::Scatter)
-            || footprint > second;
+        let far = matches!(
+            kind,
+            Operation::Stream | Operation::Store | Operation::Follow | Operation::Scatter
+        ) || footprint > second;
         programs.push((benchmark, Program { kind, footprint, small, warm, far }));
     };
     let core = DomainKind::Core;
-    add("intadd", "integer units", core, true, Kind::Add, 0, false);
-    add("intmul", "integer multiplier", core, true, Kind::Multiply, 0, false);
-    add("intdiv", "integer divider", core, false, Kind::Divide, 0, false);
-    add("FPadd", "floating-point adders", core, true, Kind::FloatAdd, 0, false);
-    add("FPdiv", "floating-point divider", core, false, Kind::FloatDivide, 0, false);
-    add("Dcache", "L1 data cache", core, true, Kind::Chase, footprint.first, true);
+    add("intadd", "integer units", core, true, Operation::Add, 0, false);
+    add("intmul", "integer multiplier", core, true, Operation::Multiply, 0, false);
+    add("intdiv", "integer divider", core, false, Operation::Divide, 0, false);
+    add("FPadd", "floating-point adders", core, true, Operation::FloatAdd, 0, false);
+    add("FPdiv", "floating-point divider", core, false, Operation::FloatDivide, 0, false);
+    add("Dcache", "L1 data cache", core, true, Operation::Chase, footprint.first, true);
     add(
         "L2cache",
         "L2 cache",
         shared(2, DomainKind::L2),
         true,
-        Kind::Chase,
+        Operation::Chase,
         footprint.second,
         true,
     );
     let third = shared(3, DomainKind::L3);
     if let Some(bytes) = footprint.third {
-        add("L3cache", "L3 cache", third, true, Kind::Chase, bytes, true);
+        add("L3cache", "L3 cache", third, true, Operation::Chase, bytes, true);
     }
     if let Some(bytes) = footprint.field {
-        add("L3full", "what the L3 cache holds", third, true, Kind::Follow, bytes, false);
+        add("L3full", "what the L3 cache holds", third, true, Operation::Follow, bytes, false);
     }
     let memory = DomainKind::Numa;
-    add("mem", "memory latency", memory, true, Kind::Chase, footprint.memory, false);
-    add("stream", "memory bandwidth, reading", memory, true, Kind::Stream, footprint.memory, false);
-    add("write", "memory bandwidth, writing", memory, true, Kind::Store, footprint.memory, false);
+    add("mem", "memory latency", memory, true, Operation::Chase, footprint.memory, false);
+    add(
+        "stream",
+        "memory bandwidth, reading",
+        memory,
+        true,
+        Operation::Stream,
+        footprint.memory,
+        false,
+    );
+    add(
+        "write",
+        "memory bandwidth, writing",
+        memory,
+        true,
+        Operation::Store,
+        footprint.memory,
+        false,
+    );
     add(
         "scatter",
         "memory, many loads at once",
         memory,
         true,
-        Kind::Scatter,
+        Operation::Scatter,
         footprint.scatter,
         false,
     );

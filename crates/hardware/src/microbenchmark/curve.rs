@@ -14,10 +14,10 @@
 //! memory. Such a cache holds the largest working set with more than half of its loads served
 //! before memory (`slope`).
 
-use super::Kind;
+use super::Operation;
 use super::chase::Chain;
+use super::cpu_time::timed;
 use super::kernel;
-use super::load::timed;
 use super::pages::BLOCK;
 use pinwise_measure::{EffectiveCache, WorkingSet, WorkingSets};
 use pinwise_topology::{CpuId, Machine, Random};
@@ -74,13 +74,13 @@ pub(super) fn measure(
                 return Err(io::ErrorKind::Interrupted.into());
             }
             warm += timed(|| chain.follow(256));
-            walked += 256 * kernel::operations(Kind::Chase) as usize;
+            walked += 256 * kernel::operations(Operation::Chase) as usize;
         }
         let window = |chain: &mut Chain| {
             let (mut time, mut loads) = (Duration::ZERO, 0);
             while time < WINDOW {
                 time += timed(|| chain.follow(64));
-                loads += 64 * kernel::operations(Kind::Chase);
+                loads += 64 * kernel::operations(Operation::Chase);
             }
             time.as_nanos() as f64 / loads as f64
         };

@@ -9,7 +9,7 @@
 //! Written in Rust, unlike the others. Reads are volatile. The additions and multiplications
 //! between them cost little compared with a load that leaves the second level.
 
-use super::load::timed;
+use super::cpu_time::timed;
 use super::pages::Pages;
 use pinwise_topology::Random;
 use std::io;

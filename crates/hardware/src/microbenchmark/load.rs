@@ -1,11 +1,11 @@
 //! A program with its memory, and how much of it makes a repetition.
 
 use super::chase::Chain;
+use super::cpu_time::timed;
 use super::field::Field;
 use super::strip::Strip;
-use super::{Kind, kernel};
+use super::{Operation, kernel};
 use pinwise_topology::Random;
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) const REPETITION: Duration = Duration::from_millis(4);
 /// What a thread executes, and over how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Program {
-    pub(super) kind: Kind,
+    pub(super) kind: Operation,
     pub(super) footprint: usize,
     /// Bytes that the cache in question holds for sure, for programs that look how much it holds
     /// beyond.
@@ -30,7 +30,7 @@ pub(super) struct Program {
 
 /// A program with its memory.
 pub(super) enum Load {
-    Compute(Kind),
+    Compute(Operation),
     Chain(Chain, bool),
     Stream(Strip),
     Store(Strip),
@@ -42,11 +42,11 @@ impl Load {
     pub(super) fn new(program: Program, line: usize, random: &mut Random) -> io::Result<Self> {
         let Program { footprint, .. } = program;
         Ok(match program.kind {
-            Kind::Chase => Self::Chain(Chain::new(footprint, line, random)?, program.warm),
-            Kind::Stream => Self::Stream(Strip::new(footprint)?),
-            Kind::Store => Self::Store(Strip::new(footprint)?),
-            Kind::Follow => Self::Follow(Field::new(footprint, line, random)?, program.small),
-            Kind::Scatter => Self::Scatter(Field::new(footprint, line, random)?),
+            Operation::Chase => Self::Chain(Chain::new(footprint, line, random)?, program.warm),
+            Operation::Stream => Self::Stream(Strip::new(footprint)?),
+            Operation::Store => Self::Store(Strip::new(footprint)?),
+            Operation::Follow => Self::Follow(Field::new(footprint, line, random)?, program.small),
+            Operation::Scatter => Self::Scatter(Field::new(footprint, line, random)?),
             kind => Self::Compute(kind),
         })
     }
@@ -62,7 +62,7 @@ impl Load {
     /// Brings what belongs into a cache there: the chain twice from beginning to end.
     pub(super) fn warm_up(&mut self) {
         if let Self::Chain(chain, true) = self {
-            let passes = 2 * (chain.length as u64).div_ceil(kernel::operations(Kind::Chase));
+            let passes = 2 * (chain.length as u64).div_ceil(kernel::operations(Operation::Chase));
             chain.follow(passes);
         }
     }
@@ -90,16 +90,4 @@ impl Load {
             passes *= 2;
         }
     }
-}
-
-/// The CPU time of the calling thread that `act` takes.
-pub(super) fn timed(act: impl FnOnce()) -> Duration {
-    let now = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        // CPU time is never negative.
-        Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
-    };
-    let before = now();
-    act();
-    now().saturating_sub(before)
 }

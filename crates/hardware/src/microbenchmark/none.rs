@@ -1,16 +1,16 @@
 //! Architectures for which no programs were written: `HostBench::new` refuses, so nothing here is
 //! ever called.
 
-use super::Kind;
+use super::Operation;
 
 /// Whether there are programs for this architecture.
 pub(super) const PRESENT: bool = false;
 
-pub(super) fn operations(_kind: Kind) -> u64 {
+pub(super) fn operations(_kind: Operation) -> u64 {
     1
 }
 
-pub(super) fn compute(_kind: Kind, _passes: u64) {}
+pub(super) fn compute(_kind: Operation, _passes: u64) {}
 
 /// # Safety
 /// None needed: nothing is done.

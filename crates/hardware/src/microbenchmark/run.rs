@@ -13,8 +13,9 @@
 //! for a working set in the second level, and a few times the age of the oldest line for a
 //! last-level cache.
 
+use super::cpu_time::timed;
 use super::kernel;
-use super::load::{Load, Program, timed};
+use super::load::{Load, Program};
 use pinwise_measure::{Fame, MeasureError, Pace, Retry};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};

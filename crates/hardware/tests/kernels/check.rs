@@ -1,18 +1,20 @@
-//! The machine code of the microbenchmarks by itself, so that another architecture's can be run under an emulator without building the
-//! rest for it. `./test` does, where a cross linker and qemu-user are installed:
+//! The machine code of the microbenchmarks by itself, so that the code of another architecture can
+//! run under an emulator without building the rest. `./test` does so if a cross linker and
+//! qemu-user are installed:
 //!
 //! ```text
-//! rustc --edition 2024 --test --target aarch64-unknown-linux-gnu -C linker=aarch64-linux-gnu-gcc \
-//!     -C target-feature=+crt-static crates/hardware/tests/kernels/check.rs -o check && qemu-aarch64-static ./check
+//! rustc --edition 2024 --test --target aarch64-unknown-linux-gnu -C target-feature=+crt-static \
+//!     -C linker=aarch64-linux-gnu-gcc crates/hardware/tests/kernels/check.rs -o check
+//! qemu-aarch64-static ./check
 //! ```
 
 #[cfg_attr(target_arch = "x86_64", path = "../../src/microbenchmark/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "../../src/microbenchmark/aarch64.rs")]
 mod kernel;
-#[path = "../../src/microbenchmark/kind.rs"]
-mod kind;
+#[path = "../../src/microbenchmark/operation.rs"]
+mod operation;
 
-use kind::Kind;
+use operation::Operation;
 
 /// Memory whose beginning is a multiple of 16.
 #[repr(align(64))]
@@ -22,23 +24,23 @@ struct Lines<const N: usize>([u64; N]);
 fn there_are_programs_for_this_architecture() {
     assert!(kernel::PRESENT);
     for kind in [
-        Kind::Add,
-        Kind::Multiply,
-        Kind::Divide,
-        Kind::FloatAdd,
-        Kind::FloatDivide,
-        Kind::Chase,
-        Kind::Stream,
-        Kind::Store,
+        Operation::Add,
+        Operation::Multiply,
+        Operation::Divide,
+        Operation::FloatAdd,
+        Operation::FloatDivide,
+        Operation::Chase,
+        Operation::Stream,
+        Operation::Store,
     ] {
         assert!(kernel::operations(kind) > 0);
     }
-    assert_eq!(kernel::operations(Kind::Follow), kernel::operations(Kind::Scatter));
+    assert_eq!(kernel::operations(Operation::Follow), kernel::operations(Operation::Scatter));
 }
 
 #[test]
 fn arithmetic_ends_and_leaves_other_registers_alone() {
-    for kind in [Kind::Add, Kind::Multiply, Kind::Divide, Kind::FloatAdd, Kind::FloatDivide] {
+    for kind in [Operation::Add, Operation::Multiply, Operation::Divide, Operation::FloatAdd, Operation::FloatDivide] {
         for passes in [1, 2, 1000] {
             // Values that the compiler keeps in registers across the program, as far as there are registers.
             let (integers, floats) = std::hint::black_box(([3u64, 5, 7, 11, 13], [1.5f64, 2.5, 3.5, 4.5, 5.5]));

@@ -2,7 +2,7 @@
 
 /// What a program executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Operation {
     /// Integer additions.
     Add,
     /// Integer multiplications.
