@@ -13,9 +13,9 @@ mod characterization;
 mod disturbances;
 mod error;
 mod file;
+mod inode;
 mod journal;
 mod row;
-mod unmoved;
 
 use crate::{CampaignLock, Record};
 pub use campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent};
@@ -24,6 +24,7 @@ pub use error::StoreError;
 use error::explain;
 pub(crate) use error::unusable;
 use file::{FORMAT, connect};
+use inode::Inode;
 pub use journal::StoreJournal;
 use pinwise_measure::{Unit, Workload};
 pub(crate) use row::assignment_text;
@@ -31,7 +32,6 @@ use row::{campaign_row, record_row, retry_text, text, word};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::{Path, PathBuf};
-use unmoved::Inode;
 
 /// A SQLite file of campaigns.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! Programs made ready to run: latencies looked up, jumps resolved, loops and walks with their
 //! positions.
 
-mod kept;
+mod lasting_lines;
 mod reach;
 mod resolution;
 
 use crate::processor::Processor;
 use crate::program::{Job, Program, Ring, Side};
-use kept::Kept;
+use lasting_lines::LastingLines;
 use pinwise_topology::Random;
 use reach::{Reach, reach};
 use resolution::append;
@@ -25,7 +25,7 @@ pub(crate) enum Operation {
     Load {
         /// Whether a line that it finds in the first level is there whatever other cores do
         /// meanwhile.
-        kept: bool,
+        lasts: bool,
     },
     /// A load of a ring's index, which decides whether to go on.
     Poll,
@@ -149,14 +149,14 @@ impl Code {
     /// thread.
     pub(crate) fn new(processor: &Processor, job: &Job) -> (Self, Vec<u32>) {
         let mut instructions = Vec::new();
-        let kept = Kept::new(processor, job);
+        let lines = LastingLines::new(processor, job);
         let mut append =
-            |program: &Program| append(processor, job, &kept, program, &mut instructions);
+            |program: &Program| append(processor, job, &lines, program, &mut instructions);
         let begins = job.threads.iter().map(&mut append).collect();
         let traffic = |&ring: &Ring| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
         let rings = job.rings.iter().map(traffic).collect();
         let reach = reach(&instructions);
-        (Self { instructions, rings, reach, keeps: kept.fits }, begins)
+        (Self { instructions, rings, reach, keeps: lines.fits }, begins)
     }
 
     /// A thread before its first instruction, which stands at `begin`.

@@ -190,7 +190,7 @@ impl Core {
             let pipe = &mut self.pipes[number];
             pipe.rouse(now, &self.strands);
             let Some(strand) = pipe.pick(now, 0, &self.strands) else { return };
-            let Cursor { row: 0, operation: Operation::Load { kept: true }, value, .. } =
+            let Cursor { row: 0, operation: Operation::Load { lasts: true }, value, .. } =
                 self.strands[strand].cursor
             else {
                 return;

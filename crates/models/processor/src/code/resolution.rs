@@ -1,6 +1,6 @@
 //! From the steps of a program to instructions: latencies looked up, jumps resolved.
 
-use super::kept::Kept;
+use super::lasting_lines::LastingLines;
 use super::{Flow, Instruction, Operation, other};
 use crate::processor::Processor;
 use crate::program::{Address, Job, Program, ProgramStep, Side};
@@ -9,7 +9,7 @@ use crate::program::{Address, Job, Program, ProgramStep, Side};
 pub(super) fn append(
     processor: &Processor,
     job: &Job,
-    kept: &Kept,
+    lines: &LastingLines,
     program: &Program,
     instructions: &mut Vec<Instruction>,
 ) -> u32 {
@@ -18,7 +18,7 @@ pub(super) fn append(
     let mut open: Vec<u32> = Vec::new();
     for (at, &step) in (begin..).zip(program.steps()) {
         let next = if at == last { begin } else { at + 1 };
-        let mut instruction = Instruction { next, ..resolve(processor, job, kept, step) };
+        let mut instruction = Instruction { next, ..resolve(processor, job, lines, step) };
         match step {
             ProgramStep::Loop { .. } | ProgramStep::Poll { .. } => open.push(at),
             ProgramStep::End => {
@@ -62,7 +62,12 @@ fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
 }
 
 /// A step alone, without its place among others.
-fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: ProgramStep) -> Instruction {
+fn resolve(
+    processor: &Processor,
+    job: &Job,
+    lines: &LastingLines,
+    step: ProgramStep,
+) -> Instruction {
     let mut instruction = Instruction {
         flow: Flow::Known,
         operation: Operation::Delay,
@@ -103,9 +108,9 @@ fn resolve(processor: &Processor, job: &Job, kept: &Kept, step: ProgramStep) -> 
             (Operation::Delay, times - spread)
         }
         ProgramStep::Load(address) => {
-            let kept = kept.is_kept(job, address);
+            let lasts = lines.lasts(job, address);
             return Instruction {
-                operation: Operation::Load { kept },
+                operation: Operation::Load { lasts },
                 ..access(instruction, address)
             };
         }

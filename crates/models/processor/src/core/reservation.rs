@@ -55,7 +55,7 @@ impl Reservation<'_> {
         let clear = match operation {
             Operation::Fpx => &mut clear[0],
             Operation::Fpd if self.divider.is_free(self.pipe, now) => &mut clear[1],
-            Operation::Load { kept: true } if now < self.others_due => {
+            Operation::Load { lasts: true } if now < self.others_due => {
                 return self.load(value, now);
             }
             _ => return None,
@@ -73,7 +73,7 @@ impl Reservation<'_> {
         Some(value)
     }
 
-    /// The same for a load of a line that is kept, if no other pipe wants the load/store unit.
+    /// The same for a load of a line that lasts, if no other pipe wants the load/store unit.
     #[inline]
     fn load(&mut self, address: u64, now: u64) -> Option<u64> {
         if !self.port.is_idle(now) || !self.memory.hits(self.core, address) {

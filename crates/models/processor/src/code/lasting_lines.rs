@@ -9,8 +9,8 @@ use crate::processor::Processor;
 use crate::program::{Address, Job, ProgramStep, Ring, Side};
 use std::ops::RangeInclusive;
 
-/// What of a job's memory is never lost.
-pub(super) struct Kept {
+/// The lines of a job that stay in a first-level cache until a fill of their core.
+pub(super) struct LastingLines {
     /// Whether nothing ever leaves the second level.
     pub(super) fits: bool,
     /// Lines of the first level that programs store to.
@@ -19,7 +19,7 @@ pub(super) struct Kept {
     shift: u32,
 }
 
-impl Kept {
+impl LastingLines {
     pub(super) fn new(processor: &Processor, job: &Job) -> Self {
         let (mut used, mut stored) = (Vec::new(), Vec::new());
         used.extend(
@@ -42,7 +42,7 @@ impl Kept {
 
     /// Whether what a load of `address` finds in the first level of its core stays there until a
     /// fill of that core.
-    pub(super) fn is_kept(&self, job: &Job, address: Address) -> bool {
+    pub(super) fn lasts(&self, job: &Job, address: Address) -> bool {
         let load = line(&reached(job, address), self.shift);
         self.fits
             && self
@@ -117,11 +117,11 @@ mod tests {
         Address::Walk { base, stride: 16, length }
     }
 
-    /// Of a job with these steps, whether each of these addresses is kept.
-    fn kept<const N: usize>(steps: &[ProgramStep], addresses: [Address; N]) -> [bool; N] {
+    /// Of a job with these steps, whether each of these addresses lasts.
+    fn lasting<const N: usize>(steps: &[ProgramStep], addresses: [Address; N]) -> [bool; N] {
         let job = Job::independent(vec![Program::new(steps.to_vec()).unwrap()]);
-        let kept = Kept::new(&Processor::model("ultrasparc-t2").unwrap(), &job);
-        addresses.map(|address| kept.is_kept(&job, address))
+        let lines = LastingLines::new(&Processor::model("ultrasparc-t2").unwrap(), &job);
+        addresses.map(|address| lines.lasts(&job, address))
     }
 
     #[test]
@@ -133,7 +133,10 @@ mod tests {
             ProgramStep::Store(Address::Fixed(1024)),
             ProgramStep::Load(above),
         ];
-        assert_eq!(kept(&steps, [below, stored, above, walk(0, 4096)]), [true, false, true, false]);
+        assert_eq!(
+            lasting(&steps, [below, stored, above, walk(0, 4096)]),
+            [true, false, true, false]
+        );
     }
 
     #[test]
@@ -141,23 +144,23 @@ mod tests {
         // 4 MiB of 16 ways: lines that lie 256 KiB apart share a set.
         let apart = |lines: u64| {
             let loads = (0..lines).map(|line| ProgramStep::Load(Address::Fixed(line << 18)));
-            kept(&loads.collect::<Vec<_>>(), [Address::Fixed(0)])
+            lasting(&loads.collect::<Vec<_>>(), [Address::Fixed(0)])
         };
         assert_eq!([apart(16), apart(17)], [[true], [false]]);
-        let whole = |length| kept(&[ProgramStep::Load(walk(0, length))], [walk(0, 64)]);
+        let whole = |length| lasting(&[ProgramStep::Load(walk(0, length))], [walk(0, 64)]);
         assert_eq!([whole(4 << 20), whole((4 << 20) + 64)], [[true], [false]]);
     }
 
     #[test]
     fn what_two_steps_use_counts_once_and_what_is_resident_counts() {
         let half = ProgramStep::Load(walk(0, 2 << 20));
-        assert_eq!(kept(&[half; 5], [walk(0, 64)]), [true]);
+        assert_eq!(lasting(&[half; 5], [walk(0, 64)]), [true]);
         let threads = vec![Program::new(vec![half]).unwrap()];
         let resident = vec![Region { base: 2 << 20, length: 3 << 20 }];
         let job = Job { resident, ..Job::independent(threads) };
         assert!(
-            !Kept::new(&Processor::model("ultrasparc-t2").unwrap(), &job)
-                .is_kept(&job, walk(0, 64))
+            !LastingLines::new(&Processor::model("ultrasparc-t2").unwrap(), &job)
+                .lasts(&job, walk(0, 64))
         );
     }
 }
