@@ -11,18 +11,6 @@ pub fn capture_probability(n: u64, fraction: f64) -> Option<f64> {
     Some(if n == 0 { 0.0 } else { -(n as f64 * (-fraction).ln_1p()).exp_m1() })
 }
 
-/// The least number of draws that contains one of the best `fraction` of all with at least this
-/// `probability`. `None` unless `fraction` is in (0, 1] and `probability` in [0, 1).
-pub fn runs_to_capture(fraction: f64, probability: f64) -> Option<u64> {
-    if fraction.is_nan() || fraction <= 0.0 || fraction > 1.0 || !(0.0..1.0).contains(&probability)
-    {
-        return None;
-    }
-    let runs = (-probability).ln_1p() / (-fraction).ln_1p();
-    // A quotient that is a whole number but for rounding is not rounded up.
-    Some((runs * (1.0 - 1e-14)).ceil() as u64)
-}
-
 /// With this `confidence`, at most this fraction of all assignments is better than the best of `n`
 /// drawn: 1 - (1 - confidence)^(1/n). Holds for every distribution. `None` unless n > 0 and
 /// `confidence` is in [0, 1).
@@ -57,7 +45,6 @@ mod tests {
         // with more than 99 %.
         assert!(capture_probability(500, 0.01).unwrap() > 0.99);
         assert!(capture_probability(10, 0.05).unwrap() < 0.41);
-        assert_eq!(runs_to_capture(0.01, 0.99), Some(459));
         assert!((better_fraction(1000, 0.95).unwrap() - 0.002_991_2).abs() < 1e-6);
     }
 
@@ -67,8 +54,6 @@ mod tests {
         assert_eq!(capture_probability(5, 0.0), Some(0.0));
         assert_eq!(capture_probability(5, 1.0), Some(1.0));
         assert_eq!(capture_probability(5, f64::NAN), None);
-        assert_eq!(runs_to_capture(0.5, 0.75), Some(2));
-        assert_eq!(runs_to_capture(0.0, 0.5), None);
         assert_eq!(better_fraction(0, 0.95), None);
         assert_eq!(better_fraction(10, 1.0), None);
     }
@@ -82,17 +67,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn the_number_of_runs_is_the_least_that_suffices(
-            fraction in 1e-6f64..0.9,
-            probability in 0.01f64..0.999,
-        ) {
-            let runs = runs_to_capture(fraction, probability).unwrap();
-            let captured = |runs| capture_probability(runs, fraction).unwrap();
-            prop_assert!(captured(runs) >= probability * (1.0 - 1e-9));
-            prop_assert!(runs == 1 || captured(runs - 1) < probability * (1.0 + 1e-9));
-        }
-
         #[test]
         fn the_fraction_that_may_be_better_is_the_one_that_would_have_been_captured(
             n in 1u64..100_000,

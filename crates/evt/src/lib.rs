@@ -42,7 +42,7 @@ mod plot;
 mod profile_likelihood;
 mod sample;
 
-pub use capture::{better_fraction, capture_probability, looks, runs_to_capture};
+pub use capture::{better_fraction, capture_probability, looks};
 pub use diagnostic::{Diagnostic, Limit, Refusal};
 pub use estimate::{Estimate, Estimator, Method, Options, estimate};
 pub use fit::{Fit, fit};

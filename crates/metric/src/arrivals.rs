@@ -56,7 +56,7 @@ pub(crate) trait Arrivals: Send {
     fn resume(&mut self) {}
 
     /// What arrived instead of a number, for the user.
-    fn seen(&self) -> String;
+    fn received(&self) -> String;
 }
 
 /// Lines that match a pattern.
@@ -114,13 +114,17 @@ impl Arrivals for MatchingLines {
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Stop::Closed(format!("{} was closed; {}", self.from, self.seen())));
+                    return Err(Stop::Closed(format!(
+                        "{} was closed; {}",
+                        self.from,
+                        self.received()
+                    )));
                 }
             }
         }
     }
 
-    fn seen(&self) -> String {
+    fn received(&self) -> String {
         match (&self.last, self.count) {
             (_, 0) => {
                 format!(
@@ -192,8 +196,8 @@ impl Arrivals for Blocks {
         self.inner.resume();
     }
 
-    fn seen(&self) -> String {
-        self.inner.seen()
+    fn received(&self) -> String {
+        self.inner.received()
     }
 }
 
@@ -258,7 +262,7 @@ impl Arrivals for Renewals {
         self.last = None;
     }
 
-    fn seen(&self) -> String {
+    fn received(&self) -> String {
         match self.last {
             Some(last) => format!("it stayed at {} in {} readings", last.value, self.readings),
             None => "it was not read".to_owned(),
@@ -305,7 +309,7 @@ pub(crate) mod tests {
             Ok(Some(Arrival { sample: Sample { value, seconds: None }, at }))
         }
 
-        fn seen(&self) -> String {
+        fn received(&self) -> String {
             "a script".into()
         }
     }
@@ -329,9 +333,9 @@ pub(crate) mod tests {
         assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().sample.value, 5.0);
         assert_eq!(lines.next(soon, &|| false), Ok(None));
         assert!(
-            lines.seen().contains("3 lines") && lines.seen().contains("warming up"),
+            lines.received().contains("3 lines") && lines.received().contains("warming up"),
             "{}",
-            lines.seen()
+            lines.received()
         );
         drop(sender);
         assert!(

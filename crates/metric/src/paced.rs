@@ -151,7 +151,7 @@ impl Paced {
         self.arrivals.next(deadline + waited, cancelled)?.ok_or_else(|| {
             MeasureError::new(
                 Retry::Same,
-                format!("no new number in {}: {}", duration(waited), self.arrivals.seen()),
+                format!("no new number in {}: {}", duration(waited), self.arrivals.received()),
             )
         })
     }

@@ -162,7 +162,7 @@ pub(crate) fn lines(
         match arrivals.next(known.end(asked), cancelled) {
             Ok(Some(arrival)) => heard.push(arrival),
             Ok(None) if heard.is_empty() => {
-                return Err(known.never(known.end(began) - began, arrivals.seen()));
+                return Err(known.never(known.end(began) - began, arrivals.received()));
             }
             Ok(None) => {
                 let (metric, numbers, waited) = (known.metric.into(), heard.len(), began.elapsed());

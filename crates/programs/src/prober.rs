@@ -139,7 +139,7 @@ impl LinuxProber {
     }
 
     /// What the probes showed, in their order.
-    pub fn seen(&self) -> &[ProbeDetails] {
+    pub fn probes(&self) -> &[ProbeDetails] {
         &self.seen
     }
 

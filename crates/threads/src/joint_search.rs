@@ -72,7 +72,7 @@ impl JointSearch {
     /// The arm, of those not measured yet, that is worth most to measure; `None` when none is worth
     /// it.
     pub fn next(&self) -> Option<usize> {
-        let (posterior, error) = (self.posterior(), self.told().max(self.repeated()));
+        let (posterior, error) = (self.posterior(), self.reported_error().max(self.repeat_error()));
         let open =
             (0..self.arms).filter(|arm| !self.is_measured(*arm) && !self.closed.contains(arm));
         let worth = open.map(|arm| (arm, posterior.worth(arm, error)));
@@ -98,22 +98,22 @@ impl JointSearch {
     /// What was measured is as far off as it says, and at least as far as repeats are from each
     /// other.
     fn posterior(&self) -> Posterior {
-        let (told, repeated) = (self.told(), self.repeated());
+        let (reported, repeated) = (self.reported_error(), self.repeat_error());
         let reading = |&(place, value, error): &(usize, f64, Option<f64>)| Reading {
             place,
             value,
-            error: error.unwrap_or(told).max(repeated).max(LEAST_ERROR),
+            error: error.unwrap_or(reported).max(repeated).max(LEAST_ERROR),
         };
         Posterior::new(&self.prior, &self.readings.iter().map(reading).collect::<Vec<_>>())
     }
 
     /// Relative standard error of a measurement that reports none: the median of the others'.
-    fn told(&self) -> f64 {
+    fn reported_error(&self) -> f64 {
         common_error(self.readings.iter().filter_map(|(.., error)| *error), ERROR)
     }
 
     /// Standard deviation of the measurements of the same arm; 0 where none was measured twice.
-    fn repeated(&self) -> f64 {
+    fn repeat_error(&self) -> f64 {
         let (mut squares, mut freedom) = (0.0, 0);
         for arm in 0..self.arms {
             let values: Vec<f64> = self
@@ -251,12 +251,16 @@ mod tests {
     #[test]
     fn measurements_are_as_far_off_as_repeats_are_from_each_other() {
         let mut joint = JointSearch::new(&arms(), 8);
-        assert_eq!((joint.told(), joint.repeated()), (ERROR, 0.0));
+        assert_eq!((joint.reported_error(), joint.repeat_error()), (ERROR, 0.0));
         joint.observe(0, 1.0, Some(0.004));
         joint.observe(1, 5.0, None);
-        assert_eq!((joint.told(), joint.repeated()), (0.004, 0.0));
+        assert_eq!((joint.reported_error(), joint.repeat_error()), (0.004, 0.0));
         joint.observe(1, 5.0 * 0.2f64.exp(), None);
-        assert!((joint.repeated() - 0.2 / 2.0f64.sqrt()).abs() < 1e-12, "{}", joint.repeated());
+        assert!(
+            (joint.repeat_error() - 0.2 / 2.0f64.sqrt()).abs() < 1e-12,
+            "{}",
+            joint.repeat_error()
+        );
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl SpeedSearch {
     /// otherwise.
     fn pool(&mut self) {
         let all = &self.all;
-        let cap = ThreadCeiling::seen(self.made.iter().copied())
+        let cap = ThreadCeiling::of(self.made.iter().copied())
             .filter(|cap| all.last().is_some_and(|&last| cap.reaches(last)));
         let kept =
             cap.map_or(all.len(), |cap| all.partition_point(|&threads| threads <= cap.fewest()));
@@ -306,7 +306,7 @@ impl SpeedSearch {
     /// Whether several candidates made the same largest count of threads, and the greatest candidate
     /// was not probed yet. It would show whether there are more.
     fn capped_below_greatest(&self) -> bool {
-        ThreadCeiling::seen(self.made.iter().copied())
+        ThreadCeiling::of(self.made.iter().copied())
             .is_some_and(|cap| !cap.reaches(self.greatest()))
     }
 
@@ -314,7 +314,7 @@ impl SpeedSearch {
     /// see whether a smaller one makes all the threads too.
     fn fewer(&self) -> Option<usize> {
         let last = self.question.candidates.len() - 1;
-        ThreadCeiling::seen(self.made.iter().copied())
+        ThreadCeiling::of(self.made.iter().copied())
             .filter(|cap| cap.fewest() == self.greatest())?;
         let below =
             self.samples.iter().map(|(place, ..)| *place).filter(|&place| place < last).max();

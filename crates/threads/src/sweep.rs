@@ -69,7 +69,7 @@ impl Sweep {
         let attempts = attempts.get(..all).filter(|all| !all.is_empty())?;
         let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
         let fewest =
-            ThreadCeiling::seen(seen).filter(|_| self.counted).map_or(u32::MAX, |cap| cap.fewest());
+            ThreadCeiling::of(seen).filter(|_| self.counted).map_or(u32::MAX, |cap| cap.fewest());
         let kept = self.candidates.partition_point(|&threads| threads <= fewest);
         let candidates = &self.candidates[..kept];
         let rate = |attempt: &Attempt| attempt.probe.progress.rate;

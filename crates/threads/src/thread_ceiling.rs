@@ -24,7 +24,7 @@ impl ThreadCeiling {
     /// than another one did. Or the least of those that made the most promises fewer threads, a
     /// waiting first one included: that is a pool of fixed size whose threads get work by the
     /// number, not a lack of work.
-    pub fn seen(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
+    pub fn of(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
         // A thread that lives shortly is not seen in every probe.
         let mut made: BTreeMap<u32, u32> = BTreeMap::new();
         for (number, threads) in probes {
@@ -64,31 +64,31 @@ mod tests {
             Some(ThreadCeiling { threads, numbers: numbers.to_vec(), follows })
         };
         // xz with an input of one block, of three, and with one that is large enough.
-        assert_eq!(ThreadCeiling::seen([(2, 2), (4, 2), (1, 1), (4, 2)]), cap(2, &[2, 4], true));
+        assert_eq!(ThreadCeiling::of([(2, 2), (4, 2), (1, 1), (4, 2)]), cap(2, &[2, 4], true));
         assert_eq!(
-            ThreadCeiling::seen([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]),
+            ThreadCeiling::of([(8, 4), (72, 4), (1, 1), (4, 4), (3, 4), (2, 3)]),
             cap(4, &[3, 4, 8, 72], true)
         );
-        assert_eq!(ThreadCeiling::seen([(2, 3), (4, 5), (1, 1)]), None);
-        assert_eq!(ThreadCeiling::seen([(1, 2), (2, 2)]), cap(2, &[1, 2], false));
-        assert_eq!(ThreadCeiling::seen([(2, 2), (2, 2)]), None, "a single number");
-        assert_eq!(ThreadCeiling::seen([]), None);
+        assert_eq!(ThreadCeiling::of([(2, 3), (4, 5), (1, 1)]), None);
+        assert_eq!(ThreadCeiling::of([(1, 2), (2, 2)]), cap(2, &[1, 2], false));
+        assert_eq!(ThreadCeiling::of([(2, 2), (2, 2)]), None, "a single number");
+        assert_eq!(ThreadCeiling::of([]), None);
     }
 
     #[test]
     fn a_pool_of_a_fixed_size_is_none() {
         // Eight workers with every number but 1; only the number asked for have work.
-        assert_eq!(ThreadCeiling::seen([(1, 1), (3, 9), (5, 9), (7, 9)]), None);
-        assert_eq!(ThreadCeiling::seen([(1, 1), (3, 9), (72, 9), (8, 9)]), None);
+        assert_eq!(ThreadCeiling::of([(1, 1), (3, 9), (5, 9), (7, 9)]), None);
+        assert_eq!(ThreadCeiling::of([(1, 1), (3, 9), (72, 9), (8, 9)]), None);
     }
 
     #[test]
     fn a_greater_number_with_more_or_fewer_threads_is_none() {
-        assert_eq!(ThreadCeiling::seen([(3, 4), (4, 4), (6, 5)]), None);
-        assert_eq!(ThreadCeiling::seen([(3, 4), (4, 4), (6, 3)]), None, "threads come and go");
+        assert_eq!(ThreadCeiling::of([(3, 4), (4, 4), (6, 5)]), None);
+        assert_eq!(ThreadCeiling::of([(3, 4), (4, 4), (6, 3)]), None, "threads come and go");
         // One of two probes did not see a thread that lived shortly.
         assert_eq!(
-            ThreadCeiling::seen([(3, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers),
+            ThreadCeiling::of([(3, 4), (6, 3), (6, 4)]).map(|cap| cap.numbers),
             Some(vec![3, 6])
         );
     }

@@ -87,11 +87,6 @@ impl HostBench {
         self.working_sets = Some(found);
     }
 
-    /// Bytes that each benchmark walks over, in their order; 0 for arithmetic.
-    pub fn footprints(&self) -> Vec<usize> {
-        self.programs.iter().map(|program| program.footprint).collect()
-    }
-
     /// The thread of one seat: everything it does is in the run it is part of.
     fn work(
         &self,
@@ -282,7 +277,7 @@ mod tests {
         let fame = Fame { maiv: 0.5, least: 2, most: 4 };
         for (index, benchmark) in bench.benchmarks().iter().enumerate() {
             // The large ones are in the end-to-end test of the command.
-            if bench.footprints()[index] > 1 << 24 {
+            if bench.programs[index].footprint > 1 << 24 {
                 continue;
             }
             let paces = bench.run(&[Seat { leaf: 0, benchmark: index }], &fame, 1).unwrap();

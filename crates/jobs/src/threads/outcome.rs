@@ -249,7 +249,7 @@ fn capped(
     };
     let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
     let ThreadCeiling { threads, numbers, follows } =
-        ThreadCeiling::seen(seen).filter(|_| counted)?;
+        ThreadCeiling::of(seen).filter(|_| counted)?;
     let numbers: Vec<u32> = numbers.into_iter().map(|asked| counting.parameter(asked)).collect();
     let method = question.request.method;
     if method == ThreadsMethod::Survey && numbers.last() < candidates.last() {

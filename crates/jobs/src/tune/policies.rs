@@ -126,7 +126,7 @@ fn numbers(
 ) -> Vec<(u32, u32)> {
     let tree = SharingTree::new(machine, Alike::ExceptNuma);
     let made = outcome.probes.iter().map(|shown| (shown.probe.parameter, shown.probe.threads));
-    let ceiling = ThreadCeiling::seen(made).filter(|_| !program.goes_on());
+    let ceiling = ThreadCeiling::of(made).filter(|_| !program.goes_on());
     let ceiling = ceiling.map(|ceiling| ceiling.fewest());
     let span = outcome.question.span;
     let full = boundaries(&tree)

@@ -69,7 +69,7 @@ impl Session {
         let progress = Progress { rate: summary.value, error: summary.error(), measure };
         Ok(Window {
             notes: self.uncounted.iter().cloned().collect(),
-            ..self.seen((one, Some(other)), initialization, (progress, Unit::rate(unit)))
+            ..self.window_of((one, Some(other)), initialization, (progress, Unit::rate(unit)))
         })
     }
 
@@ -121,7 +121,7 @@ impl Session {
                 .map(|_| format!("in a probe {}", Note::MAYBE_TOTAL)),
         );
         self.metric = Some(metric);
-        Ok(Window { notes, ..self.seen((one, Some(other)), initialization, (progress, unit)) })
+        Ok(Window { notes, ..self.window_of((one, Some(other)), initialization, (progress, unit)) })
     }
 
     /// Takes the metric up, or the one that was taken up before. Where the time is over first the
@@ -202,7 +202,7 @@ impl Session {
                         measure: Measure::Runs,
                     };
                     let run = (progress, Unit::cost("s"));
-                    return Ok(self.seen((activity, None), Duration::ZERO, run));
+                    return Ok(self.window_of((activity, None), Duration::ZERO, run));
                 }
                 Some(error) => return Err(error),
             }
@@ -263,7 +263,7 @@ impl Session {
         Ok((seen, failed.into_inner()))
     }
 
-    fn seen(
+    fn window_of(
         &self,
         halves: (Activity, Option<Activity>),
         initialization: Duration,

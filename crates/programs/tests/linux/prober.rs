@@ -98,7 +98,7 @@ fn a_program_of_many_switches_is_soon_watched_by_looks_for_good_and_the_reason_i
     // The warm-up shows the cost, or the first window in which the program gets to run.
     let mut layer_of = |n| {
         prober.probe(n, WINDOW).unwrap();
-        prober.seen().last().unwrap().activity.layer
+        prober.probes().last().unwrap().activity.layer
     };
     let mut numbers = [1, 2].into_iter().cycle().take(12);
     assert!(numbers.any(|n| layer_of(n) == Layer::Proc), "{layer} is never given up");
@@ -122,10 +122,10 @@ fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_th
         let options = ProbeOptions { progress: ProgressSource::Runs, ..options() };
         let mut prober = prober(recipe, options);
         prober.probe(1, Duration::ZERO).unwrap();
-        (prober.seen()[0].activity.layer == Layer::Proc).then_some(prober)
+        (prober.probes()[0].activity.layer == Layer::Proc).then_some(prober)
     });
     let prober = prober.expect("the layer is given up before the end of the run");
-    let seen = &prober.seen()[0];
+    let seen = &prober.probes()[0];
     assert!(!seen.disturbed, "a run that was not watched counts");
     let told = prober.refused().last().unwrap();
     assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
@@ -148,7 +148,7 @@ fn the_threads_are_there_when_a_probe_begins_and_gone_after_it() {
         assert!(probe.profile.cpu_util > 0.0 && probe.profile.cpu_util <= 100.0, "{probe:?}");
         assert!(probe.cost >= WINDOW);
     }
-    let seen = prober.seen();
+    let seen = prober.probes();
     let gone = seen.iter().flat_map(|seen| &seen.activity.threads).all(|thread| !thread.id.alive());
     assert!(gone, "a probe ends what it started");
 }
@@ -164,7 +164,7 @@ fn threads_are_told_apart_by_role_and_what_comes_before_them_is_initialization()
     let parts = three.parts;
     let late = parts.iter().find(|part| part.role == "late").unwrap();
     assert_eq!(late.threads, 3, "{parts:?}");
-    for seen in prober.seen() {
+    for seen in prober.probes() {
         assert!(seen.initialization >= Duration::from_millis(120), "{:?}", seen.initialization);
     }
 }
@@ -219,11 +219,11 @@ fn a_metric_is_read_over_the_same_window() {
     assert_eq!(&unit, prober.unit());
     assert_eq!(
         &Probed::more::<ProbeDetails>(&measured).unwrap(),
-        &prober.seen()[0],
+        &prober.probes()[0],
         "stored with it"
     );
     assert!(prober.measure(&Setting::Unpinned, Effort::default()).is_err());
-    let seen = &prober.seen()[0].activity;
+    let seen = &prober.probes()[0].activity;
     assert!(seen.threads.len() > 2 && seen.ran() > Duration::ZERO, "{seen:?}");
 }
 
@@ -414,7 +414,7 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     for n in [1, 3, 2] {
         prober.probe(n, WINDOW).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().trim(), n.to_string());
-        roots.push(prober.seen().last().unwrap().activity.threads[0].id);
+        roots.push(prober.probes().last().unwrap().activity.threads[0].id);
     }
     assert!(roots.iter().all(|id| *id == roots[0]), "one process all the time");
     assert!(roots[0].alive());

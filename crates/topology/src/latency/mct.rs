@@ -45,7 +45,7 @@ pub struct MctCache {
     /// Load latency in cycles.
     pub cycles: u32,
     /// Capacity in KiB as the operating system tells it.
-    pub told_kib: u32,
+    pub declared_kib: u32,
     /// Capacity in KiB as latencies show it.
     pub measured_kib: u32,
 }
@@ -150,10 +150,10 @@ impl MctFile {
             // Siblings are nearer than anything else: their level lies below that of the nodes.
             let siblings = matches!(inner.size(), Some(2 | 4 | 8))
                 && (inner.groups.len() > self.nodes || n == 2);
-            checks.push(check("SMT", "yes".into(), told(inner), siblings));
+            checks.push(check("SMT", "yes".into(), described(inner), siblings));
         }
         let nodes = levels.levels.iter().find(|level| level.groups.len() == self.nodes);
-        let implied = nodes.map_or(format!("no level of {} groups", self.nodes), told);
+        let implied = nodes.map_or(format!("no level of {} groups", self.nodes), described);
         checks.push(check("NUMA nodes", self.nodes.to_string(), implied, nodes.is_some()));
         if let Some(nodes) = nodes.filter(|_| self.nodes > 1 && !self.memory.is_empty()) {
             let nearest = self.nearest();
@@ -197,7 +197,7 @@ fn list<'a>(numbers: impl Iterator<Item = &'a usize>) -> String {
 }
 
 /// `4 groups of 24 contexts at 135 cycles`
-fn told(level: &LatencyLevel) -> String {
+fn described(level: &LatencyLevel) -> String {
     let size = level.size().map_or("unequal numbers of".into(), |size| size.to_string());
     let groups = match level.groups.len() {
         1 => "1 group".into(),
@@ -214,7 +214,7 @@ fn told(level: &LatencyLevel) -> String {
 /// which is left out.
 fn cache(line: &str) -> Result<Option<MctCache>, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let &["Cache_level", level, "Latency", cycles, "SizeOS", told, "SizeEst", measured] =
+    let &["Cache_level", level, "Latency", cycles, "SizeOS", declared, "SizeEst", measured] =
         words.as_slice()
     else {
         return Err("expected 'Cache_level N Latency N SizeOS N SizeEst N'".into());
@@ -225,7 +225,7 @@ fn cache(line: &str) -> Result<Option<MctCache>, String> {
     let cache = MctCache {
         level,
         cycles: number(cycles)?,
-        told_kib: number(told)?,
+        declared_kib: number(declared)?,
         measured_kib: number(measured)?,
     };
     Ok((level > 0).then_some(cache))
@@ -355,19 +355,22 @@ mod tests {
         );
         assert_eq!(file.memory[&CpuId(2)], BTreeMap::from([(0, 510.0), (1, 255.0)]));
         assert_eq!(file.memory.len(), 2, "0 is not measured");
-        assert_eq!(file.caches, [MctCache { level: 1, cycles: 4, told_kib: 32, measured_kib: 30 }]);
+        assert_eq!(
+            file.caches,
+            [MctCache { level: 1, cycles: 4, declared_kib: 32, measured_kib: 30 }]
+        );
     }
 
     #[test]
     fn its_head_agrees_with_its_latencies() {
         let file = MctFile::parse(&file()).unwrap();
         let checks = file.check(&LatencyLevels::of(&file.matrix));
-        let told: Vec<String> = checks
+        let texts: Vec<String> = checks
             .iter()
             .map(|check| format!("{}: {} / {}", check.what, check.declared, check.implied))
             .collect();
         assert_eq!(
-            told,
+            texts,
             [
                 "SMT: yes / 4 groups of 2 contexts at 30 cycles",
                 "NUMA nodes: 2 / 2 groups of 4 contexts at 110 cycles",
