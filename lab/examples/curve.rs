@@ -1,5 +1,5 @@
-//! How a described program fares by its number of threads: `cargo run --release -p pinwise-lab --example curve --
-//! facesim`.
+//! The speed of a described program by its number of threads: `cargo run --release -p pinwise-lab
+//! --example curve -- facesim`.
 //!
 //! Whole runs give the speed-up, a probe of 100 ms gives what the search for a number of threads
 //! sees.

@@ -23,7 +23,7 @@ const TOLERANCE: f64 = 0.01;
 /// each.
 const ERROR: f64 = 0.01;
 const MOST_RUNS: u64 = 16;
-/// Runs that tell how far single ones are off.
+/// Runs that show how far single ones are off.
 const RUNS_TO_TELL: u64 = 8;
 /// Runs of the best and the chosen numbers, for each of the sweep's.
 const ANEW: u64 = 4;

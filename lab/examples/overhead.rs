@@ -1,6 +1,6 @@
 //! What watching costs a program whose threads wait for each other: `lab/bench/monitor.sh`.
 //!
-//! A program runs all the time and tells what it has done so far, and what CPU time that took.
+//! A program runs all the time. It reports what it has done so far and the CPU time that took.
 //! Windows in which it is watched in one of the ways alternate in random order with two in which it
 //! is not. A window is compared with the unwatched ones of its round, so that slow changes of the
 //! machine do not matter. Two figures come out:
@@ -11,8 +11,8 @@
 //!   For a program that keeps all contexts busy that is what it loses, and it wavers less.
 //!
 //! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy
-//! counts as one that is off, however far. *told* is what the monitor reports of itself, as a share
-//! of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
+//! counts as one that is off, however far. *told* is what the monitor reports about itself, as a
+//! share of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
 //! allowed, unless it was given up in an earlier window or the warm-up of one.
 //!
 //! ```text

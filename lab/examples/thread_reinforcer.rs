@@ -1,6 +1,5 @@
-//! The published search on the model, program by program, beside what the paper reports; as
-//! Markdown, for docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example
-//! thread_reinforcer`.
+//! The published search on the model, program by program, compared with the paper; as Markdown, for
+//! docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example thread_reinforcer`.
 
 use pinwise_lab::thread_reinforcer::{self, Published, RUNS, SEARCHES, SEED, WINDOW};
 use pinwise_measure::Part;
@@ -114,7 +113,7 @@ fn compare(
     Ok(Compared { fitted, searched, parameter, same_choice, same_reason: reason == row.stop })
 }
 
-/// Table IV beside the model: busy (USR and SYS) and LOCK per stage.
+/// Table IV and the model: busy (USR and SYS) and LOCK per stage.
 fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
     let program = Program::built_in("ferret")?;
     println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
@@ -148,7 +147,7 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The critical threads of section II beside those that a probe of the chosen number marks.
+/// The critical threads of section II, and those that a probe of the chosen number marks.
 fn critical(
     platform: &Platform,
     table: &str,

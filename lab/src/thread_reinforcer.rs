@@ -1,4 +1,4 @@
-//! The Thread Reinforcer paper's programs on the model, beside what the paper reports of them.
+//! The Thread Reinforcer paper's programs on the model, compared with what the paper reports.
 
 use crate::sweep;
 use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};

@@ -14,7 +14,7 @@ pub enum Purpose {
     /// Part of a uniform random sample; the bound is computed from it where nothing better is
     /// known.
     Sample,
-    /// Part of a block that a predictor steered towards good assignments, which tells how wrong the
+    /// Part of a block that a predictor steered towards good assignments, which shows how wrong the
     /// predictor is there.
     Steered,
     /// Directed search, which is no sample (climbing, what a predictor favours).

@@ -245,8 +245,8 @@ impl Store {
         })
     }
 
-    /// Whether each append waits until the disk has it, as it does unless told otherwise. If not, a
-    /// machine that loses power loses the latest records; those before stay whole and in order.
+    /// Whether each append waits until the disk has it. The default is yes. If not, a machine that
+    /// loses power loses the latest records; those before stay whole and in order.
     pub fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {
         let mode = if each { "FULL" } else { "NORMAL" };
         self.sql(|connection| connection.pragma_update(None, "synchronous", mode))

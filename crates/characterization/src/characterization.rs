@@ -86,7 +86,7 @@ pub struct Isolated {
 pub struct Slowdown {
     /// The benchmark that was timed.
     pub reference: String,
-    /// The benchmark beside it.
+    /// The benchmark that ran with it.
     pub stressor: String,
     /// How many of them.
     pub count: usize,
@@ -114,7 +114,7 @@ pub struct Slowdown {
 pub struct Arranged {
     /// The benchmark that was timed.
     pub reference: String,
-    /// The benchmark beside it.
+    /// The benchmark that ran with it.
     pub stressor: String,
     /// How many of them.
     pub count: usize,

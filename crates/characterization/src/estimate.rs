@@ -7,7 +7,7 @@ use pinwise_measure::{Bench, MeasureError};
 use pinwise_topology::Random;
 use std::time::Duration;
 
-/// Sets beside stressors that are tried.
+/// Sets with stressors that are tried.
 const TRIED: usize = 16;
 
 /// About how long [`crate::execute()`] takes. It runs every benchmark alone, and some sets with

@@ -47,7 +47,7 @@ pub struct Critical {
     pub resource: String,
     /// The benchmark that uses it.
     pub benchmark: String,
-    /// The benchmark beside it: the same, or one whose loads and stores go the same way and
+    /// The benchmark that ran with it: the same, or one whose loads and stores go the same way and
     /// farther. Empty in documents of earlier versions.
     #[serde(default)]
     pub stressor: String,
@@ -407,8 +407,8 @@ impl Tables<'_> {
     }
 
     /// Whether domains of `kind`, with the levels `outside` around them, can be looked at alone.
-    /// Then nothing outside slows down users of what is inside. For users of what is shared, it
-    /// matters how many of which kind are outside, not where.
+    /// Then nothing outside slows down users of what is inside. For users of shared resources it
+    /// matters how many of each kind are outside, not where.
     fn is_local(&self, kind: DomainKind, outside: &Vec<&str>) -> bool {
         let there = |place: &str| place.split('+').all(|level| outside.contains(&level));
         let uses =

@@ -96,7 +96,7 @@ impl Default for Options {
     }
 }
 
-/// The best possible performance, as far as a sample tells. In the unit of the sample but for shape
+/// The best possible performance, estimated from a sample. In the unit of the sample but for shape
 /// and shares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
@@ -130,7 +130,7 @@ pub struct Estimate {
     pub better_fraction: f64,
     /// What gave the result.
     pub method: Estimator,
-    /// What has to be known beside the numbers.
+    /// What to know in addition to the numbers.
     pub diagnostics: Vec<Diagnostic>,
 }
 

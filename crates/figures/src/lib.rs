@@ -5,7 +5,7 @@ use pinwise_measure::Unit;
 use pinwise_topology::LatencyUnit;
 use std::time::Duration;
 
-/// One SI prefix for everything that is compared: who sees `998 k` beside `1.01 M` has to
+/// One SI prefix for everything that is compared: a reader of `998 k` next to `1.01 M` has to
 /// calculate.
 #[derive(Clone, Debug)]
 pub struct Scale {
@@ -70,7 +70,7 @@ impl Scale {
         format!("{} {}", self.number(performance), self.label)
     }
 
-    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as tell the ends apart.
+    /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as keep the ends apart.
     /// `0.31 s or more` for a cost whose performance may be none.
     pub fn range(&self, low: f64, high: f64) -> String {
         if self.reversed() && low <= 0.0 {
@@ -89,9 +89,8 @@ impl Scale {
         format!("{} to {}", apart.number(from), apart.number(to))
     }
 
-    /// With as many decimals as tell these ends of an interval apart: what is shown beside a
-    /// [`Self::range`] takes these, since a value that is rounded to fewer digits may stand
-    /// outside its interval.
+    /// With as many decimals as keep these ends of an interval apart. Use it for a value next to a
+    /// [`Self::range`]: rounded to fewer digits, the value might stand outside its interval.
     pub fn telling(&self, low: f64, high: f64) -> Self {
         Self { decimals: self.decimals_of(low, high), ..self.clone() }
     }
@@ -179,7 +178,7 @@ pub fn duration(time: Duration) -> String {
         0 => format!("{large} {unit}"),
         small => format!("{large} {unit} {small} {part}"),
     };
-    // What would be rounded up to the next unit is told in that.
+    // A value that would be rounded up to the next unit is shown in that unit.
     match time.as_secs_f64() {
         0.0 => "0 s".to_owned(),
         seconds if seconds < 999.5e-6 => format!("{:.0} µs", seconds * 1e6),
@@ -197,7 +196,7 @@ pub fn duration(time: Duration) -> String {
     }
 }
 
-/// Bytes as caches (exactly) and memories (to a tenth of a GiB) are told: `1280 KiB`, `60.7 GiB`.
+/// Bytes, exactly for caches and to a tenth of a GiB for memories: `1280 KiB`, `60.7 GiB`.
 pub fn bytes(size: u64) -> String {
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;

@@ -123,8 +123,8 @@ pub(crate) fn program_of(pid: Pid) -> Option<PathBuf> {
 /// Whether a process has ended. A zombie has: only its exit status is left.
 pub fn ended(pid: Pid) -> bool {
     match Stat::read(pid, pid.main()) {
-        // The first thread may end before the others: then it is a zombie too, with threads beside
-        // it.
+        // The first thread may end before the others: then it is a zombie too, although other
+        // threads live.
         Ok(stat) => stat.dead() && is_alone(threads(pid).map(|threads| threads.len())),
         Err(error) => gone(&error),
     }

@@ -137,8 +137,8 @@ pub struct Account {
     /// Time on a CPU. Exact for a thread that is not running, stale by up to two clock ticks (8 ms
     /// at 250 Hz) for one that is.
     pub ran: Duration,
-    /// Time it was runnable and waited for a CPU, without a wait that is not over; zero where the
-    /// kernel does not tell.
+    /// Time it was runnable and waited for a CPU, without a wait that is not over; zero if the
+    /// kernel does not report it.
     pub waited: Duration,
     /// How many times it got a CPU; zero if the kernel does not report it.
     pub slices: u64,

@@ -161,9 +161,9 @@ pub trait Bench: Sync {
     /// benchmark alone.
     fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration;
 
-    /// Runs the programs of `layout` together, each on its leaf (at most one a leaf), all repeated
-    /// until [`Fame::over`] is true of every one, and gives the pace of each in the order of
-    /// the layout.
+    /// Runs the programs of `layout` together, each on its leaf, at most one on a leaf. All are
+    /// repeated until [`Fame::over`] is true of every one. Returns the pace of each, in the order
+    /// of the layout.
     ///
     /// `seed` decides what the layout leaves open and should not matter: start offsets, orders of
     /// addresses, fresh memory. The same layout with the same seed gives the same result on a

@@ -116,8 +116,8 @@ impl Paced {
             previous = Some(arrival.at);
         }
         let values: Vec<f64> = kept.iter().map(|arrival| arrival.sample.value).collect();
-        // The loop ends only with a value; its error would be a bug, and is told as one rather than
-        // a panic.
+        // The loop ends only with a value; its error would be a bug, and is reported as one rather
+        // than as a panic.
         let summary = mean(&values)
             .ok_or_else(|| MeasureError::new(Retry::Same, "no value in the window"))?;
         Ok((summary, kept[kept.len() - 1].at.duration_since(began)))

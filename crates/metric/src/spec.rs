@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Which number of which program performance is read from.
+/// The number of a program from which performance is read.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum MetricSpec {

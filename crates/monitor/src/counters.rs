@@ -61,7 +61,7 @@ impl Files {
             .and_then(|text| Account::parse(std::str::from_utf8(text).ok()?))
         {
             Some(account) => Ok(account),
-            // A kernel that does not tell; then its clock ticks.
+            // A kernel that does not report it; then its clock ticks.
             None => Account::read(self.id.pid, self.id.tid),
         }
     }

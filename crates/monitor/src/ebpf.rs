@@ -7,8 +7,8 @@
 //! the accounts in it.
 //!
 //! The account of a living thread is deleted only while the program is detached. The kernel gives
-//! its room to another thread at once, whoever still writes to it. Nobody writes to the account of
-//! a thread that has ended.
+//! its room to another thread at once, even if somebody still writes to it. Nobody writes to the
+//! account of a thread that has ended.
 //!
 //! pinwise passes process numbers to the kernel's side, which adds what they fork itself. A thread
 //! that existed before has no past. The first thing that happens to it shows what it does. Until
@@ -221,8 +221,8 @@ impl Source for Ebpf {
                 let _ = self.kernel.threads.remove(&tid);
             }
         }
-        // Of a thread to which nothing has happened `/proc` will tell what it does, by what it has
-        // run since now.
+        // For a thread without events, `/proc` will show what it does: the CPU time it has used
+        // since now.
         for earlier in
             self.earlier.values().filter(|earlier| earlier.account.state() == State::Unknown)
         {

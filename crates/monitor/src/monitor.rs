@@ -204,8 +204,8 @@ impl Monitor {
             ..Overhead::default()
         };
         self.source.charge(&mut overhead);
-        // Looks that are late for another reason are not told, nor those of a layer that is exact
-        // without them.
+        // Looks that are late for another reason are not counted, nor those of a layer that is
+        // exact without them.
         let notable = self.source.pace().mul_f64(NOTABLE);
         let stretched =
             (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);

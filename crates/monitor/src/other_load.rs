@@ -1,7 +1,7 @@
 //! The load of other programs while one is measured. It leaves less to the program, and so its
 //! speed means less.
 //!
-//! The kernel reports how long each CPU was busy, in ticks of 10 ms, whoever kept it so, including
+//! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs, including
 //! the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the rest
 //! after the program and pinwise. Interrupts belong to nobody: the kernel does not report for whom
 //! they were, and may leave those of a program that sends packets out of its time.

@@ -58,8 +58,8 @@ pub(super) fn now() -> u64 {
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 
-/// Context switches of the whole machine since boot (`ctxt` in `/proc/stat`); 0 where they are not
-/// told.
+/// Context switches of the whole machine since boot (`ctxt` in `/proc/stat`); 0 if they are not
+/// reported.
 #[cfg(feature = "bpf")]
 pub(super) fn machine_switches() -> u64 {
     let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The threads that are watched, and those that ended meanwhile.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// Whether switches and migrations are to be told: they take the file that is dearest to read.
+    /// Whether to report switches and migrations: their file costs the most to read.
     switches: bool,
     watched: HashMap<ThreadId, WatchedThread>,
     ended: Vec<(ThreadId, WatchedThread)>,

@@ -149,7 +149,8 @@ pub struct Outcome {
     /// low, high). The interval is paired by round, and corrected for the best having been
     /// chosen among several.
     pub gain: Option<(f64, f64, f64)>,
-    /// Every other assignment that fresh windows cannot tell from the best, best mean first.
+    /// Every other assignment whose fresh windows do not differ from those of the best beyond
+    /// chance, best mean first.
     pub ties: Vec<Best>,
     /// The bound on the best possible.
     pub bound: Bound,
@@ -346,7 +347,7 @@ impl Cost {
     }
 }
 
-/// Measurements of the reference from which drift can be told from noise.
+/// Measurements of the reference that are needed to separate drift from noise.
 const LEAST_REFERENCES: usize = 6;
 
 impl Drift {

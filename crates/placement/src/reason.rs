@@ -174,11 +174,11 @@ pub enum StrategyReason {
     BlackBoxAsked {
         /// Experiments with one instance alone.
         base: u64,
-        /// The sharing level up to which threads are measured beside others.
+        /// The sharing level up to which threads are measured with others.
         level: String,
         /// Why that level, where it was chosen.
         because: String,
-        /// Experiments with a thread beside others, at most.
+        /// Upper limit of the experiments with a thread and others.
         most: u64,
         /// All such experiments.
         of: u64,

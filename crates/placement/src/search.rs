@@ -1,7 +1,7 @@
 //! The search for the best assignment, as a campaign strategy.
 //!
 //! A run has four parts. *Opening*: the unpinned baseline and a reference assignment, in turn,
-//! which also tells what a trial costs. *Approach*: which space to search and how is chosen by what
+//! which also shows what a trial costs. *Approach*: which space to search and how is chosen by what
 //! the budget affords. *Looking*: proposers propose assignments; between their trials the baseline
 //! and the reference are measured again, the one for its spread, the other to see drift.
 //! *Selection*: the winner, its rivals and the baseline get fresh windows; nothing else is

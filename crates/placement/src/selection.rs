@@ -85,7 +85,8 @@ pub struct DrawnMix {
 pub struct MixOutcome {
     /// The best.
     pub best: Option<PlacedMix>,
-    /// Other finalists that fresh windows cannot tell from the best, best mean first.
+    /// Other finalists whose fresh windows do not differ from those of the best beyond chance, best
+    /// mean first.
     pub ties: Vec<PlacedMix>,
     /// Over all draws: what leaving both to chance gives.
     pub chance: Option<Estimate>,

@@ -2,8 +2,8 @@
 //!
 //! Instances whose threads have the same roles run the same *application*. Threads of one
 //! application and one role are of one *kind*: a table that knows one of them knows them all. The
-//! paper tells every thread of an instance apart; where two threads of an instance have one role,
-//! that is more experiments than needed.
+//! paper distinguishes all threads of an instance. If two of them have one role, that is more
+//! experiments than needed.
 
 use pinwise_measure::Workload;
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@ pub trait Predictor {
     /// The predicted performance, higher is better, of thread i on leaf `leaves[i]`; finite.
     fn predict(&self, leaves: &[u32]) -> f64;
 
-    /// A walk that begins there. A predictor that can tell the next of two neighbours for less than
-    /// a whole prediction does so here.
+    /// A walk that begins there. A predictor that can predict a neighbour for less than a whole
+    /// prediction does so here.
     fn walk<'a>(&'a self, _leaves: &[u32]) -> Box<dyn Walk + 'a> {
         Box::new(Anew { predictor: self })
     }

@@ -343,7 +343,7 @@ impl LinuxProber {
 
     /// Checks whether the number of threads follows the parameter at all, by the probes so far.
     fn check_threads(&self) -> Result<(), ProbeError> {
-        // A pool that is told to use fewer threads may keep the others asleep.
+        // A pool that is set to fewer threads may keep the others asleep.
         let ProbedProgram::Anew(recipe) = &self.subject else { return Ok(()) };
         let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
         let promised = |n: u32| self.options.threads.as_ref().map(|threads| threads(n));

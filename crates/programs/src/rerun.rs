@@ -108,7 +108,7 @@ struct Run {
 const BRIEF: Duration = Duration::from_millis(200);
 const LEARNING: usize = 5;
 
-/// What is told of a program no thread of which ran, in a run of this length.
+/// The message about a program without a thread that ran, in a run of this length.
 fn nothing_ran(name: String, took: Duration) -> TargetError {
     if took <= BRIEF {
         TargetError::Brief { name, after: took }

@@ -155,7 +155,7 @@ impl fmt::Display for Advice {
         let gain = format!("{about}{}", times(&self.gain));
         match (self.reference, self.reference_threads) {
             (Some(n), _) if self.threads == n => {}
-            // One thread, or one beside the first that waits for it.
+            // One thread, or one in addition to the first, which waits for it.
             (None, _) | (Some(1), 1 | 2) => write!(f, ", speed-up {gain}")?,
             (Some(n), threads) if n == threads => write!(f, ", {gain} times n = {n}")?,
             (Some(n), threads) => write!(f, ", {gain} times n = {n} ({threads} threads)")?,

@@ -8,7 +8,7 @@ use pinwise_measure::{
 use pinwise_topology::Machine;
 use std::time::Duration;
 
-/// A probe of `parameter`, of which only the rate is known.
+/// A probe of `parameter` with only its rate known.
 pub(crate) fn probe(parameter: u32, threads: u32, rate: f64) -> Probe {
     let progress = Progress { rate, error: None, measure: Measure::Metric };
     let cost = Duration::from_millis(100);

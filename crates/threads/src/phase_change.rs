@@ -67,7 +67,7 @@ pub struct PhaseChange {
     /// From the old phase to the new one with that parameter: of progress the ratio less 1, else
     /// in percentage points.
     pub change: f64,
-    /// Chance makes none as large; `false`: it may, there are too few probes to tell.
+    /// Chance makes none as large; `false`: it may, and there are too few probes to know.
     pub sure: bool,
 }
 

@@ -71,8 +71,8 @@ pub(crate) struct Reading {
 /// The least relative standard error that is believed of a measurement.
 pub(crate) const LEAST_ERROR: f64 = 0.002;
 
-/// Relative standard error of a measurement that tells none: the median of what others tell, which
-/// are finite; `unknown` where none does.
+/// Relative standard error of a measurement that reports none: the median of those that others
+/// report, which are finite; `unknown` where none does.
 pub(crate) fn common_error(told: impl Iterator<Item = f64>, unknown: f64) -> f64 {
     let mut errors: Vec<f64> = told.collect();
     errors.sort_by(f64::total_cmp);
@@ -90,7 +90,7 @@ pub(crate) struct Posterior {
     noisy: f64,
 }
 
-/// Standard deviation of the level, beside which nothing else is wide.
+/// Standard deviation of the level, far wider than everything else.
 const LEVEL: f64 = 3.0;
 /// The number of hypotheses that stand for all where their disagreement is counted.
 const REPRESENTATIVES: f64 = 500.0;
@@ -181,7 +181,7 @@ impl Posterior {
     }
 
     /// Whether measurements of the same candidate contradict what they say of their errors:
-    /// something beside these is more likely than not.
+    /// something besides these is more likely than not.
     pub(crate) fn noisy(&self) -> bool {
         self.noisy > 0.5
     }

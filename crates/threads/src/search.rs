@@ -472,7 +472,7 @@ impl<'a> State<'a> {
             Method::Survey(question) => question.most_time,
             _ => None,
         };
-        // A single run does not tell how much it may be off; several do, where the time allows.
+        // A single run does not show how far it may be off; several do, where the time allows.
         let affordable =
             most_time.map_or(f64::INFINITY, |most| most.as_secs_f64() / (seconds * SOME_PROBES));
         let several = run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS));
@@ -504,9 +504,9 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// A probe with what it is worth. Error: it tells its speed by something else than those
-    /// before, say by CPU time since its instructions could not be read this once. Such speeds do
-    /// not compare.
+    /// A probe with what it is worth. Error: it measures speed by something else than those before,
+    /// such as CPU time because instructions could not be read this time. Such speeds do not
+    /// compare.
     fn attempt(&self, asked: u32, measurement: &Measurement) -> Result<Attempt, MeasureError> {
         let probed = Probed::of(measurement)?;
         let probe = Probe { progress: self.search.valued(&probed)?, ..probed.probe };

@@ -107,9 +107,8 @@ fn pooled(mut rates: Vec<Vec<f64>>, kept: usize) -> Vec<Vec<f64>> {
     rates
 }
 
-/// Draws of the logarithms of all numbers' speeds by what their rates, round by round and each
-/// above 0, tell of them: of Student's distribution around their means. `None` where there is one
-/// number or one round.
+/// Draws of the logarithms of all numbers' speeds given their rates, round by round and each above
+/// 0: of Student's distribution around their means. `None` where there is one number or one round.
 fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let rounds = rates.first()?.len();
     let degrees = (rates.len() - 1) * (rounds - 1);

@@ -6,7 +6,7 @@
 //! memory-side caches say nothing about sharing between contexts and are passed over.
 //!
 //! Limits: contexts missing from the export (`complete_cpuset` without `cpuset`) are called
-//! offline, although they may be disallowed only: hwloc does not tell them apart unless asked to
+//! offline, although they may be disallowed only: hwloc does not distinguish them unless asked to
 //! (`lstopo --disallowed`).
 
 use crate::kinds::{self, Traits};

@@ -63,8 +63,8 @@ pub struct CoreKind {
     pub name: String,
     /// The contexts of this kind.
     pub cpus: CpuSet,
-    /// Relative capacity where the kernel tells it (`cpu_capacity`, 1024 = fastest), or the
-    /// maximum frequency in kHz.
+    /// Relative capacity if the kernel reports it (`cpu_capacity`, 1024 = fastest), or the maximum
+    /// frequency in kHz.
     pub capacity: Option<u64>,
 }
 
@@ -129,7 +129,7 @@ pub struct Machine {
     pub caches: Vec<Cache>,
     /// Every NUMA node, ascending.
     pub numa: Vec<NumaNode>,
-    /// Distances between them, where the firmware tells.
+    /// Distances between them, if the firmware reports them.
     pub distances: Option<Distances>,
     /// Contexts that exist but are offline.
     pub offline: CpuSet,

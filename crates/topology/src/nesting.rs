@@ -1,9 +1,10 @@
 //! From a heap of domains to a tree.
 //!
-//! The kernel, hwloc and firmware tell, context by context, who shares what. A tree needs more: two
-//! domains must be disjoint, or one must hold the other. Real firmware breaks that (a cache map
-//! that spans two packages, a NUMA node that cuts a core in two). Nothing is forced to fit: where
-//! two domains cross, the less trusted one is left out of the tree and the machine's notes say so.
+//! The kernel, hwloc and firmware report, context by context, which parts are shared. A tree needs
+//! more: two domains must be disjoint, or one must hold the other. Real firmware breaks that (a
+//! cache map that spans two packages, a NUMA node that cuts a core in two). Nothing is forced to
+//! fit: where two domains cross, the less trusted one is left out of the tree and the machine's
+//! notes say so.
 //!
 //! Method: domains are placed from large to small, equal ones from outer to inner kind.
 //! `deepest[cpu]` is the smallest domain so far that holds a context; a domain nests exactly if it
@@ -14,7 +15,7 @@ use crate::{CpuId, CpuSet, Domain, DomainKind, MachineError};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
-/// A domain as some source tells it.
+/// A domain as a source reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ReportedDomain {
     pub(crate) kind: DomainKind,

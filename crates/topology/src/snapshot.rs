@@ -21,7 +21,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Every file a machine is read from, and the few more that tell a person what the machine was
+    /// Every file a machine is read from, and a few more that show a person what the machine was
     /// doing (kernel, governor, SMT control). The limits of cpusets stand elsewhere: see
     /// [`Snapshot::cpuset_files`].
     pub const ALL: &[Self] = &[

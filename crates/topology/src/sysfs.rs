@@ -204,7 +204,7 @@ fn caches(
             let mut cpus = shared.intersection(online);
             cpus.insert(cpu);
             if matches!((level, kind), (1, CacheKind::Instruction) | (2, _)) {
-                // Old kernels tell what a module's cores share once per core.
+                // Old kernels report what a module's cores share once per core.
                 let module = modules.iter().find(|module| cpus.is_subset(module));
                 cpus = module.cloned().unwrap_or(cpus);
             }

@@ -61,7 +61,7 @@ struct ThreadsState {
     panicked: bool,
 }
 
-/// Held by a thread while it runs; tells [`Threads`] when it ends, also by a panic.
+/// Held by a thread while it runs; notifies [`Threads`] when it ends, also by a panic.
 struct Presence(Arc<Threads>);
 
 impl Presence {

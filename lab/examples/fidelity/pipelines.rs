@@ -126,7 +126,7 @@ fn figures(program: PacketProgram, windows: &[f64], ways: &[f64], balanced: &[bo
     }
 }
 
-/// What the papers print of six threads, beside the same programs here.
+/// What the papers print for six threads, and the same programs here.
 fn comparison(all: &[Figures]) -> String {
     use PacketProgram::{Hash1L1, Hash1L2, Hash1Mem, IntAdd, IntMul};
     let nine = &PacketProgram::ALL[..VARIANTS];

@@ -1,5 +1,5 @@
-//! The modelled operating system beside the Thread Reinforcer paper: its table of choices, from the
-//! page that holds all of them.
+//! The modelled operating system compared with the Thread Reinforcer paper: its table of choices,
+//! from the page that holds all of them.
 
 use std::error::Error;
 

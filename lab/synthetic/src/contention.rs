@@ -1,16 +1,18 @@
-//! A processor on paper: threads slow each other down by what they share, by a formula.
+//! A processor on paper: a formula says how much threads slow each other down.
 //!
-//! A made-up machine whose every performance is known, for judging strategies: fast enough to
-//! anneal over, unlike any real processor in detail, like them in what makes placement hard. An
-//! instance is as fast as its slowest thread. Threads burden each other at every level they share,
-//! and partners like to be in one core-local domain. A link may saturate, and one arrangement may
-//! be better than anything near it suggests.
+//! A made-up machine whose every performance is known, for judging strategies. It is fast enough to
+//! anneal over. No real processor is like it in detail, but it has what makes placement hard:
+//! threads burden each other at every level they share, partners like to be in one core-local
+//! domain, a link may saturate, and one arrangement may be better than anything near it suggests.
 //!
-//! With d(l, r) the demand of role r at level l, and D the demands of the other threads in a
-//! thread's domain of level l, a thread needs the time t(r) · n / v · product over l of (1 + sum of
-//! D) · (1 + distance · partners elsewhere) per packet, where n threads take turns on its context,
-//! which has the speed v. The machine does the sum over instances of 1 / the largest time of their
-//! threads, at most `cap`.
+//! Terms: n threads take turns on a context of speed v. d(l, r) is the demand of role r at level l.
+//! D sums the demands of the other threads in a thread's domain of level l. The time of a thread
+//! per packet is
+//!
+//! t(r) · n / v · product over l of (1 + D) · (1 + distance · partners elsewhere).
+//!
+//! An instance is as fast as its slowest thread. The machine does the sum over instances of 1 / the
+//! largest time of their threads, at most `cap`.
 
 mod crowding;
 

@@ -109,9 +109,11 @@ impl Store {
 
 /// A connection that can read.
 ///
-/// Even a reader of a file in write-ahead mode makes two files beside it, which fails where the
-/// folder may not be written. If they are not there, then nobody writes the store, all of it is in
-/// the one file, and that can be read as one that does not change (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file alone until a checkpoint.
+/// Even a reader of a file in write-ahead mode creates two files next to it. That fails in a folder
+/// that cannot be written. If they are not there, then nobody writes the store, all of it is in the
+/// one file, and that can be read as one that does not change
+/// (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file
+/// alone until a checkpoint.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;

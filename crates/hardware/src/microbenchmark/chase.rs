@@ -54,8 +54,8 @@ impl Chain {
 
     /// Loads `passes` (at least 1) times the entries of one pass.
     pub(super) fn follow(&mut self, passes: u64) {
-        // SAFETY: `at` is an entry of the chain, each of which holds the address of another, and
-        // the pages live as long.
+        // SAFETY: `at` is an entry of the chain. Every entry holds the address of another, and the
+        // pages live as long.
         self.at = unsafe { kernel::chase(self.at, passes) };
     }
 }

@@ -74,7 +74,7 @@ fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// The mean of the middle half of `values`, of which there is at least one.
+/// The mean of the middle half of `values`, at least one value.
 fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let out = values.len() / 4;

@@ -9,10 +9,10 @@
 //!
 //! Arrays that fit there may still drive each other out of a first level, in one of several ways
 //! for ever, by who started when. Such a set, and one that does not settle, runs from [`STARTS`]
-//! starts, and their mean rate counts: another start tells more than a longer look at the same one.
-//! Where each array alone would fit a first level there are [`MANY_STARTS`]. Such sets settle soon,
-//! most of them near one rate and a few at a fraction of it. Eight starts may miss these. Arrays
-//! that do not fit the second level need all of the time for one start.
+//! starts, and their mean rate counts: another start shows more than a longer run from the same
+//! one. Where each array alone would fit a first level there are [`MANY_STARTS`]. Such sets settle
+//! soon, most of them near one rate and a few at a fraction of it. Eight starts may miss these.
+//! Arrays that do not fit the second level need all of the time for one start.
 //!
 //! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s, and some
 //! thousand operations otherwise. Hits are not spread evenly over `mem`'s array, and FAME makes at

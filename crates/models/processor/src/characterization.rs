@@ -1,4 +1,4 @@
-//! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down beside
+//! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down with
 //! others.
 //!
 //! An [`Experiment`] is a reference benchmark and copies of a stressing one in its pipe, in its
@@ -36,7 +36,7 @@ pub enum Place {
     Chip,
 }
 
-/// A reference benchmark beside copies of a stressing one.
+/// A reference benchmark with copies of a stressor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Experiment {
     /// The benchmark that is measured.

@@ -101,8 +101,8 @@ impl Hierarchy {
     /// Puts what has long been in use into the second level, without any time passing.
     ///
     /// Of a region larger than the second level any part may be there: it gets lines from all over
-    /// it, as many as fit beside the other such regions. Smaller regions come whole and after
-    /// the larger ones, as what is used often stays.
+    /// it, as many as fit together with the other such regions. Smaller regions come whole and
+    /// after the larger ones, as what is used often stays.
     pub(crate) fn preload(&mut self, resident: &[Region]) {
         let capacity = self.l2.lines() as u64;
         let lines = |region: &Region| (region.length >> self.l2_shift).max(1);

@@ -1,4 +1,4 @@
-//! Where the time of threads went: microstates as `prstat -m` of Solaris tells them, switches and
+//! Where the time of threads went: microstates as `prstat -m` of Solaris reports them, switches and
 //! migrations.
 
 use crate::time::Nanos;

@@ -23,7 +23,7 @@ const SETTLE: Nanos = Nanos(1_000_000_000);
 
 /// Whether to go on is asked this often.
 const SLICE: Nanos = Nanos(20_000_000);
-/// Parts of a window whose differences tell the error of its progress.
+/// Parts of a window, whose differences give the error of its progress.
 const PARTS: u64 = 5;
 
 /// Probes a modelled program: each probe starts it anew with another seed.

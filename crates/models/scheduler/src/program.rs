@@ -57,7 +57,7 @@ pub struct ForkJoin {
     /// Whether the main thread shares the parallel part (OpenMP) or waits for its workers (1 + n
     /// threads).
     pub main_works: bool,
-    /// Threads beside main and workers that wait for input or output once per iteration.
+    /// Threads other than main and workers that wait for input or output once per iteration.
     #[serde(default)]
     pub helpers: u32,
     /// Iterations of a run. Speed-up is a ratio: as many as it takes to be steady.

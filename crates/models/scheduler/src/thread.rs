@@ -126,7 +126,7 @@ pub(crate) struct Thread {
     pub(crate) rounds: u64,
     pub(crate) phase: Phase,
     pub(crate) state: State,
-    /// Since when it is in its state, as far as its account tells.
+    /// Since when it is in its state, according to its account.
     pub(crate) since: Nanos,
     /// Left to do before the phase goes on, in this order: for the operating system, for the
     /// cache, and of the phase itself.

@@ -62,7 +62,7 @@ impl State {
 pub(super) struct Account(Words);
 
 impl Account {
-    /// The account of a thread of which only its CPU time so far is known.
+    /// The account of a thread if only its CPU time so far is known.
     pub(super) fn begin(id: ThreadId, now: u64, ran: Duration) -> Self {
         let mut words = [0; WORDS];
         words[BEGIN] = now;

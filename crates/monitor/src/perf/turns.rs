@@ -49,9 +49,9 @@ impl Turns {
         Duration::from_nanos(self.preempted + rest)
     }
 
-    /// Gives up `cpu`, of which all is known since `known`.
+    /// Gives up `cpu`, which is known completely since `known`.
     fn leave(&mut self, known: u64, time: u64, cpu: CpuId, preempted: bool) {
-        // A thread of which nothing is known had the CPU all that time.
+        // An unknown thread had the CPU all that time.
         let (doing, since) = self.now.unwrap_or((Doing::Running, known));
         let same = self.cpu.is_none_or(|last| last == cpu);
         // It had another CPU last: how it left that and came here was lost.

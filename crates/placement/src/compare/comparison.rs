@@ -174,7 +174,7 @@ impl Comparison {
             .unwrap_or_else(most)
     }
 
-    /// What more windows would tell, where these did not.
+    /// What more windows would show, if these did not.
     pub fn unclear(&self) -> Option<Unclear<'_>> {
         if self.is_idle() {
             return None;

@@ -28,8 +28,8 @@ fn instances(plan: &Plan, what: &str) -> Result<(Vec<CpuSet>, Vec<String>), Stri
     Ok((sets, (!alike).then_some(note).into_iter().collect()))
 }
 
-/// srun(1), `--cpu-bind`: masks are by the kernel's numbers, and only for whoever has all of a node
-/// (salloc `--exclusive`). With `--overcommit` tasks may share CPUs.
+/// srun(1), `--cpu-bind`: masks use the kernel's numbers, and need a whole node (salloc
+/// `--exclusive`). With `--overcommit` tasks may share CPUs.
 pub(super) fn slurm(plan: &Plan) -> Result<Export, String> {
     let (sets, notes) = instances(plan, "task")?;
     let masks: Vec<String> = sets.iter().map(CpuSet::to_mask).collect();

@@ -14,8 +14,8 @@ use pinwise_topology::{Assignment, Random};
 /// Rounds before anything is concluded.
 pub(crate) const LEAST_ROUNDS: usize = 5;
 
-/// Rounds that the rest of the budget should allow: rather fewer rivals than intervals too wide to
-/// tell any from the baseline.
+/// Rounds that the rest of the budget should allow: fewer rivals are better than intervals too wide
+/// to separate any from the baseline.
 const WANTED_ROUNDS: f64 = 10.0;
 
 /// Rounds from which their number is not foreseen.

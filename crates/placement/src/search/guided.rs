@@ -10,7 +10,7 @@
 //!    others, as long as that finds something better.
 //! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How
 //!    many is decided before any of them is measured, and the predictor does not learn meanwhile:
-//!    they tell how wrong it is near the top, from which the bound follows ([`ResidualBound`]).
+//!    they show how wrong it is near the top, from which the bound follows ([`ResidualBound`]).
 //! 5. If the best is not within reach of the bound: favourites again, with what was learned from
 //!    the block, and as many steered draws again as there were. Every look at the bound is another
 //!    chance of a lucky stop: they share one error budget ([`ResidualBound`]), and doubling keeps them
@@ -135,7 +135,7 @@ impl Guided {
         for temperature in temperatures {
             for _ in 0..each {
                 // In a small space the same few would come again and again, and repeating them
-                // tells nothing new: then warmer.
+                // shows nothing new: then warmer.
                 let mut now = *temperature;
                 let mut next = model.draw(view.space, now, view.random);
                 for _ in 1..TRIES {

@@ -6,10 +6,10 @@ use pinwise_measure::{Retry, Setting};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
-/// How many windows the noise pooled over all assignments counts for beside an assignment's own
-/// windows. With few windows each, their own variances are too unsteady to compare by; sharing one
-/// estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with the degrees
-/// of freedom of the prior fixed.
+/// The weight, in windows, of the noise pooled over all assignments, compared with an assignment's
+/// own windows. With few windows each, their own variances are too unsteady to compare by; sharing
+/// one estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with the
+/// degrees of freedom of the prior fixed.
 const PRIOR: f64 = 4.0;
 
 /// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose

@@ -13,7 +13,7 @@ use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
 
 /// Temperature at which the assignments predicted best are looked for: predictions a hundredth of a
-/// percent apart are told apart.
+/// percent apart still differ.
 const COLD: f64 = 0.0001;
 /// Steps of a draw per thread.
 const STEPS: usize = 120;

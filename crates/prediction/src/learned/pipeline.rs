@@ -28,7 +28,7 @@ use pinwise_topology::SharingTree;
 
 /// What β is before anything is known.
 const SHARPNESS: f64 = 12.0;
-/// More parameters than this are not fitted: a few hundred measurements could not tell them apart,
+/// More parameters than this are not fitted: a few hundred measurements could not separate them,
 /// and it would take seconds.
 const MOST_PARAMETERS: usize = 250;
 
@@ -67,7 +67,7 @@ struct Workspace {
     slow: Vec<f64>,
     /// By thread and level.
     loads: Vec<f64>,
-    /// By thread: how slow it is beside the slowest of its instance, to the power of β.
+    /// By thread: how slow it is compared with the slowest of its instance, to the power of β.
     powers: Vec<f64>,
     /// By instance.
     rates: Vec<Rate>,

@@ -1,5 +1,4 @@
-//! Ridge regression: a linear model that stays sane when features outnumber what the sample can
-//! tell apart.
+//! Ridge regression: a linear model that stays stable if the sample cannot separate all features.
 //!
 //! Columns are standardized. The penalty is the one of a fixed ladder with the smallest
 //! leave-one-out error. That needs no refits: the residual of a left-out row is e / (1 - h) with

@@ -10,7 +10,7 @@ const STEPS: usize = 1200;
 /// in the last.
 const TEMPERATURES: (f64, f64) = (0.02, 0.000_1);
 
-/// Improves `moving` and enters what is good into `top`; tells how many moves were looked at.
+/// Improves `moving` and enters what is good into `top`; counts the moves that were tried.
 pub(crate) fn climb(moving: &mut Incremental<'_>, top: &mut TopN, random: &mut Random) -> u64 {
     let (slots, threads) = (moving.slots(), moving.threads());
     if threads == 0 {

@@ -3,8 +3,8 @@
 //! An instance is predicted by the one of its threads that company slows most; what the others
 //! suffer costs nothing there. So many assignments are predicted alike: the same, or nearer to each
 //! other than measurements of the profile repeat. They differ when they run. The reason for which
-//! forecasts are monotone tells them apart: company only burdens. Of assignments predicted alike,
-//! the one whose threads have the least company of other instances is preferred, nearer company
+//! forecasts are monotone separates them: company only burdens. Of assignments predicted alike, the
+//! one whose threads have the least company of other instances is preferred, nearer company
 //! counting for more. Company within an instance is in its base time table.
 //!
 //! That the tables can be multiplied is an assumption. The base table contains what threads of an

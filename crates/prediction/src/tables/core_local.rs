@@ -53,7 +53,7 @@ pub enum CoreLocalError {
         /// What it has.
         there: String,
     },
-    /// One table cannot tell what happens in a domain whose parts differ.
+    /// One table cannot describe a domain whose parts differ.
     #[error(
         "the parts of a {level} of this machine are not all alike, so that no table can tell what happens there"
     )]

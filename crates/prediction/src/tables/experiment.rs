@@ -196,7 +196,7 @@ impl Floor<'_> {
         Some(self.take(domain))
     }
 
-    /// A place for a thread that only keeps a stressing one going: not beside the watched instance
+    /// A place for a thread that only keeps a stressing one going: not next to the watched instance
     /// while there is another.
     fn aside(&mut self) -> Option<u32> {
         let domain = self.emptiest(|watched| !watched).or_else(|| self.emptiest(|_| true))?;

@@ -6,8 +6,8 @@
 //! **Reduced**, the base tables are measured, and a part of the slowdown table that is chosen on the
 //! way:
 //!
-//! 1. A *frame*: each kind of thread beside one other thread, and beside as many as fit, of each
-//!    kind at each level.
+//! 1. A *frame*: each kind of thread with one other thread, and with as many as fit, of each kind
+//!    at each level.
 //! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). Most of a batch
 //!    are the entries that the best assignments read, if every entry is as good as it may well be.
 //!    The others are read by assignments drawn where good ones are expected. An entry that decides
@@ -89,7 +89,7 @@ pub struct Profiling {
     sites: Sites,
     /// By site. An entry that cannot be measured is known to keep nothing.
     measured: Vec<Option<f64>>,
-    /// Performance beside nobody, by kind and build of domains.
+    /// Performance alone, by kind and build of domains.
     alone: Vec<Vec<Option<f64>>>,
     /// Relative standard deviation of one measurement, as large as it may well be:
     /// [`Profiling::noise`].

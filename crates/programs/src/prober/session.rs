@@ -231,7 +231,7 @@ impl Session {
         if status.success() {
             return ProbeError::Short { name, n, ran: self.begin.elapsed() };
         }
-        // A shell tells the signal that ended its command by its own status.
+        // A shell reports the signal that ended its command in its own status.
         let signal = status.signal().or(status.code().map(|code| code - 128));
         match (signal, self.limits.most_written) {
             (Some(libc::SIGXFSZ), Some(most)) => self.wrote("a file".into(), most),

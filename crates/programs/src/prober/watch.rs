@@ -16,7 +16,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A window in which instructions are counted has so many parts at most, which tell its error.
+/// Upper limit of the parts of a window in which instructions are counted; they give its error.
 const PARTS: u32 = 8;
 /// In so many looks a program is watched at a time that is watched from its start to its end.
 const LOOKS: u32 = 10;
@@ -124,8 +124,8 @@ impl Session {
         Ok(Window { notes, ..self.window_of((one, Some(other)), initialization, (progress, unit)) })
     }
 
-    /// Takes the metric up, or the one that was taken up before. Where the time is over first the
-    /// metric tells what it lacked.
+    /// Takes the metric up, or the one that was taken up before. If the time is over first, the
+    /// metric reports what it lacked.
     fn metric(&mut self, spec: &MetricSpec, options: &MetricOptions) -> Result<Metric, ProbeError> {
         if let Some(metric) = self.metric.take() {
             return Ok(metric);

@@ -44,7 +44,7 @@ pub struct MctCache {
     pub level: u8,
     /// Load latency in cycles.
     pub cycles: u32,
-    /// Capacity in KiB as the operating system tells it.
+    /// Capacity in KiB as the operating system reports it.
     pub declared_kib: u32,
     /// Capacity in KiB as latencies show it.
     pub measured_kib: u32,
@@ -137,7 +137,7 @@ impl MctFile {
     }
 
     /// Holds the head of the file against the levels that its latencies imply. A missing SMT is not
-    /// checked: latencies alone do not tell siblings from cores that share a cache.
+    /// checked: latencies alone do not separate siblings from cores that share a cache.
     pub fn check(&self, levels: &LatencyLevels) -> Vec<HeaderCheck> {
         let n = self.matrix.contexts().len();
         let check = |what: &str, declared: String, implied: String, agrees| {

@@ -64,7 +64,7 @@ impl View<'_> {
         }
     }
 
-    /// What a seat that claims loses against any assignment that was measured beside it: see
+    /// What a seat with a claim loses against any assignment that was measured with it: see
     /// [`JudgedClaim::loss`].
     pub(super) fn most(&self, seat: &Seat) -> Loss {
         let all: std::collections::BTreeSet<&Seat> =
@@ -76,7 +76,7 @@ impl View<'_> {
             self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
         let losses = (claims * others.len()).max(1);
         let itself = Loss { estimate: 0.0, low: 0.0, high: 0.0 };
-        // What no round has beside it may be anything.
+        // Without a common round the loss may be anything.
         let unknown = Loss { estimate: 0.0, low: f64::NEG_INFINITY, high: 1.0 };
         let beside =
             others.into_iter().map(|other| self.loss(seat, other, losses).unwrap_or(unknown));

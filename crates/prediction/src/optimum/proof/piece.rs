@@ -65,7 +65,7 @@ pub(crate) struct Pieces {
     offered: Vec<u32>,
 }
 
-/// The number of every piece, by the build of its domain and what it holds; kinds tell the
+/// The number of every piece, by the build of its domain and what it holds; kinds imply the
 /// application.
 type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
@@ -281,7 +281,7 @@ struct Division<'a> {
 }
 
 impl Division<'_> {
-    /// Divides what is not taken, beside these parts.
+    /// Divides what these parts do not take.
     fn divide(&mut self, taken: &mut Vec<bool>, parts: &mut Vec<usize>) {
         let Some(first) = (0..self.held.len()).find(|slot| self.held[*slot] > 0 && !taken[*slot])
         else {

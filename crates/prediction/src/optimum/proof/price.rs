@@ -29,8 +29,8 @@ const MOST_ROUNDS: usize = 150;
 /// The rounds end when the solver's value is so near the bound, as a share of it.
 const NEAR: f64 = 1e-7;
 
-/// How often knots are added at most, how many there may be, how near each other they may come as a
-/// share of the last, and the smallest improvement of the bound that is worth another round.
+/// Limits of adding knots: the rounds, the number of knots, the least distance of two as a share of
+/// the last, and the smallest improvement of the bound that is worth another round.
 const MOST_REFINED: usize = 8;
 const MOST_KNOTS: usize = 64;
 const KNOTS_APART: f64 = 0.000_5;
