@@ -1,6 +1,6 @@
 //! The answer, with everything needed to judge it.
 
-mod found;
+mod as_found;
 
 use crate::confirmation::FreshWindows;
 use crate::search::history::{History, settled};

@@ -10,6 +10,7 @@
 //! Every step is a function of the question, the machine, the seed and the records. No clock is
 //! read: a budget in time is compared with the time recorded.
 
+mod approach;
 mod blackbox;
 mod budget;
 mod climb;
@@ -19,7 +20,6 @@ mod finalists;
 pub(crate) mod guided;
 pub(crate) mod history;
 pub(crate) mod model;
-mod plan;
 mod proposer;
 pub(crate) mod residual_bound;
 mod sample;
@@ -29,6 +29,7 @@ use crate::confirmation::{BASELINE_WINDOWS, FreshWindows};
 use crate::{
     Budget, Forecast, Outcome, Question, StopReason, StrategyName, StrategyReason, joined,
 };
+use approach::{Approach, narrow_space};
 use blackbox::Predicting;
 pub use blackbox::core_local;
 use budget::SEARCH_SHARE;
@@ -39,7 +40,6 @@ use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
-use plan::{Approach, narrow_space};
 use proposer::{Next, View, pinned, trial};
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! Workloads that no published method describes, on paper: instances with two threads of one role,
 //! more threads than contexts, cores of two kinds.
 
-use crate::kept::Kept;
+use crate::saved_results::SavedResults;
 use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, CoreKind, CpuId, CpuSet, Machine, PerContext, Random, SharingTree};
@@ -13,12 +13,12 @@ const PIPELINE: &[&str] = &["R", "P", "T"];
 const TWO_WORKERS: &[&str] = &["R", "W", "W", "T"];
 
 /// Three workloads of each sort, one with each amount of noise.
-pub(crate) fn beyond(kept: &Kept) -> Vec<Case> {
+pub(crate) fn beyond(saved: &SavedResults) -> Vec<Case> {
     let numbers: Vec<usize> = (0..9).collect();
-    crate::each(&numbers, |number| case(*number, kept))
+    crate::each(&numbers, |number| case(*number, saved))
 }
 
-fn case(number: usize, kept: &Kept) -> Case {
+fn case(number: usize, saved: &SavedResults) -> Case {
     let shape = |shape: &str| Machine::from_shape(shape).expect("a valid shape");
     let (group, machine, roles, instances) = match number {
         0..3 => (Group::Workers, shape("8x2x4"), TWO_WORKERS, [6, 4, 2][number]),
@@ -51,7 +51,7 @@ fn case(number: usize, kept: &Kept) -> Case {
     let per_context = if threads > contexts { PerContext::Any } else { PerContext::AtMost(1) };
     let space = space(&bed, per_context);
     let key = format!("beyond-{number}");
-    let (optimum, known) = kept.get(&format!("{key}-optimum"), || best_on_paper(&bed, &space));
+    let (optimum, known) = saved.get(&format!("{key}-optimum"), || best_on_paper(&bed, &space));
     Case {
         key,
         name: format!("{threads} threads on {contexts} contexts, {}", group.name()),

@@ -10,13 +10,13 @@
 mod beyond;
 mod campaign;
 mod frozen;
-mod kept;
 mod published;
+mod saved_results;
 mod table;
 mod workloads;
 
 use campaign::{Run, WAYS};
-use kept::Kept;
+use saved_results::SavedResults;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,8 +42,8 @@ fn main() -> ExitCode {
         eprintln!("usage: certificates DIR [{}|{}]…", STUDIES.join("|"), strategies.join("|"));
         return ExitCode::from(2);
     };
-    let kept = match Kept::open(folder.clone()) {
-        Ok(kept) => kept,
+    let saved = match SavedResults::open(folder.clone()) {
+        Ok(saved) => saved,
         Err(error) => {
             eprintln!("{}: {error}: name a folder that can be written", folder.display());
             return ExitCode::FAILURE;
@@ -59,12 +59,12 @@ fn main() -> ExitCode {
     let mut judged: Vec<Study> = Vec::new();
     for name in STUDIES.iter().filter(|name| chosen.iter().any(|chosen| chosen == *name)) {
         let (title, cases) = match *name {
-            "paper" => ("On paper", workloads::on_paper(&kept)),
-            "simulated" => ("Simulated", workloads::simulated(&kept)),
-            _ => ("What no published method does", beyond::beyond(&kept)),
+            "paper" => ("On paper", workloads::on_paper(&saved)),
+            "simulated" => ("Simulated", workloads::simulated(&saved)),
+            _ => ("What no published method does", beyond::beyond(&saved)),
         };
         println!("\n### {title}");
-        let study = Study::of(cases, &strategies, &kept);
+        let study = Study::of(cases, &strategies, &saved);
         study.print();
         if *name != "beyond" {
             judged.push(study);
@@ -89,14 +89,14 @@ fn together(studies: &[Study]) -> Vec<Results<'_>> {
 
 impl Study {
     /// The campaigns of the strategies named.
-    fn of(mut cases: Vec<Case>, strategies: &[String], kept: &Kept) -> Self {
+    fn of(mut cases: Vec<Case>, strategies: &[String], saved: &SavedResults) -> Self {
         let is_chosen = |name: &str| strategies.iter().any(|strategy| strategy == name);
         let mut columns: Vec<(String, Vec<Vec<Run>>)> = Vec::new();
         for way in WAYS.iter().filter(|way| is_chosen(way.name)) {
             let mut runs: Vec<Vec<Run>> = vec![Vec::new(); cases.len()];
             for seed in 0..way.campaigns {
                 let name = |case: &Case| format!("{}-{}-{seed}", case.key, way.name);
-                let one = each(&cases, |case| kept.get(&name(case), || Run::of(case, way, seed)));
+                let one = each(&cases, |case| saved.get(&name(case), || Run::of(case, way, seed)));
                 runs.iter_mut().zip(one).for_each(|(runs, run)| runs.push(run));
                 eprintln!("{}, seed {seed}: done on {} workloads", way.name, cases.len());
             }
@@ -104,7 +104,7 @@ impl Study {
         }
         if is_chosen(BLACKBOX) {
             let run = |case: &Case| {
-                kept.get(&format!("{}-{BLACKBOX}", case.key), || published::blackbox(case))
+                saved.get(&format!("{}-{BLACKBOX}", case.key), || published::blackbox(case))
             };
             let runs: Vec<Result<Vec<Run>, String>> = each(&cases, run);
             for (case, refused) in cases
@@ -125,7 +125,7 @@ impl Study {
         let long = |case: &Case| {
             let search = case.is_simulated() && !case.is_enumerated();
             if search {
-                kept.get(&format!("{}-long", case.key), || Run::long(case)).most
+                saved.get(&format!("{}-long", case.key), || Run::long(case)).most
             } else {
                 0.0
             }

@@ -1,7 +1,7 @@
 //! Workloads whose best possible performance is known, or as good as known.
 
 use crate::frozen::Frozen;
-use crate::kept::Kept;
+use crate::saved_results::SavedResults;
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_prediction::{Predictor, draw};
 use pinwise_processor::program::PacketProgram;
@@ -11,7 +11,7 @@ use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTr
 
 /// One workload.
 pub(crate) struct Case {
-    /// What its results are kept under.
+    /// What its results are saved under.
     pub(crate) key: String,
     pub(crate) name: String,
     pub(crate) group: Group,
@@ -114,9 +114,9 @@ const ENUMERATED: &str = "enumerated";
 /// %. Most have 24 threads on an 8x2x4 processor, every seventh 6 and every seventh 12; number 9
 /// has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each
 /// other otherwise, from [`SEEN`] on in ways that were not looked at before.
-pub(crate) fn on_paper(kept: &Kept) -> Vec<Case> {
+pub(crate) fn on_paper(saved: &SavedResults) -> Vec<Case> {
     let numbers: Vec<usize> = (0..SEEN + HELD_OUT).collect();
-    crate::each(&numbers, |number| Case::on_paper(*number, kept))
+    crate::each(&numbers, |number| Case::on_paper(*number, saved))
 }
 
 /// Which of the simulated workloads has a capped link, and which a needle for its optimum.
@@ -128,7 +128,7 @@ const APART: &str = "every instance on a core of its own";
 /// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and
 /// eight, and mixes, each program with its instances. Noise alternates between 0, 0.2 and 1 %, on
 /// top of the simulation's chance.
-pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
+pub(crate) fn simulated(saved: &SavedResults) -> Vec<Case> {
     const MIXES: [&[(PacketProgram, usize)]; 12] = [
         &[(PacketProgram::Hash1L1, 2)],
         &[(PacketProgram::HashNL1, 1), (PacketProgram::IntMul, 1)],
@@ -146,11 +146,11 @@ pub(crate) fn simulated(kept: &Kept) -> Vec<Case> {
     let pairs = PacketProgram::ALL.into_iter().map(|program| vec![(program, 2)]);
     let numbered: Vec<(usize, Vec<(PacketProgram, usize)>)> =
         pairs.chain(MIXES.map(<[_]>::to_vec)).enumerate().collect();
-    crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, kept))
+    crate::each(&numbered, |(number, mix)| Case::simulated(*number, mix, saved))
 }
 
 impl Case {
-    fn on_paper(number: usize, kept: &Kept) -> Self {
+    fn on_paper(number: usize, saved: &SavedResults) -> Self {
         let seed = match number {
             ..SUMS => 1000 + number as u64,
             SUMS..SEEN => 1042 + (number - SUMS) as u64,
@@ -190,7 +190,7 @@ impl Case {
             }
             20 => {
                 let free: f64 =
-                    kept.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
+                    saved.get(&format!("{key}-free"), || best_on_paper(&bed(&demand), &space).0);
                 demand.cap = Some(0.9 * free);
                 name.push_str(", capped link");
             }
@@ -214,7 +214,7 @@ impl Case {
             }
         }
         let bed = bed(&demand).crowded(crowding);
-        let (optimum, known) = kept.get(&format!("{key}-optimum"), || {
+        let (optimum, known) = saved.get(&format!("{key}-optimum"), || {
             let (best, known) = best_on_paper(&bed, &space);
             if group != Group::Needle {
                 return (best, known);
@@ -236,7 +236,7 @@ impl Case {
         }
     }
 
-    fn simulated(number: usize, mix: &[(PacketProgram, usize)], kept: &Kept) -> Self {
+    fn simulated(number: usize, mix: &[(PacketProgram, usize)], saved: &SavedResults) -> Self {
         let programs: Vec<PacketProgram> = mix
             .iter()
             .flat_map(|(program, instances)| std::iter::repeat_n(*program, *instances))
@@ -257,7 +257,7 @@ impl Case {
             name.push_str(", needle");
             frozen = frozen.with_needle(1.12);
         }
-        let (mut optimum, known): (f64, String) = kept.get(&format!("{key}-optimum"), || {
+        let (mut optimum, known): (f64, String) = saved.get(&format!("{key}-optimum"), || {
             let truth =
                 |class| frozen.truth(&Setting::Pinned(class), 0).expect("all can be simulated");
             if space.count() <= ENUMERABLE.into() {

@@ -2,7 +2,7 @@
 //! claimed and whether that holds.
 
 mod row;
-mod view;
+mod verdict_rounds;
 
 pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
 
@@ -12,7 +12,7 @@ use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
-use view::{View, judged};
+use verdict_rounds::{VerdictRounds, judged};
 
 /// What the measurements of a [`Lineup`] show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,15 +68,20 @@ impl Comparison {
             .flat_map(Round::keys)
             .collect::<std::collections::BTreeSet<_>>()
             .len();
-        let view =
-            View { rounds: judge.verdict(), best, lineup, losses: seats.saturating_sub(1).max(1) };
+        let verdict = VerdictRounds {
+            rounds: judge.verdict(),
+            best,
+            lineup,
+            losses: seats.saturating_sub(1).max(1),
+        };
         for (index, contender) in lineup.contenders.iter().enumerate() {
-            let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match view
+            let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match verdict
                 .row(&seat)
             {
                 Some((performance, loss, standing)) => {
-                    let claim =
-                        contender.claim.map(|claim| judged(claim, view.most(&seat), lineup.within));
+                    let claim = contender
+                        .claim
+                        .map(|claim| judged(claim, verdict.most(&seat), lineup.within));
                     let assignment = assignment.cloned();
                     let (spent, campaign) = (contender.spent, contender.campaign);
                     comparison.rows.push(Row {
@@ -108,21 +113,21 @@ impl Comparison {
                 }
             }
         }
-        comparison.add_best_draw(&view, chosen.best.as_ref());
+        comparison.add_best_draw(&verdict, chosen.best.as_ref());
         comparison
     }
 
     /// The best known has a row, also where nobody announced it.
-    fn add_best_draw(&mut self, view: &View<'_>, best: Option<&Assignment>) {
+    fn add_best_draw(&mut self, verdict: &VerdictRounds<'_>, best: Option<&Assignment>) {
         let is_there = self.rows.iter().any(|row| row.standing == Standing::Best);
         let (Some(best), Some((performance, loss, standing)), false) =
-            (best, view.row(&view.best), is_there)
+            (best, verdict.row(&verdict.best), is_there)
         else {
             return;
         };
         let name = format!(
             "best of {} draws",
-            view.lineup.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>()
+            verdict.lineup.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>()
         );
         let assignment = Some(best.clone());
         self.rows.push(Row {
@@ -416,7 +421,7 @@ mod tests {
         }
         assert!(matches!(judge.step(&records), Step::Stop(_)));
         let part = |records: &[Record]| Comparison::new(&lineup, &Unit::rate("1/s"), records);
-        // Before the verdict there is nothing to tell, in it what there is.
+        // Before the verdict there is nothing to show; in it there is.
         assert!(part(&records[..10]).rows.is_empty());
         assert!(part(&records[..records.len() - 8]).best().is_some());
     }

@@ -47,7 +47,8 @@ impl Outcome {
         let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
         if unpinned.mean == 0.0 {
             return Some(format!(
-                "The metric stood still: as found the program made progress, unpinned afterwards none ({windows} and {after} windows).                  It may have stopped."
+                "The metric stood still: as found the program made progress, unpinned afterwards none ({windows} and {after} \
+                 windows). It may have stopped."
             ));
         }
         let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);

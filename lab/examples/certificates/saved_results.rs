@@ -1,4 +1,4 @@
-//! Results kept as they come, so that an interrupted study goes on where it was.
+//! Results that are saved at once, so that an interrupted study goes on where it was.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,9 +7,9 @@ use std::{fs, io};
 
 /// A folder with a file for each result. What is in it is of one version of the program: another
 /// one begins another folder.
-pub(crate) struct Kept(PathBuf);
+pub(crate) struct SavedResults(PathBuf);
 
-impl Kept {
+impl SavedResults {
     pub(crate) fn open(folder: PathBuf) -> io::Result<Self> {
         fs::create_dir_all(&folder).map(|()| Self(folder))
     }
@@ -17,7 +17,7 @@ impl Kept {
     /// The result `name`, made if it is not there.
     ///
     /// # Panics
-    /// If the folder cannot be written: a study that keeps nothing is not worth going on with.
+    /// If the folder cannot be written: a study that saves nothing is not worth going on with.
     pub(crate) fn get<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,

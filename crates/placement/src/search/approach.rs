@@ -1,4 +1,4 @@
-//! Which space to search, and how.
+//! The approach of a search: which space it searches, with which strategies, and why.
 
 use crate::StrategyReason;
 use crate::forecast::room;

@@ -1,4 +1,4 @@
-//! What the fresh windows say of a way, and of its claim.
+//! What the rounds of a verdict show about a way of placing, and about its claim.
 
 use super::{ClaimVerdict, JudgedClaim, Loss, Standing};
 use crate::Estimate;
@@ -7,8 +7,8 @@ use crate::compare::runner::{Round, Seat};
 use crate::statistics::{estimate, mean, ratio};
 use pinwise_measure::Setting;
 
-/// What the rounds of a verdict show of one seat.
-pub(super) struct View<'a> {
+/// The rounds of a verdict, and how their losses are read.
+pub(super) struct VerdictRounds<'a> {
     pub(super) rounds: &'a [Round],
     pub(super) best: Seat,
     pub(super) lineup: &'a Lineup,
@@ -16,7 +16,7 @@ pub(super) struct View<'a> {
     pub(super) losses: usize,
 }
 
-impl View<'_> {
+impl VerdictRounds<'_> {
     pub(super) fn row(&self, seat: &Seat) -> Option<(Estimate, Loss, Standing)> {
         let windows: Vec<f64> =
             self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
