@@ -1,4 +1,5 @@
-//! Files of measurements given to `pinwise bound`. The reader is in the program, not in a library, so it is included here.
+//! Files of measurements given to `pinwise bound`. The reader is in the program, not in a library,
+//! so it is included here.
 #![no_main]
 
 #[path = "../../crates/cli/src/command/bound/column.rs"]

@@ -1,4 +1,5 @@
-//! Descriptions of processors (TOML): a processor whose machine has its contexts, or a reason in one line.
+//! Descriptions of processors (TOML): a processor whose machine has its contexts, or a reason in
+//! one line.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Recorded machines. The input is a tar archive, or, since few mutations make one, lines of `path=content`.
+//! Recorded machines. The input is a tar archive, or, since few mutations make one, lines of
+//! `path=content`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

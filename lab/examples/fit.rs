@@ -1,5 +1,5 @@
-//! Fits numbers of a description to the published speed-ups: `cargo run --release -p pinwise-lab --example fit --
-//! PROGRAM NUMBER...`.
+//! Fits numbers of a description to the published speed-ups: `cargo run --release -p pinwise-lab
+//! --example fit -- PROGRAM NUMBER...`.
 //!
 //! The named numbers (`serial`, `work_ms`, ...) are varied, one after the other and by shrinking
 //! factors. This lowers the error of the speed-up at the published best number of threads and at

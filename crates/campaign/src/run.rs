@@ -12,8 +12,8 @@ use std::time::Duration;
 /// How often a trial is made before its failure counts, where another try makes sense.
 pub const TRIES: usize = 3;
 
-/// How often the disturbances are stored while a testbed measures. Reading them takes a little time,
-/// and storing them a write.
+/// How often the disturbances are stored while a testbed measures. Reading them takes a little
+/// time, and storing them a write.
 const STORE_EVERY: Duration = Duration::from_secs(1);
 
 /// What a strategy wants.

@@ -2,8 +2,8 @@
 //! programs suit each other as co-runners, and whether remote cores matter.
 //!
 //! The thresholds follow the paper's words. Up to 5 % is *negligible*. Its "moderate" slowdowns are
-//! 11 to 44 %, and its "significant" ones begin at 1.5 times. A slowdown counts only if its interval
-//! also excludes 1.
+//! 11 to 44 %, and its "significant" ones begin at 1.5 times. A slowdown counts only if its
+//! interval also excludes 1.
 
 use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
 use pinwise_measure::Microbenchmark;

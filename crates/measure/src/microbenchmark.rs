@@ -74,8 +74,8 @@ pub struct Pace {
     /// programs. Always 1 on a model.
     pub share: f64,
     /// Time per operation of the first program in the pauses of all others: the reference for its
-    /// time next to them, with the same machine, memory and neighbours. `None` if the bench needs no
-    /// such reference.
+    /// time next to them, with the same machine, memory and neighbours. `None` if the bench needs
+    /// no such reference.
     pub alone: Option<f64>,
 }
 

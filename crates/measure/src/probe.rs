@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-/// How the operating system schedules a program with n threads, over a short window (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section III).
+/// How the operating system schedules a program with n threads, over a short window (K. K. Pusukuri
+/// et al., "Thread Reinforcer", IISWC 2011, section III).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SchedulingProfile {
     /// LOCK: share of its threads' time spent waiting for locks, condition variables and the like,

@@ -109,8 +109,9 @@ impl MetricSpec {
     /// asked anew for each reading.
     ///
     /// # Errors
-    /// [`MetricError`]: the metric does not go with the options or the program, no number came in time, the readings leave
-    /// open what they are, or `cancelled` (asked at least every 20 ms) said so.
+    /// [`MetricError`]: the metric does not go with the options or the program, no number came in
+    /// time, the readings leave open what they are, or `cancelled` (asked at least every 20 ms)
+    /// said so.
     pub fn open(
         &self,
         options: &MetricOptions,

@@ -19,8 +19,8 @@ pub(crate) struct OnDemand {
 const PARTS: u32 = 5;
 const SHORTEST_PART: Duration = Duration::from_millis(10);
 
-/// A window is at least this many times as long as its first reading takes. A busy machine slows some
-/// readings down, so each window has its own limit.
+/// A window is at least this many times as long as its first reading takes. A busy machine slows
+/// some readings down, so each window has its own limit.
 ///
 /// A reading is dated at its middle, so each end of the window is off by at most half a reading:
 /// 1/8 of the shortest window in the worst case. In practice it is far less. Most of a reading's

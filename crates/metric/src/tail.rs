@@ -208,8 +208,8 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let mut follower = Follower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
-        // Where allowed: a line is dated when it is seen, and next to spinning threads that would be
-        // up to 15 ms late.
+        // Where allowed: a line is dated when it is seen, and next to spinning threads that would
+        // be up to 15 ms late.
         let _raised = Fifo::raise();
         let inotify =
             inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();

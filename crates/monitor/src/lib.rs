@@ -16,8 +16,8 @@
 //! ```
 //!
 //! A look costs a system call per thread on a file that stays open. Opening the file every time
-//! would cost a program that blocks often 8 to 14 % at a look per millisecond. The counters need two
-//! more files and are read ten times less often.
+//! would cost a program that blocks often 8 to 14 % at a look per millisecond. The counters need
+//! two more files and are read ten times less often.
 //!
 //! With privilege, the kernel's records of context switches ([`Layer::Perf`]) show every turn on a
 //! CPU. A program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of everything, including the

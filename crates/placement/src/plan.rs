@@ -219,8 +219,8 @@ impl Plan {
         format!("{HEADER}\n{body}")
     }
 
-    /// What speaks against the plan, in one line; `None` where nothing does. [`Origin`] has the whole
-    /// of it.
+    /// What speaks against the plan, in one line; `None` where nothing does. [`Origin`] has the
+    /// whole of it.
     pub fn caution(&self) -> Option<String> {
         let origin = self.origin.as_ref()?;
         let advice = match origin.advice {

@@ -275,7 +275,8 @@ impl LiveTestbed {
                 self.target.check()?;
                 Err(error)
             }
-            // A meter that fails because the program ended is explained better by the end of the program.
+            // A meter that fails because the program ended is explained better by the end of the
+            // program.
             Err(error) => self.target.check().map_err(MeasureError::from).and(Err(error)),
             measured => measured,
         }

@@ -84,7 +84,8 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
 }
 
 impl LinuxProber {
-    /// A prober of a program on `machine`, which is this one. Raising `cancelled` ends any probe within 20 ms.
+    /// A prober of a program on `machine`, which is this one. Raising `cancelled` ends any probe
+    /// within 20 ms.
     pub fn new(
         machine: Machine,
         subject: ProbedProgram,
@@ -444,7 +445,8 @@ impl Testbed for LinuxProber {
         &self.unit
     }
 
-    /// Only [`Setting::Threads`], unpinned. The detail is a [`Probed`] with a [`ProbeDetails`] next to it.
+    /// Only [`Setting::Threads`], unpinned. The detail is a [`Probed`] with a [`ProbeDetails`] next
+    /// to it.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let Setting::Threads(ThreadCount { n: Some(parameter), placed: None }) = *setting else {
             return Err(MeasureError::unsupported(&self.workload.name, setting));

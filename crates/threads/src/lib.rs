@@ -10,7 +10,8 @@
 //! - [`Search`]: the question of a campaign, by one of these or by a [`Sweep`] that tries every
 //!   number. [`Searcher`] is its strategy, and [`Search::answer`] computes the answer from records.
 //! - [`JointSearch`]: number and placement together. Its arms are numbers under policies of
-//!   placement ([`candidates()`]). A [`Shortlist`] has the numbers whose placement is worth a search.
+//!   placement ([`candidates()`]). A [`Shortlist`] has the numbers whose placement is worth a
+//!   search.
 //! - [`ThreadRange`]: the numbers to search. [`Formula`]: how many threads a program makes for its
 //!   parameter. [`ThreadCeiling`]: the number from which it makes no more. [`PhaseChange`]: the
 //!   program changed between two probes.

@@ -6,8 +6,8 @@
 //! so a campaign that was killed goes on as it would have, and its answer needs no program.
 //!
 //! **Stages.** What a probe measures may change during a search, because only probes show what the
-//! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The testbed of
-//! a campaign is opened for one stage; the strategy stops where the next one begins.
+//! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
+//! testbed of a campaign is opened for one stage; the strategy stops where the next one begins.
 //!
 //! **Closing probe.** Where all probes are of one run of the program, the first number is probed
 //! once more at the end. The two probes show whether the program came into another phase meanwhile

@@ -303,15 +303,15 @@ impl SpeedSearch {
         }
     }
 
-    /// Whether several candidates made the same largest count of threads, and the greatest candidate
-    /// was not probed yet. It would show whether there are more.
+    /// Whether several candidates made the same largest count of threads, and the greatest
+    /// candidate was not probed yet. It would show whether there are more.
     fn capped_below_greatest(&self) -> bool {
         ThreadCeiling::of(self.made.iter().copied())
             .is_some_and(|cap| !cap.reaches(self.greatest()))
     }
 
-    /// If greater candidates were pooled with the greatest one left: the next candidate to probe, to
-    /// see whether a smaller one makes all the threads too.
+    /// If greater candidates were pooled with the greatest one left: the next candidate to probe,
+    /// to see whether a smaller one makes all the threads too.
     fn fewer(&self) -> Option<usize> {
         let last = self.question.candidates.len() - 1;
         ThreadCeiling::of(self.made.iter().copied())

@@ -51,8 +51,8 @@ impl HostBench {
         Ok(Self { machine, leaves, programs, benchmarks, footprint, working_sets: None, cancelled })
     }
 
-    /// Measures what the first context gets of its caches, and sizes the programs accordingly. Takes
-    /// some seconds. If no last-level cache is found, its programs are left out.
+    /// Measures what the first context gets of its caches, and sizes the programs accordingly.
+    /// Takes some seconds. If no last-level cache is found, its programs are left out.
     ///
     /// # Errors
     /// No memory; the context cannot be used; cancelled.

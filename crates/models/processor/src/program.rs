@@ -1,14 +1,14 @@
 //! Programs: small streams of typed instructions, run for ever.
 //!
-//! A [`Program`] is a list of [`ProgramStep`]s. When it is through it begins again, without cost: loops
-//! that cost something say so with an [`ProgramStep::Alu`] and a [`ProgramStep::Branch`]. [`ProgramStep::Loop`] and
-//! [`ProgramStep::Poll`] open a body that [`ProgramStep::End`] closes. A [`Job`] is the programs that run
-//! together and the rings they pass items over. Both are plain data; what the instructions cost
-//! follows from the processor they run on.
+//! A [`Program`] is a list of [`ProgramStep`]s. When it is through it begins again, without cost:
+//! loops that cost something say so with an [`ProgramStep::Alu`] and a [`ProgramStep::Branch`].
+//! [`ProgramStep::Loop`] and [`ProgramStep::Poll`] open a body that [`ProgramStep::End`] closes. A
+//! [`Job`] is the programs that run together and the rings they pass items over. Both are plain
+//! data; what the instructions cost follows from the processor they run on.
 //!
-//! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs: the second lies as
-//! far above the middle of its range as the first lay below it. So chance decides in what order a
-//! thread has more and less to do, but hardly how much that is in all, and a short run
+//! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs: the
+//! second lies as far above the middle of its range as the first lay below it. So chance decides in
+//! what order a thread has more and less to do, but hardly how much that is in all, and a short run
 //! says more about a long one.
 //!
 //! ```
@@ -70,8 +70,8 @@ pub enum ProgramStep {
         /// Half of its width, below `mean`.
         spread: u32,
     },
-    /// The steps up to the matching [`ProgramStep::End`], `times` ± `spread` times (uniform, drawn on
-    /// entry), possibly none.
+    /// The steps up to the matching [`ProgramStep::End`], `times` ± `spread` times (uniform, drawn
+    /// on entry), possibly none.
     Loop {
         /// Middle of the range.
         times: u32,
@@ -79,8 +79,8 @@ pub enum ProgramStep {
         spread: u32,
     },
     /// Waits for its turn on a ring: loads the index that the other side writes; while the ring is
-    /// full (producer) or empty (consumer), runs the steps up to the matching [`ProgramStep::End`] and
-    /// loads again. The body is what a round of polling costs.
+    /// full (producer) or empty (consumer), runs the steps up to the matching [`ProgramStep::End`]
+    /// and loads again. The body is what a round of polling costs.
     Poll {
         /// Index into [`Job::rings`].
         ring: usize,

@@ -13,12 +13,12 @@
 //!    they show how wrong it is near the top, from which the bound follows ([`ResidualBound`]).
 //! 5. If the best is not within reach of the bound: favourites again, with what was learned from
 //!    the block, and as many steered draws again as there were. Every look at the bound is another
-//!    chance of a lucky stop: they share one error budget ([`ResidualBound`]), and doubling keeps them
-//!    few, two or three.
+//!    chance of a lucky stop: they share one error budget ([`ResidualBound`]), and doubling keeps
+//!    them few, two or three.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
-//! Where instances can run alone, what they do then bounds the whole from the beginning ([`SoloBound`]);
-//! if the best comes within reach of that, no block is needed.
+//! Where instances can run alone, what they do then bounds the whole from the beginning
+//! ([`SoloBound`]); if the best comes within reach of that, no block is needed.
 //!
 //! The best is measured, whatever is predicted. The bound by prediction assumes that the predictor
 //! is not more wrong about the best assignment than it is about those drawn near the top,

@@ -93,8 +93,8 @@ fn pairs(held: &[f64], own: usize) -> impl Iterator<Item = f64> + '_ {
 }
 
 impl PipelinePredictor {
-    /// The model for the workload of `thread_kinds` on `tree`; `None` where it has too many parameters to
-    /// be fitted.
+    /// The model for the workload of `thread_kinds` on `tree`; `None` where it has too many
+    /// parameters to be fitted.
     pub fn new(thread_kinds: &ThreadKinds, tree: &SharingTree) -> Option<Self> {
         Self::over(thread_kinds, Levels::new(tree))
     }

@@ -19,8 +19,8 @@ pub struct BlackBox {
 }
 
 impl BlackBox {
-    /// A predictor of the workload `thread_kinds` from its tables: `base` by application, both over the
-    /// domains of `local`.
+    /// A predictor of the workload `thread_kinds` from its tables: `base` by application, both over
+    /// the domains of `local`.
     pub fn new(
         thread_kinds: ThreadKinds,
         local: CoreLocal,

@@ -3,8 +3,8 @@
 //! **As published** (blackbox-scheduler.txt, section 3.1.1) every entry of the base time tables and
 //! of the slowdown table is measured.
 //!
-//! **Reduced**, the base tables are measured, and a part of the slowdown table that is chosen on the
-//! way:
+//! **Reduced**, the base tables are measured, and a part of the slowdown table that is chosen on
+//! the way:
 //!
 //! 1. A *frame*: each kind of thread with one other thread, and with as many as fit, of each kind
 //!    at each level.
@@ -117,9 +117,9 @@ enum Stage {
 }
 
 impl Profiling {
-    /// The profile of `thread_kinds` on `tree`, within the domains of `local`. `share` of its experiments
-    /// are made at most, all of them, as published, where that is 1; fewer where no assignment
-    /// would be predicted better by more than `within`.
+    /// The profile of `thread_kinds` on `tree`, within the domains of `local`. `share` of its
+    /// experiments are made at most, all of them, as published, where that is 1; fewer where no
+    /// assignment would be predicted better by more than `within`.
     ///
     /// # Errors
     /// An instance that does not fit the machine, or has too many assignments; too many layouts of

@@ -45,8 +45,8 @@ pub(crate) fn spinners(count: usize) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Two threads. The second one ends when there is a file `0` in `folder`, and is created again; that
-/// one ends with a file `1`, and so on.
+/// Two threads. The second one ends when there is a file `0` in `folder`, and is created again;
+/// that one ends with a file `1`, and so on.
 pub(crate) fn respawner(folder: &Path) {
     let steady = spin("steady", LIFE);
     let end = Instant::now() + LIFE;

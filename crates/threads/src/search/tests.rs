@@ -30,7 +30,8 @@ fn same(threads: u32) -> u32 {
 }
 
 /// Drives a search, from the records of `journal` on, until so many records are there, through all
-/// its stages. `outcome` gives the probe of a parameter by the windows and the number of the record.
+/// its stages. `outcome` gives the probe of a parameter by the windows and the number of the
+/// record.
 fn go(
     search: &Search,
     convert: &dyn Fn(u32) -> u32,

@@ -164,8 +164,8 @@ impl PacketProgram {
     }
 
     /// Instances of these programs that run together, each with its own rings, tables and packets.
-    /// Threads are in the order of [`PacketProgram::workload`]. In an instance, only T counts units of
-    /// work: packets.
+    /// Threads are in the order of [`PacketProgram::workload`]. In an instance, only T counts units
+    /// of work: packets.
     pub fn job(programs: &[Self]) -> Job {
         let mut job = Job::default();
         let mut layout = Layout::default();

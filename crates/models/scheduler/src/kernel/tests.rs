@@ -78,8 +78,8 @@ fn a_thread_wakes_where_its_cache_is_warm_and_moves_only_for_an_idle_context() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Looked at every few microseconds: no context is idle while a thread has waited elsewhere for longer than the time after which
-    /// it may be taken away.
+    /// Looked at every few microseconds: no context is idle while a thread has waited elsewhere for
+    /// longer than the time after which it may be taken away.
     #[test]
     fn work_is_conserved(
         threads in 1usize..24, compute in 1e4..4e6, sleep in 1e4..4e6, critical in 0.0..1e5, seed in any::<u64>(),
