@@ -1,7 +1,7 @@
 //! The default search on populations of a simulated processor that are known in full: it finds
 //! their optimum, and its bound holds.
 //!
-//! Two cores of the UltraSPARC T2 have 515 different assignments of six threads; The example
+//! Two cores of the UltraSPARC T2 have 515 different assignments of six threads. The example
 //! `simulated` of the lab does the same with all eight cores and all programs, which takes minutes.
 
 use pinwise_campaign::{Record, Step, Strategy};
