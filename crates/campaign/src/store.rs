@@ -125,38 +125,46 @@ impl Store {
 
     /// The parts of a campaign, oldest first.
     pub fn parts(&self, id: CampaignId) -> Result<Vec<CampaignInfo>, StoreError> {
+        self.part_ids(id)?.into_iter().map(|id| self.get(id)).collect()
+    }
+
+    fn part_ids(&self, id: CampaignId) -> Result<Vec<CampaignId>, StoreError> {
         if self.format < FORMAT {
             return Ok(Vec::new());
         }
-        let ids = self.read(|connection| {
+        self.read(|connection| {
             let mut statement =
                 connection.prepare("SELECT id FROM campaign WHERE parent = ? ORDER BY id")?;
-            statement
-                .query_map([id.0], |row| row.get(0).map(CampaignId))?
-                .collect::<Result<Vec<_>, _>>()
-        })?;
-        ids.into_iter().map(|id| self.get(id)).collect()
+            statement.query_map([id.0], |row| row.get(0).map(CampaignId))?.collect()
+        })
     }
 
-    /// Removes a campaign with its parts and all records, for good. Refused while a process adds
-    /// records to one of them.
+    /// Removes a campaign with its parts and all records, for good: all or nothing. Refused while a
+    /// process adds records to one of them. Nothing of them has to be readable.
     pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
-        for part in self.parts(id)? {
-            self.delete(part.id)?;
+        let mut whole = vec![id];
+        let mut locks = Vec::new();
+        while let Some(one) = whole.get(locks.len()).copied() {
+            // Locked before its parts are listed: so no part is added meanwhile.
+            locks.push(self.lock(one)?);
+            whole.extend(self.part_ids(one)?);
         }
-        self.get(id)?;
-        let _lock = self.lock(id)?;
         let parts = self.has_table("part")?;
-        self.sql(|connection| {
+        let found = self.sql(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            if parts {
-                transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
+            let mut deleted = 0;
+            for id in &whole {
+                if parts {
+                    transaction.execute("DELETE FROM part WHERE campaign = ?", [id.0])?;
+                }
+                transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
+                deleted += transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
             }
-            transaction.execute("DELETE FROM record WHERE campaign = ?", [id.0])?;
-            transaction.execute("DELETE FROM campaign WHERE id = ?", [id.0])?;
-            transaction.commit()
-        })
+            transaction.commit()?;
+            Ok(deleted > 0)
+        })?;
+        if found { Ok(()) } else { Err(self.no_campaign(id)?) }
     }
 
     /// Every campaign, oldest first.

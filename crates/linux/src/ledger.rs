@@ -4,8 +4,8 @@
 //! a thread, it notes the affinity of the thread in a file for its process. The file outlives
 //! whatever ends pinwise; a crash of the machine ends the pins too. The first note of a thread
 //! counts. After several plans, a release restores what was there before the first. Notes are
-//! stored by boot and name threads with their start times. So a note never reaches a later thread
-//! with the same number.
+//! stored by host, boot and PID namespace, and name threads with their start times. So a note never
+//! reaches a later thread with the same number, and hosts or containers may share the folder.
 //!
 //! The affinity that a thread has is not always its own. After the first plan, a worker that is
 //! created again has the pin of its creator when the next plan finds it. Therefore an affinity
@@ -24,6 +24,7 @@ use pinwise_topology::CpuSet;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Notes of replaced affinities, a file for each process.
@@ -47,18 +48,23 @@ pub struct Released {
 
 impl Ledger {
     /// Opens the notes below `folder`, which is created if absent. Removes notes that can never be
-    /// used again: those of another boot and of processes that have ended.
+    /// used again: those of earlier boots of this host and of processes that have ended.
     ///
     /// # Errors
     /// The folder cannot be created or read.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-        let ledger = Self { folder: folder.join(boot.trim()) };
+        let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
+        let host = host_prefix();
+        let this_boot = format!("{host}{}", boot.trim());
+        let ledger = Self { folder: folder.join(format!("{this_boot}.{namespace}")) };
         fs::create_dir_all(&ledger.folder)?;
-        for other in fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())) {
-            if other != ledger.folder {
+        for other in fs::read_dir(folder)?.filter_map(Result::ok) {
+            let name = other.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(&host) && !name.starts_with(&this_boot) {
                 // Left behind it is only a few lines.
-                let _ = fs::remove_dir_all(other);
+                let _ = fs::remove_dir_all(other.path());
             }
         }
         for entry in fs::read_dir(&ledger.folder)?.filter_map(Result::ok) {
@@ -187,6 +193,12 @@ fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     }
 }
 
+/// What the names of all folders of this host begin with. Hosts may share a home folder.
+fn host_prefix() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
+    format!("{host}.boot-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,13 +311,29 @@ mod tests {
     #[test]
     fn notes_of_what_ended_and_of_another_boot_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("another-boot")).unwrap();
+        let earlier = folder.path().join(format!("{}earlier.4026531836", host_prefix()));
+        fs::create_dir(&earlier).unwrap();
         let ledger = Ledger::open(folder.path()).unwrap();
-        assert!(!folder.path().join("another-boot").exists());
+        assert!(!earlier.exists());
         let this = Pid(std::process::id() as i32);
         let entry = GuardianEntry::Process { pid: this, start: StartTime(0), mask: CpuSet::new() };
         fs::write(ledger.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
         assert!(Ledger::open(folder.path()).unwrap().release(this).unwrap().is_empty());
         assert!(!ledger.path(this).exists());
+    }
+
+    #[test]
+    fn notes_of_other_hosts_and_containers_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path()).unwrap();
+        let own = ledger.folder.file_name().unwrap().to_str().unwrap();
+        let boot = &own[..own.rfind('.').unwrap()];
+        let names = [format!("{boot}.1"), "elsewhere.boot-1.2".into()];
+        let others = names.map(|name| folder.path().join(name));
+        for other in &others {
+            fs::create_dir(other).unwrap();
+        }
+        Ledger::open(folder.path()).unwrap();
+        assert!(others.iter().all(|other| other.exists()));
     }
 }

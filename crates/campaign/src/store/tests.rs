@@ -60,6 +60,26 @@ fn a_campaign_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_running_campaign_keeps_its_parts() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let whole = store.create(&campaign()).unwrap();
+    let parent = Some(Parent { id: whole, step: "search".into() });
+    let part = store.create(&NewCampaign { parent, ..campaign() }).unwrap();
+    store.append(part, &record(0, 1.0)).unwrap();
+    let lock = store.lock(whole).unwrap();
+    assert!(matches!(store.delete(whole), Err(StoreError::Running { .. })));
+    assert_eq!(store.records(part).unwrap().len(), 1);
+    drop(lock);
+    let lock = store.lock(part).unwrap();
+    assert!(matches!(store.delete(whole), Err(StoreError::Running { .. })));
+    assert_eq!(store.list().unwrap().campaigns.len(), 2);
+    drop(lock);
+    store.delete(whole).unwrap();
+    assert!(store.list().unwrap().campaigns.is_empty());
+}
+
+#[test]
 fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();

@@ -8,6 +8,7 @@ use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
 use crate::selection;
 use crate::store::StoreArguments;
+use anyhow::ensure;
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
@@ -291,6 +292,7 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
     let mut store = existing(store)?;
     let infos = ids.iter().map(|id| find(&store, *id)).collect::<anyhow::Result<Vec<_>>>()?;
     for info in infos {
+        refuse_running_parent(&store, &info)?;
         let plan = pinwise_jobs::plan_beside(&store, &info);
         store.delete(info.id)?;
         let measurements = figures::counted(info.records, "measurement");
@@ -299,6 +301,19 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
         print(&format!("campaign {} deleted: {measurements}{kept}\n", info.id.0))?;
     }
     Ok(())
+}
+
+/// What runs reads its finished parts: none of them goes meanwhile.
+fn refuse_running_parent(store: &Store, info: &CampaignInfo) -> anyhow::Result<()> {
+    let Some(parent) = info.new.parent.as_ref().and_then(|parent| store.get(parent.id).ok()) else {
+        return Ok(());
+    };
+    let (id, whole) = (info.id.0, parent.id.0);
+    ensure!(
+        !parent.running,
+        "campaign {id} is a part of campaign {whole}, which is running; wait until that ends"
+    );
+    refuse_running_parent(store, &parent)
 }
 
 fn show(one: &One) -> anyhow::Result<()> {
