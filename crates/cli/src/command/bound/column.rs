@@ -4,9 +4,11 @@
 //! with or without header, quotes, `#` comments and a byte order mark; JSON lines (numbers or
 //! objects); a JSON array of numbers or objects. What is no number is counted, and the first such
 //! place is named. Where several columns hold numbers, the one named `performance` is
-//! meant, as `campaign export` writes it; without such a one none is guessed.
+//! meant, as `campaign export` writes it; without such a one none is guessed. Of such an export only
+//! the assignments drawn at random count, with one mean each.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What was found.
 #[derive(Debug, PartialEq)]
@@ -177,6 +179,11 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
             names.iter().position(|name| name == chosen).map_or(0, |at| numeric[at])
         }
     };
+    if let (None, Some(header)) = (wanted, header)
+        && let Some(drawn) = drawn_at_random(header, body, index)
+    {
+        return drawn;
+    }
     let cells = body.iter().map(|(line, row)| {
         let cell = row.get(index);
         let value = number(cell);
@@ -188,6 +195,35 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         )
     });
     Column::new((width > 1 || header.is_some()).then(|| named(index)), cells)
+}
+
+/// Of an export of a campaign: the mean of each assignment that was drawn at random. Its other
+/// windows are no random draws, and a bound from them would be wrong. `None` for any other table.
+fn drawn_at_random(
+    header: &[String],
+    body: &[(usize, Vec<String>)],
+    performance: usize,
+) -> Option<Result<Column, String>> {
+    let column = |name: &str| header.iter().position(|cell| cell == name);
+    let (purpose, cpus) = (column("purpose")?, column("cpus")?);
+    let mut windows: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (_, row) in body.iter().filter(|(_, row)| row.get(purpose).is_some_and(|p| p == "sample")) {
+        if let (Some(cpus), Some(value)) = (row.get(cpus), row.get(performance))
+            && let Ok(value) = value.parse()
+        {
+            windows.entry(cpus).or_default().push(value);
+        }
+    }
+    if windows.is_empty() {
+        return Some(Err("it is an export of a campaign that drew no assignment at random".into()));
+    }
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    Some(Ok(Column {
+        name: Some("performance, of assignments drawn at random".to_owned()),
+        values: windows.into_values().map(mean).collect(),
+        skipped: 0,
+        first_skipped: None,
+    }))
 }
 
 /// What separates the cells of a line.
@@ -400,5 +436,18 @@ mod tests {
     #[test]
     fn infinite_values_are_numbers_for_the_estimator_to_judge() {
         assert_eq!(values("1\ninf\n", None), [1.0, f64::INFINITY]);
+    }
+
+    #[test]
+    fn of_an_export_only_random_draws_count_once_each() {
+        let head = "number,purpose,cpus,windows,value,performance\n";
+        let text = format!(
+            "{head}0,baseline,unpinned,1,9,9\n1,sample,0 1,1,2,2\n2,sample,1 0,1,5,5\n\
+             3,sample,0 1,1,4,4\n4,final,0 1,1,8,8\n"
+        );
+        assert_eq!(read(&text, None).unwrap().values, [3.0, 5.0]);
+        assert_eq!(read(&text, Some("performance")).unwrap().values.len(), 5);
+        let none = format!("{head}0,baseline,unpinned,1,9,9\n1,climb,0 1,1,2,2\n");
+        assert!(read(&none, None).unwrap_err().contains("drew no assignment at random"));
     }
 }
