@@ -76,7 +76,7 @@ pub(crate) fn run(
         // A misspelt name is found before anything is measured.
         plan(&request, &bench)?;
         outlook(events, "measuring how much of its caches a core gets")?;
-        bench.look_at_caches().map_err(|error| stopped(&error))?;
+        bench.look_at_caches()?;
         request.working_sets = bench.working_sets().cloned();
     }
     let bench = open(&request, caller)?;
@@ -237,11 +237,6 @@ fn why_excerpt(
     found.noise.busy().then(|| format!("programs had their contexts for {} of the time", share()))
 }
 
-/// Why it was not measured.
-fn stopped(error: &MeasureError) -> JobError {
-    if error.interrupted { JobError::nothing_measured(false) } else { JobError::failed(error) }
-}
-
 /// Says what there is to do, what is absent, and how long it takes.
 fn announce(
     bench: &dyn Bench,
@@ -269,7 +264,7 @@ fn announce(
         figures::counted(conditions.rounds as u64, "round")
     );
     outlook(events, &line)?;
-    let all = estimate(bench, plan, conditions).map_err(|error| stopped(&error))?;
+    let all = estimate(bench, plan, conditions)?;
     outlook(events, &format!("about {}", figures::duration(all)))
 }
 

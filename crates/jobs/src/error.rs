@@ -121,6 +121,12 @@ impl JobError {
     }
 }
 
+impl From<MeasureError> for JobError {
+    fn from(error: MeasureError) -> Self {
+        if error.interrupted { Self::nothing_measured(false) } else { Self::failed(error) }
+    }
+}
+
 /// Errors of the libraries below that end a job as they are.
 macro_rules! failures {
     ($($error:ty),* $(,)?) => {
@@ -133,7 +139,6 @@ macro_rules! failures {
 }
 
 failures!(
-    MeasureError,
     pinwise_linux::CaptureError,
     pinwise_placement::SearchError,
     pinwise_placement::MixError,
@@ -144,6 +149,14 @@ failures!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interrupted_measurement_is_no_failure() {
+        let interrupted = JobError::from(MeasureError::interrupted());
+        assert!(matches!(interrupted, JobError::Interrupted(_)));
+        let failed = JobError::from(MeasureError::new(pinwise_measure::Retry::Same, "no answer"));
+        assert!(matches!(failed, JobError::Failed(_)));
+    }
 
     #[test]
     fn an_ending_says_what_is_stored_and_what_is_put_back() {
