@@ -7,8 +7,8 @@ use crate::job::Caller;
 use crate::model::Model;
 use crate::place::unreadable;
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, KeptCharacterization, Kind, NewCampaign, Purpose, Record, Step,
-    Store, Strategy, TRIES, Trial,
+    CampaignInfo, CampaignState, Ending, KeptCharacterization, Kind, NewCampaign, Purpose, Record,
+    Step, Store, Strategy, TRIES, Trial,
 };
 use pinwise_characterization::{
     Characterization, Conditions, Plan, PlanError, Reference, Task, estimate,
@@ -202,16 +202,22 @@ fn conduct(
     let mut strategy = Rounds { plan, tasks: tasks.clone(), at: 0 };
     let budget = Budget::Measurements(runs);
     let measured = measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
-    let Conclusion { characterization, excerpt } =
-        conclude(store, info.id, measured, Ends::default(), |records, _| {
-            let fingerprint = fingerprint(request, bench.machine());
-            let paces = tasks.iter().copied().zip(paces(records));
-            let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
-            let excerpt = why_excerpt(request, plan, bench, &found);
-            Conclusion { characterization: found, excerpt }
-        })?;
-    let kept = store.keep_characterization(characterization, excerpt.is_none())?;
-    Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept: Some(kept), runs, excerpt })
+    let found = matches!(measured.ending, Ending::Finished(_)).then(|| {
+        let fingerprint = fingerprint(request, bench.machine());
+        let paces = tasks.iter().copied().zip(paces(&measured.records));
+        let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
+        let excerpt = why_excerpt(request, plan, bench, &found);
+        Conclusion { characterization: found, excerpt }
+    });
+    let mut kept = None;
+    if let Some(Conclusion { characterization, excerpt }) = &found {
+        // First, because a finished campaign is not resumed: were pinwise killed in between, the
+        // other commands would never find the characterization.
+        kept = Some(store.keep_characterization(characterization.clone(), excerpt.is_none())?);
+    }
+    let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
+    conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
+    Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, excerpt })
 }
 
 /// What every run gave that came to its end, in order.
@@ -384,5 +390,40 @@ impl Testbed for Benchmarks<'_> {
             let died = || Err(MeasureError::new(Retry::Never, "a run's thread died"));
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died())).collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Silent;
+    use rusqlite::Connection;
+
+    /// As a kill between the two writes would leave it.
+    #[test]
+    fn a_characterization_that_was_not_stored_leaves_its_campaign_to_resume() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pinwise.db");
+        let mut store = Store::open(&path).unwrap();
+        let mut events = Silent;
+        let caller = Caller::default();
+        let request = CharacterizeRequest {
+            model: Some(Model::built_in("ultrasparc-t2")),
+            benchmarks: vec!["intadd".into()],
+            stressors: 1,
+            conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
+            working_sets: None,
+        };
+        let sql = |text: &str| Connection::open(&path).unwrap().execute_batch(text).unwrap();
+        sql("CREATE TABLE machine (in_the_way)");
+        run(request, &caller, &mut store, &mut events).unwrap_err();
+        let begun = store.list().unwrap().campaigns.remove(0);
+        assert!(begun.records > 0 && begun.state != CampaignState::Finished, "{begun:?}");
+        sql("DROP TABLE machine");
+        let answer = resume(&begun, &caller, &mut store, &mut events).unwrap();
+        assert_eq!((answer.campaign.state, answer.runs), (CampaignState::Finished, begun.records));
+        let kept = answer.kept.unwrap();
+        let found = store.characterization(&kept.characterization.fingerprint).unwrap();
+        assert_eq!(found.map(|found| found.id), Some(kept.id));
     }
 }

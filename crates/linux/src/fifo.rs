@@ -5,11 +5,13 @@
 //! 143 ms. The class needs CAP_SYS_NICE or a limit (`ulimit -r`). Without the class, measuring is
 //! less punctual.
 
-use crate::sys::Scheduling;
+use crate::sys::{self, Scheduling};
+use rustix::process::getpriority_process;
 use std::io;
+use std::process::Command;
 
 /// While this value lives, the calling thread has SCHED_FIFO 1. Processes and threads that it
-/// starts do not.
+/// starts do not. They have nice value 0 as well, where [`keep_nice`] does not keep it.
 #[derive(Debug)]
 pub struct Fifo {
     before: Scheduling,
@@ -31,9 +33,22 @@ impl Drop for Fifo {
     }
 }
 
+/// Starts `command` with the nice value of the calling thread, whatever class the thread has.
+///
+/// The kernel resets class and nice value together when a thread of a real-time class starts
+/// something. Without this, `nice pinwise` would measure a program that is not nice.
+pub fn keep_nice(command: &mut Command) {
+    match getpriority_process(None) {
+        Ok(nice) if nice != 0 => sys::start_at_nice(command, nice),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::process::setpriority_process;
+    use std::thread;
 
     #[test]
     fn the_class_is_given_back() {
@@ -43,5 +58,19 @@ mod tests {
             drop(raised);
         }
         assert_eq!(Scheduling::current().unwrap(), before);
+    }
+    #[test]
+    fn what_a_raised_thread_starts_keeps_the_nice_value() {
+        // A nice value belongs to one thread.
+        let started = thread::spawn(|| {
+            let nice = (getpriority_process(None).unwrap() + 5).min(19);
+            setpriority_process(None, nice).unwrap();
+            let _raised = Fifo::raise();
+            let mut command = Command::new("nice");
+            keep_nice(&mut command);
+            (nice, String::from_utf8(command.output().unwrap().stdout).unwrap())
+        });
+        let (nice, printed) = started.join().unwrap();
+        assert_eq!(printed.trim(), nice.to_string());
     }
 }

@@ -1,5 +1,6 @@
 //! How a program is started, and how it ended.
 
+use crate::fifo::keep_nice;
 use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
 use crate::target::TargetError;
@@ -212,6 +213,7 @@ impl Launch {
         command
             .stdout(stdio(&self.stdout).map_err(failed)?)
             .stderr(stdio(&self.stderr).map_err(failed)?);
+        keep_nice(&mut command);
         guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
         let child = command.spawn().map_err(failed)?;
         let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };

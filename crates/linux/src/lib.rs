@@ -26,7 +26,7 @@ pub mod thread_filter;
 pub use affinity::AffinityError;
 pub use capture::{CaptureError, capture, machine, record};
 pub use cpu_demand::{CpuDemand, Look};
-pub use fifo::Fifo;
+pub use fifo::{Fifo, keep_nice};
 pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
 pub use guardian::{

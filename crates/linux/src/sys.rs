@@ -16,6 +16,8 @@ use pinwise_topology::{CpuId, CpuSet};
 use std::io;
 use std::mem::size_of;
 use std::ops::Sub;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::Duration;
 
 /// Bits of the kernel's mask words.
@@ -131,6 +133,16 @@ impl Scheduling {
         };
         if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
+}
+
+/// Has `command` start with this nice value, where that is allowed: lowering it may not be.
+pub fn start_at_nice(command: &mut Command, nice: i32) {
+    let apply = move || {
+        let _ = rustix::process::setpriority_process(None, nice);
+        Ok(())
+    };
+    // SAFETY: between fork and exec, the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(apply) };
 }
 
 /// The kernel's counts for processes.

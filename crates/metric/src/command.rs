@@ -7,6 +7,7 @@ use crate::number;
 use crate::pattern::Pattern;
 use crate::source::{Failure, Sample, Source, last_line};
 use pinwise_figures::duration;
+use pinwise_linux::keep_nice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, setpriority_pgrp};
 use std::io::{self, Read};
@@ -35,7 +36,7 @@ const LONGEST: usize = 16 * 1024 * 1024;
 
 impl Source for ShellCommand {
     fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure> {
-        let output = self.run(cancelled)?;
+        let output = self.run(Urgency::First, cancelled)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let found = match &self.pick {
             Some(pattern) => pattern.find(&text),
@@ -76,7 +77,7 @@ impl Source for ShellCommand {
 /// Why it did not succeed.
 pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
     let command = ShellCommand { command: command.into(), pick: None, timeout };
-    let output = match command.run(cancelled) {
+    let output = match command.run(Urgency::Usual, cancelled) {
         Ok(output) => output,
         Err(Failure::Cancelled) => return Err("it was stopped".into()),
         Err(Failure::Unreadable(why)) => return Err(why),
@@ -89,8 +90,17 @@ pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Re
     Err(format!("command '{}': {}{last}", command.command, output.status))
 }
 
+/// Whether a command goes before other programs.
+#[derive(PartialEq)]
+enum Urgency {
+    /// A reading does: next to a busy program it would take tens of milliseconds otherwise.
+    First,
+    /// What a command starts for good has its priority, so that must be the usual one.
+    Usual,
+}
+
 impl ShellCommand {
-    fn run(&self, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
+    fn run(&self, urgency: Urgency, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
         let fail =
             |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
         // A word that is no program may be a builtin; and where it is neither the shell says so.
@@ -100,9 +110,8 @@ impl ShellCommand {
             Some(child) => child,
             None => start("sh", ["-c", &self.command]).map_err(fail)?,
         };
-        // Where allowed: next to a busy program the reading would take tens of milliseconds
-        // otherwise.
-        if let Some(group) = group(&child) {
+        if let (Some(group), Urgency::First) = (group(&child), urgency) {
+            // Where allowed.
             let _ = setpriority_pgrp(Some(group), -20);
         }
         let collected = self.collect(&mut child, cancelled);
@@ -196,13 +205,15 @@ pub(crate) fn unknown(command: &str) -> Option<&str> {
 /// Starts a program in a process group of its own. What it starts is stopped with it, and a Ctrl-C
 /// on the terminal reaches only pinwise.
 fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
-    Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    keep_nice(&mut command);
+    command.spawn()
 }
 
 /// Appends what a pipe holds. Returns whether the pipe is still open.
@@ -247,6 +258,17 @@ mod tests {
     #[test]
     fn a_lone_number_needs_no_pick() {
         assert_eq!(command("echo 1,234", None).read(&|| false).unwrap().value, 1234.0);
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_has_the_usual_priority() {
+        let folder = tempfile::tempdir().unwrap();
+        let printed = folder.path().join("nice");
+        // A reading is given its priority once it runs: leave time for that.
+        let text = format!("sleep 0.2; nice > {}", printed.display());
+        run(&text, Duration::from_secs(60), &|| false).unwrap();
+        let nice = rustix::process::getpriority_process(None).unwrap();
+        assert_eq!(std::fs::read_to_string(printed).unwrap().trim(), nice.to_string());
     }
 
     #[test]
