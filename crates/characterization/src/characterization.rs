@@ -4,9 +4,10 @@ use crate::plan::{Experiment, Plan};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
 use pinwise_figures as figures;
-use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets};
+use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets, values_or_text};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The version of this document.
 const VERSION: u32 = 1;
@@ -56,8 +57,9 @@ pub struct Characterization {
     pub noise: Noise,
     /// What follows.
     pub findings: Findings,
-    /// What to know before trusting the figures; one sentence each.
-    pub warnings: Vec<String>,
+    /// What to know before trusting the figures.
+    #[serde(deserialize_with = "values_or_text")]
+    pub warnings: Vec<Warning>,
 }
 
 /// A benchmark alone. Intervals are 95 % and there are none after a single round.
@@ -377,30 +379,77 @@ impl Noise {
         self.share < BUSY
     }
 
-    fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.busy() {
-            warnings.push(format!(
+    fn warnings(&self) -> Vec<Warning> {
+        let (sets, of) = self.unsteady;
+        let noisy = self.most.filter(|&most| most > NOISY);
+        [
+            self.busy().then_some(Warning::Busy { share: self.share }),
+            noisy.map(|most| Warning::Noisy { most, pairs: self.pairs }),
+            (sets * 20 > of).then_some(Warning::Unsteady { sets, of }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+/// A reason to doubt a characterization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Warning {
+    /// Other programs had the contexts.
+    Busy {
+        /// Share of the time that the benchmarks had them.
+        share: f64,
+    },
+    /// Identical runs differ.
+    Noisy {
+        /// By up to this share, 95 % of the pairs.
+        most: f64,
+        /// Pairs of identical runs.
+        pairs: usize,
+    },
+    /// Sets of programs did not become steady.
+    Unsteady {
+        /// How many.
+        sets: usize,
+        /// All sets.
+        of: usize,
+    },
+    /// Text: from a document that was written before warnings had kinds.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<String> for Warning {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Busy { share } => write!(
+                f,
                 "this machine is busy: the benchmarks had their CPUs for {} of the time, so that they met each other for less \
                  than they should and slowdowns come out too small; stop other programs and try again",
-                figures::percent(self.share)
-            ));
-        }
-        if let Some(most) = self.most.filter(|&most| most > NOISY) {
-            warnings.push(format!(
-                "this machine is noisy: identical runs differ by up to {} (95 % of {} pairs); fix the frequency, stop other \
+                figures::percent(*share)
+            ),
+            Self::Noisy { most, pairs } => write!(
+                f,
+                "this machine is noisy: identical runs differ by up to {} (95 % of {pairs} pairs); fix the frequency, stop other \
                  programs, or raise --rounds",
-                figures::percent(most),
-                self.pairs
-            ));
-        }
-        let (unsteady, sets) = self.unsteady;
-        if unsteady * 20 > sets {
-            warnings.push(format!(
-                "{unsteady} of {sets} sets of programs did not become steady: their accumulated rate stayed more than the MAIV \
+                figures::percent(*most)
+            ),
+            Self::Unsteady { sets, of } => write!(
+                f,
+                "{sets} of {of} sets of programs did not become steady: their accumulated rate stayed more than the MAIV \
                  away from the rate at the end"
-            ));
+            ),
+            Self::Text { text } => f.write_str(text),
         }
-        warnings
     }
 }

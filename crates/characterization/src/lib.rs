@@ -24,7 +24,9 @@ mod plan;
 mod scope;
 mod statistics;
 
-pub use characterization::{Arranged, Characterization, Conditions, Isolated, Noise, Slowdown};
+pub use characterization::{
+    Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
+};
 pub use estimate::estimate;
 pub use execute::{RunsDone, Task, execute};
 pub use findings::{

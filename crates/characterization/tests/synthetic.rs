@@ -1,6 +1,8 @@
 //! A bench with known answers: what is planned, run and concluded must be what was put in.
 
-use pinwise_characterization::{Characterization, Conditions, Plan, SensitivityClass, execute};
+use pinwise_characterization::{
+    Characterization, Conditions, Plan, SensitivityClass, Warning, execute,
+};
 use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
 use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, Random, SharingTree};
 use std::sync::Mutex;
@@ -220,11 +222,16 @@ fn a_busy_and_noisy_machine_is_said_to_be_so() {
     let mut bench = t2();
     (bench.noise, bench.share) = (0.2, 0.5);
     let warnings = bench.characterize(2).unwrap().warnings;
+    assert_eq!(warnings[0], Warning::Busy { share: 0.5 });
+    let text = warnings[0].to_string();
     assert!(
-        warnings[0].starts_with("this machine is busy: the benchmarks had their CPUs for 50 %"),
-        "{warnings:?}"
+        text.starts_with("this machine is busy: the benchmarks had their CPUs for 50 %"),
+        "{text}"
     );
-    assert!(warnings[1].starts_with("this machine is noisy"), "{warnings:?}");
+    assert!(matches!(warnings[1], Warning::Noisy { .. }), "{warnings:?}");
+    let again: Vec<Warning> =
+        serde_json::from_value(serde_json::to_value(&warnings).unwrap()).unwrap();
+    assert_eq!(again, warnings);
 }
 
 #[test]

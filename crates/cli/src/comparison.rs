@@ -6,11 +6,12 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
 };
 use pinwise_jobs::{CompareAnswer, Compared};
-use pinwise_placement::{ClaimVerdict, Comparison, Judge, JudgedClaim, Row, Standing};
+use pinwise_placement::{Comparison, Judge, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, against, caveat, is_simulated, loses, lost, note, sentence, standing, tagged,
+    Files, against, caveat, claim_verdict, comparison_verdict, is_simulated, loses, lost, note,
+    sentence, standing, tagged,
 };
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -110,9 +111,9 @@ fn tell(
         sheet.paragraph("", 0, &unfinished);
         sheet.text.push('\n');
     }
-    if comparison.rows.is_empty() {
-        sheet.paragraph("", 0, "Nothing is compared yet: the windows that decide come last.");
-    } else {
+    sheet.paragraph("", 0, &comparison_verdict(comparison));
+    if !comparison.rows.is_empty() {
+        sheet.text.push('\n');
         sheet.text.push_str(&table(comparison));
         let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
         let how = format!(
@@ -197,15 +198,7 @@ fn claim(row: &Row) -> Option<String> {
         JudgedClaim { certified: true, .. } => ", a certificate",
         JudgedClaim { .. } => "",
     };
-    let loses = lost(&judged.loss);
-    let verdict = match judged.verdict {
-        ClaimVerdict::Holds if judged.loss.high <= 0.0 => {
-            "holds: nothing better is known".to_owned()
-        }
-        ClaimVerdict::Holds => format!("holds: it loses {loses}"),
-        ClaimVerdict::Open => format!("open: it loses {loses}"),
-        ClaimVerdict::False => format!("FALSE: it loses {loses}"),
-    };
+    let verdict = claim_verdict(&judged);
     Some(format!("  {name:<18} within {gap} of the best possible{certificate}; {verdict}\n"))
 }
 

@@ -5,6 +5,7 @@
 
 mod support;
 
+use pinwise_campaign::{CampaignId, CampaignState, Store};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -95,12 +96,13 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         (answer["unit"].as_str(), answer["lower_is_better"].as_bool()),
         (Some("s"), Some(true))
     );
-    // The windows of the last comparison are the records of the campaign, which shows it again.
+    // The windows of the last comparison are the records of a part, and the campaign shows it again.
     let (store, id) = (folder.path().join("tune.db"), answer["campaign"].to_string());
+    let comparison = answer["comparison"].to_string();
     let on_store = |words: &[&str]| {
         json(&pinwise(words.iter().copied().chain(["--store", store.to_str().unwrap()])))
     };
-    let exported = on_store(&["campaign", "export", &id, "--format", "json"]);
+    let exported = on_store(&["campaign", "export", &comparison, "--format", "json"]);
     let windows = exported["records"].as_array().unwrap();
     assert!(windows.iter().all(|window| window["purpose"] == "final"), "{exported}");
     let ways = answer["ways"].as_array().unwrap().len() as u64;
@@ -109,15 +111,36 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     for field in ["verdict", "ways", "probes", "placements", "plan"] {
         assert_eq!(shown[field], answer[field], "{field}");
     }
+    let of_part = on_store(&["campaign", "show", &comparison, "--json"]);
+    assert_eq!(of_part, shown, "a part without an answer of its own shows that of the whole");
+    // One that was killed after its last window, before its end, ends the same.
+    let measured = |store: &Store| {
+        let parts = store.list().unwrap().campaigns;
+        parts.iter().map(|part| (part.id, part.records)).collect::<Vec<_>>()
+    };
+    let mut killed = Store::open(&store).unwrap();
+    let before = measured(&killed);
+    for part in [&id, &comparison] {
+        let part = CampaignId(part.parse().unwrap());
+        killed.conclude(part, CampaignState::Open, Some(&Value::Null)).unwrap();
+    }
+    let resumed = on_store(&["campaign", "resume", &id, "--json"]);
+    for (field, value) in answer.as_object().unwrap() {
+        if !["seconds", "plan"].contains(&field.as_str()) {
+            assert_eq!(&resumed[field], value, "{field}");
+        }
+    }
+    assert_eq!(measured(&killed), before, "nothing is measured again");
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     let planned: toml::Table = written.parse().unwrap();
     assert!(planned["origin"]["campaign"].as_str().unwrap().starts_with("campaign "), "{written}");
     // Of the answer's notes those that speak against leaning on the plan; how the number was
     // searched for is not among them.
-    let answered: Vec<&str> =
-        answer["notes"].as_array().unwrap().iter().map(|note| note.as_str().unwrap()).collect();
-    assert!(answered.iter().any(|note| note.contains("counts as the default")), "{answered:?}");
+    let notes = answer["notes"].as_array().unwrap();
+    let cpus = notes.iter().find(|note| note["kind"] == "default_assumed");
+    assert_eq!(cpus.map(|note| &note["n"]), Some(&answer["default"]), "{notes:?}");
+    let answered: Vec<&str> = notes.iter().map(|note| note["text"].as_str().unwrap()).collect();
     let of_plan =
         planned["origin"].get("notes").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     for note in of_plan.iter().map(|note| note.as_str().unwrap()) {
@@ -352,7 +375,10 @@ fn ctrl_c_ends_a_search_and_prints_what_was_found_by_then_and_how_to_go_on() {
     .unwrap();
     assert_eq!(search.ended(PATIENCE).code(), Some(130));
     let told = std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
-    assert!(told.contains("The number alone:") && told.contains("Too few fresh windows"), "{told}");
+    assert!(
+        told.contains("The number alone:") && told.starts_with("No answer: too few fresh windows"),
+        "{told}"
+    );
     let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
     let next = format!("continue with: pinwise campaign resume 1 --store {}", store.display());
     assert!(said.lines().last().unwrap_or_default().contains(&next), "{said}");

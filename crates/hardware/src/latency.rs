@@ -23,6 +23,7 @@
 
 mod page;
 mod ping_pong;
+mod warning;
 
 use page::Page;
 use ping_pong::{Follower, Leader, Signals, lines};
@@ -37,6 +38,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+pub use warning::LatencyWarning;
 
 /// Fresh pages for each direction of a pair.
 const PAGES: usize = 2;

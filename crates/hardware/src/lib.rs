@@ -5,6 +5,6 @@ mod latency;
 mod microbenchmark;
 
 pub use latency::{
-    DirectedLatency, Latencies, LatencyError, Quantiles, TickRate, directed_latency,
+    DirectedLatency, Latencies, LatencyError, LatencyWarning, Quantiles, TickRate, directed_latency,
 };
 pub use microbenchmark::HostBench;

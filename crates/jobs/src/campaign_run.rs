@@ -119,7 +119,10 @@ pub(crate) fn conclude<A: Serialize>(
 }
 
 /// The measurements of a campaign and of its parts.
-pub(crate) fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
+///
+/// # Errors
+/// The store cannot be read.
+pub fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
     let parts = store.parts(id)?;
     let parts = parts.iter().map(|part| records_of(store, part.id)).sum::<Result<u64, _>>()?;
     Ok(store.get(id)?.records + parts)

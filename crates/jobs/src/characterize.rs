@@ -65,6 +65,11 @@ struct Conclusion {
     excerpt: Option<String>,
 }
 
+/// What a campaign of this kind concluded.
+pub(crate) fn concluded(conclusion: &serde_json::Value) -> serde_json::Result<Characterization> {
+    Conclusion::deserialize(conclusion).map(|conclusion| conclusion.characterization)
+}
+
 pub(crate) fn run(
     mut request: CharacterizeRequest,
     caller: &Caller,

@@ -142,7 +142,7 @@ pub fn resume(
         Kind::Threads => {
             threads::resume(&info, caller, store, events).map(Box::new).map(Answer::Threads)
         }
-        kind => Err(unanswered(&info, kind)),
+        Kind::Policies | Kind::Finals => resume(whole(&info)?, caller, store, events),
     }
 }
 
@@ -162,14 +162,15 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
         Kind::Tune => tune::answer(store, &info).map(Box::new).map(Answer::Tune),
         Kind::Latency => latency::answer(store, &info).map(Box::new).map(Answer::Latency),
         Kind::Threads => threads::answer(store, &info).map(Box::new).map(Answer::Threads),
-        kind => Err(unanswered(&info, kind)),
+        Kind::Policies | Kind::Finals => answer(whole(&info)?, caller, store),
     }
 }
 
-fn unanswered(info: &CampaignInfo, kind: Kind) -> JobError {
-    let id = info.id.0;
-    JobError::failed(format!(
-        "campaign {id} is of a kind ({}) that this command cannot answer",
-        kind.name()
-    ))
+/// The campaign that answers for a part which has no answer of its own.
+fn whole(part: &CampaignInfo) -> Result<CampaignId, JobError> {
+    let id = part.id.0;
+    let parent = part.new.parent.as_ref().ok_or_else(|| {
+        JobError::failed(format!("campaign {id} is a part of another one, which is not named"))
+    })?;
+    Ok(parent.id)
 }

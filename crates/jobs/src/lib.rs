@@ -30,12 +30,13 @@ mod place;
 mod plan_file;
 mod request;
 mod select;
+mod summary;
 mod threads;
 mod tune;
 mod with_other_load;
 
 pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
-pub use campaign_run::disturbances;
+pub use campaign_run::{disturbances, records_of};
 pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
@@ -54,14 +55,15 @@ pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };
 pub use select::SelectAnswer;
+pub use summary::Summary;
 pub use threads::{
     HeldProgram, HereProgram, ModelledProgram, Searched, ShownProbe, ThreadsAnswer,
     ThreadsConclusion, ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion,
     ThreadsRequest, Usable, platform, search_threads, usable,
 };
 pub use tune::{
-    Finals, FinalsQuestion, PoliciesQuestion, PolicyTrial, PolicyTrials, TuneAnswer,
-    TuneConclusion, TuneRequest, TunedPlacement, policy_name,
+    Concluded, Finals, FinalsQuestion, PoliciesQuestion, PolicyTrial, PolicyTrials, TuneAnswer,
+    TuneConclusion, TuneRequest, TunedPlacement,
 };
 pub use with_other_load::WithOtherLoad;
 

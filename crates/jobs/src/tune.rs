@@ -1,17 +1,17 @@
 //! How many threads, and where each of them runs, together.
 //!
-//! A campaign of this kind has parts: the search for the number alone; numbers under policies of
-//! placement; a placement of each number that may be best, by successive halving. Its own records
-//! are the last comparison: the default, the number alone, and the number with its placement, on
-//! fresh windows. Only these are announced. Every part is found again by its step, so that a
-//! campaign that was killed goes on where it was; what was spent before counts.
+//! A campaign of this kind has no records of its own, but parts: the search for the number alone;
+//! numbers under policies of placement; a placement of each number that may be best, by successive
+//! halving; the last comparison. That one compares the default, the number alone, and the number
+//! with its placement, on fresh windows. Only these are announced. Every part is found again by its
+//! step, so that a campaign that was killed goes on where it was; what was spent before counts.
 
 mod finals;
 mod policies;
 mod program;
 
 use crate::campaign_run::{Ends, conclude, measure_on, records_of};
-use crate::error::{Failure, Interruption, JobError, Kept};
+use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events};
 use crate::job::Caller;
 use crate::place::{self, StoredSearch, note, place_part, unreadable};
@@ -25,14 +25,16 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
 use pinwise_linux::Pid;
-use pinwise_measure::{Unit, Workload};
-use pinwise_placement::{Advice, Budget, Choice, Measured, Number, Origin, Plan, Way};
-use pinwise_present::{sentence, threads_note};
+use pinwise_measure::{Unit, Workload, values_or_text};
+use pinwise_placement::{
+    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, Way,
+};
+use pinwise_present::{sentence, tune_note};
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::{Alike, Machine, SharingTree};
 use policies::{Policies, rates};
-pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials, policy_name};
+pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials};
 use program::TunedProgram;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -69,12 +71,12 @@ pub struct TunedPlacement {
 /// What is known at the end, as the campaign stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneConclusion {
-    /// What was compared.
-    pub compared: FinalsQuestion,
     /// What follows.
     pub choice: Choice,
     /// The plan's n; `None`: the program's own.
     pub parameter: Option<u32>,
+    /// The choice over the default; `None` for the default.
+    pub gain: Option<Gain>,
     /// How the program is started, as a shell takes it, where it is started with the number.
     pub command: Option<String>,
     /// Numbers that could not be placed, and why.
@@ -82,11 +84,25 @@ pub struct TuneConclusion {
     /// Why the comparison ended before its time, where it did.
     pub cut_short: Option<String>,
     /// What to know that the parts do not show.
-    pub notes: Vec<String>,
+    #[serde(deserialize_with = "values_or_text")]
+    pub notes: Vec<TuneNote>,
     /// The plan.
     pub plan: Option<PathBuf>,
     /// What everything took.
     pub time: Duration,
+}
+
+/// What was compared at last, what that showed, and what follows.
+#[derive(Clone, Debug)]
+pub struct Concluded {
+    /// The part whose records are the windows.
+    pub campaign: CampaignId,
+    /// What was compared.
+    pub compared: FinalsQuestion,
+    /// What that showed.
+    pub finals: Finals,
+    /// What follows.
+    pub conclusion: TuneConclusion,
 }
 
 /// How many threads, and where, as far as it came.
@@ -103,9 +119,9 @@ pub struct TuneAnswer {
     /// The placements of the numbers near the best, in the order in which they were made last.
     pub placements: Vec<TunedPlacement>,
     /// The last comparison, and what follows; `None` before.
-    pub concluded: Option<(Finals, TuneConclusion)>,
-    /// What to know.
-    pub notes: Vec<String>,
+    pub concluded: Option<Concluded>,
+    /// What to know, besides the notes of [`Self::threads`].
+    pub notes: Vec<TuneNote>,
     /// What went wrong after the answer: the plan could not be written, the number not be set.
     pub unfinished: Vec<String>,
     /// The user ended it once there was an answer.
@@ -171,14 +187,12 @@ fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), 
     ThreadsQuestion::of(ThreadsRequest { budget, ..request.threads.clone() })
 }
 
-/// The time that the parts of a campaign and its own records took.
+/// The time that the parts of a campaign took.
 fn spent(store: &Store, id: CampaignId) -> Result<Duration, JobError> {
-    let last = |id| -> Result<Duration, JobError> {
-        Ok(store.records(id)?.last().map_or(Duration::ZERO, |record| record.elapsed))
+    let last = |part: &CampaignInfo| -> Result<Duration, JobError> {
+        Ok(store.records(part.id)?.last().map_or(Duration::ZERO, |record| record.elapsed))
     };
-    let parts = store.parts(id)?;
-    let parts = parts.iter().map(|part| last(part.id)).sum::<Result<Duration, _>>()?;
-    Ok(parts + last(id)?)
+    store.parts(id)?.iter().map(last).sum()
 }
 
 fn conduct(
@@ -189,76 +203,70 @@ fn conduct(
     events: &mut dyn Events,
 ) -> Result<TuneAnswer, JobError> {
     let lock = store.lock(info.id)?;
+    let ended = parts(info, request, caller, store, events);
+    drop(lock);
+    let Ended { unfinished, interrupted } = match ended {
+        Ok(ended) => ended,
+        Err(error) => return Err(of_the_whole(error, store, info)?),
+    };
+    Ok(TuneAnswer { unfinished, interrupted, ..answer(store, &store.get(info.id)?)? })
+}
+
+/// How a run ended that has an answer.
+struct Ended {
+    unfinished: Vec<String>,
+    interrupted: bool,
+}
+
+/// Measures the parts one after the other, from where they are, and concludes the campaign.
+fn parts(
+    info: &CampaignInfo,
+    request: &TuneRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Ended, JobError> {
     let (begin, before) = (Instant::now(), spent(store, info.id)?);
     let budget = request.threads.time();
     let left = || budget.saturating_sub(before + begin.elapsed());
-    let prepared = (|| {
-        let (outcome, found, prober) = number(info, request, caller, store, events)?;
-        let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
-        // Where the number took longer than its share, it is placing that has less.
-        let reserved = budget.mul_f64(1.0 - NUMBER - PLACING);
-        let placing = left().saturating_sub(reserved).min(budget.mul_f64(PLACING));
-        let end = begin.elapsed() + placing;
-        let time = placing.mul_f64(POLICIES);
-        let trials = policies(info, &outcome, &found, &mut program, time, caller, store, events)?;
-        let list = trials.shortlist(&rates(&outcome), found.parameter);
-        let time = end.saturating_sub(begin.elapsed());
-        let (n, placed) = placements(info, &mut program, list, time, caller, store, events)?;
-        let failed = placed.into_iter().filter_map(|one| Some((one.parameter, one.reason?)));
-        Ok((program, n, failed.collect::<Vec<_>>()))
-    })();
-    drop(lock);
-    let (mut program, n, unplaced) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => return Err(of_the_whole(error, store, info)?),
-    };
-    let placed = stored(store, info)?.into_iter().rev().find(|placed| placed.parameter == n);
-    let searched = placed.and_then(|placed| placed.searched);
-    let compared = match part_question::<FinalsQuestion>(store, info)? {
-        Some(compared) => compared,
-        None => {
-            let best = searched.as_ref().and_then(|searched| searched.outcome.best.as_ref());
-            let compared = FinalsQuestion {
-                n,
-                default: program.default,
-                placed: best.map(|best| best.assignment.clone()),
-                time: left(),
-                windows: program.effort().windows,
-            };
-            remember(store, info, &compared)?;
-            compared
-        }
-    };
-    program.end();
-    if let Some(searched) = &searched {
-        program.know(n, searched.info.new.workload.clone());
-    }
-    program.in_rounds_of(compared.ways().len());
-    let mut strategy = Comparing(compared.clone());
-    let time = Budget::Time(compared.time);
-    events.take(Event::Comparison).map_err(JobError::Output)?;
-    let measured = measure_on(store, info, time, &mut strategy, &mut program, caller, events)?;
-    program.end();
-    let rounds = measured.records.len() / compared.ways().len();
-    let interrupted = measured.ending == Ending::Interrupted;
-    let cut_short = match &measured.ending {
-        Ending::Finished(_) => None,
-        Ending::Interrupted => Some("interrupted".to_owned()),
-        Ending::Failed(reason) => Some(reason.clone()),
-    };
-    if cut_short.is_some() && rounds < FEWEST_ROUNDS {
-        let ends = Ends { restored: true, total: false };
-        return Err(match conclude(store, info.id, measured, ends, |_, _| ()) {
-            Err(error) => of_the_whole(error, store, info)?,
-            Ok(()) => JobError::failed("the last comparison has no rounds"),
-        });
-    }
-    let finals = compared.finals(&measured.records, cut_short.clone());
+    let (outcome, found, prober) = number(info, request, caller, store, events)?;
+    let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
+    // Where the number took longer than its share, it is placing that has less.
+    let reserved = budget.mul_f64(1.0 - NUMBER - PLACING);
+    let placing = left().saturating_sub(reserved).min(budget.mul_f64(PLACING));
+    let end = begin.elapsed() + placing;
+    let time = placing.mul_f64(POLICIES);
+    let trials = policies(info, &outcome, &found, &mut program, time, caller, store, events)?;
+    let list = trials.shortlist(&rates(&outcome), found.parameter);
+    let time = end.saturating_sub(begin.elapsed());
+    let (n, placed) = placements(info, &mut program, list, time, caller, store, events)?;
+    let unplaced = placed.into_iter().filter_map(|one| Some((one.parameter, one.reason?)));
+    let unplaced = unplaced.collect();
+    let placed = stored(store, info)?;
+    let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
+    let part = part(store, info, FINALS, |new| {
+        let assignment = search(n).and_then(|searched| searched.outcome.best.as_ref());
+        let question = FinalsQuestion {
+            n,
+            default: program.default,
+            default_known: program.note.clone(),
+            placed: assignment.map(|best| best.assignment.clone()),
+            time: left(),
+            windows: program.effort().windows,
+        };
+        Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
+    })?;
+    // Decided once: resumed, the campaign compares the same.
+    let compared = opened_finals(&part)?;
+    let (n, best) = (compared.n, search(compared.n));
+    let (finals, interrupted) =
+        finals(&part, &compared, best, &mut program, caller, store, events)?;
     store.learn(info.id, &info.new.workload, &finals.unit)?;
-    let choice = finals.contest.choice(program.default_count() > n, request.threads.within);
-    let parameter = if choice == Choice::Default { program.default } else { Some(n) };
+    let fewer = compared.default.unwrap_or(program.cpus) > n;
+    let choice = finals.contest.choice(fewer, request.threads.within);
+    let parameter = if choice == Choice::Default { compared.default } else { Some(n) };
     let mut unfinished = Vec::new();
-    let plan = plan(info, &program, choice, parameter, searched.as_ref(), &finals, store)?;
+    let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
     let plan = plan.and_then(|plan| match write(&plan, request, store) {
         Ok(path) => Some(path),
         Err(error) => {
@@ -266,49 +274,76 @@ fn conduct(
             None
         }
     });
-    let mut notes: Vec<String> = program.note.clone().into_iter().collect();
+    let mut notes: Vec<TuneNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(finals.notes());
     match program.settle(parameter.unwrap_or(n)) {
         Ok(note) => notes.extend(note),
         Err(error) => unfinished.push(error.to_string()),
     }
-    let command = program.command();
-    let time = before + begin.elapsed();
     let conclusion = TuneConclusion {
-        compared,
         choice,
         parameter,
-        command,
+        gain: finals.contest.gain_of(choice),
+        command: program.command(),
         unplaced,
-        cut_short,
+        cut_short: finals.cut_short,
         notes,
         plan,
-        time,
+        time: before + begin.elapsed(),
     };
     store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&conclusion)?))?;
-    Ok(TuneAnswer { unfinished, interrupted, ..answer(store, &store.get(info.id)?)? })
+    Ok(Ended { unfinished, interrupted })
 }
 
-/// The step of a campaign's last comparison, which is kept with its question.
-const COMPARED: &str = "compared";
+/// The step of the last comparison.
+const FINALS: &str = "finals";
 
-/// What the campaign compares at last, where that was decided.
-fn part_question<T: for<'a> Deserialize<'a>>(
-    store: &Store,
-    info: &CampaignInfo,
-) -> Result<Option<T>, JobError> {
-    let conclusion = store.get(info.id)?.conclusion;
-    Ok(conclusion.and_then(|decided| T::deserialize(decided.get(COMPARED)?).ok()))
+fn opened_finals(part: &CampaignInfo) -> Result<FinalsQuestion, JobError> {
+    FinalsQuestion::deserialize(&part.new.question)
+        .map_err(|error| unreadable(part, "question", &error))
 }
 
-/// Decides what the campaign compares at last: resumed, it compares the same.
-fn remember(
-    store: &mut Store,
-    info: &CampaignInfo,
+/// Compares at last, and whether the user ended that early. `best`: the search for the placement of
+/// the number.
+fn finals(
+    part: &CampaignInfo,
     compared: &FinalsQuestion,
-) -> Result<(), JobError> {
-    let decided = serde_json::json!({ COMPARED: compared });
-    Ok(store.conclude(info.id, CampaignState::Open, Some(&decided))?)
+    best: Option<&StoredSearch>,
+    program: &mut TunedProgram<'_>,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(Finals, bool), JobError> {
+    if part.state == CampaignState::Finished {
+        return Ok((compared.finals(&store.records(part.id)?, None), false));
+    }
+    program.end();
+    if let Some(best) = best {
+        program.know(compared.n, best.info.new.workload.clone());
+    }
+    program.in_rounds_of(compared.ways().len());
+    let mut strategy = Comparing(compared.clone());
+    let time = Budget::Time(compared.time);
+    events.take(Event::Comparison).map_err(JobError::Output)?;
+    let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
+    program.end();
+    let interrupted = measured.ending == Ending::Interrupted;
+    let cut_short = match &measured.ending {
+        Ending::Finished(_) => None,
+        Ending::Interrupted => Some("interrupted".to_owned()),
+        Ending::Failed(reason) => Some(reason.clone()),
+    };
+    let finals = compared.finals(&measured.records, cut_short);
+    if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
+        store.conclude(part.id, CampaignState::Stopped, None)?;
+    } else {
+        let ends = Ends { restored: true, total: false };
+        let ways = finals.contest.ways().iter();
+        let means = ways.map(|&way| (way, finals.contest.estimate(way))).collect::<Vec<_>>();
+        conclude(store, part.id, measured, ends, |_, _| means)?;
+    }
+    store.learn(part.id, &part.new.workload, &finals.unit)?;
+    Ok((finals, interrupted))
 }
 
 /// What ended a part, as what ended the whole.
@@ -380,8 +415,14 @@ fn number(
         }
         _ => {
             store.conclude(part.id, CampaignState::Stopped, None)?;
+            // What the probes showed does not change when the campaign is resumed.
+            let over = matches!(outcome.found, Err(Some(_)));
             Err(match ending {
                 Ending::Interrupted => JobError::nothing_measured(false),
+                Ending::Finished(reason) | Ending::Failed(reason) if over && !names_nothing => {
+                    let remedy = Remedy::AskAgain;
+                    JobError::Failed(Failure { reason, kept: None, remedy })
+                }
                 Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
                 Ending::Failed(reason) | Ending::Finished(reason) => JobError::failed(reason),
             })
@@ -545,33 +586,28 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     let mut placements = stored(store, info)?;
     let conclusion = info.conclusion.as_ref();
     let conclusion = conclusion.and_then(|stored| TuneConclusion::deserialize(stored).ok());
-    let concluded = match conclusion {
-        Some(conclusion) => {
+    let concluded = match (conclusion, of(FINALS)?) {
+        (Some(conclusion), Some(part)) => {
             for (parameter, reason) in &conclusion.unplaced {
                 let (parameter, reason) = (*parameter, Some(reason.clone()));
                 placements.push(TunedPlacement { parameter, searched: None, reason });
             }
-            let records = store.records(info.id)?;
+            let compared = opened_finals(&part)?;
             let cut_short = conclusion.cut_short.clone();
-            Some((conclusion.compared.finals(&records, cut_short), conclusion))
+            let finals = compared.finals(&store.records(part.id)?, cut_short);
+            Some(Concluded { campaign: part.id, compared, finals, conclusion })
         }
-        None => None,
+        _ => None,
     };
-    let mut notes: Vec<String> = Vec::new();
-    if let Some(outcome) = &threads {
-        notes.extend(outcome.notes.iter().map(threads_note));
-    }
-    notes.extend(trials.notes.iter().cloned());
+    let mut notes = trials.notes.clone();
     for placed in &placements {
         let n = placed.parameter;
-        let reason = placed.reason.iter();
-        notes.extend(reason.map(|reason| format!("n = {n} could not be placed: {reason}")));
-        let met = placed.searched.iter().flat_map(|searched| &searched.outcome.notes);
-        notes.extend(
-            met.map(|note| format!("while n = {n} was placed, {}", pinwise_present::note(note))),
-        );
+        let reason = placed.reason.iter().cloned();
+        notes.extend(reason.map(|error| TuneNote::NotPlaced { n, error }));
+        let met = placed.searched.iter().flat_map(|searched| searched.outcome.notes.clone());
+        notes.extend(met.map(|note| TuneNote::WhilePlaced { n, note }));
     }
-    notes.extend(concluded.iter().flat_map(|(_, conclusion)| conclusion.notes.iter().cloned()));
+    notes.extend(concluded.iter().flat_map(|concluded| concluded.conclusion.notes.iter().cloned()));
     Ok(TuneAnswer {
         campaign: info.clone(),
         budget: request.threads.time(),
@@ -604,13 +640,8 @@ fn plan(
         }
         _ => None,
     };
-    let way = match choice {
-        Choice::Default => Way::Default,
-        Choice::Number | Choice::Fewer => Way::Number,
-        Choice::Placed => Way::Placed,
-    };
     let default = finals.contest.estimate(Way::Default);
-    let measured = finals.contest.estimate(way);
+    let measured = finals.contest.estimate(choice.way());
     let measured =
         measured.map(|estimate| Measured::new(&finals.unit, &estimate, default.as_ref()));
     let number = Number { n, environment: program.environment(n), set: program.set_command(n) };
@@ -623,7 +654,7 @@ fn plan(
     let notes: Vec<String> = finals
         .notes()
         .iter()
-        .map(|note| sentence(note))
+        .map(|note| sentence(&tune_note(note)))
         .chain(met.map(|note| sentence(&pinwise_present::note(note))))
         .collect();
     plan.origin = Some(Origin {

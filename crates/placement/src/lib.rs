@@ -14,6 +14,7 @@ mod search;
 mod selection;
 mod statistics;
 mod tune_comparison;
+mod tune_note;
 
 pub use bound::Bound;
 pub use compare::{
@@ -29,3 +30,4 @@ pub use reason::{StopReason, StrategyReason, joined};
 pub use search::{Search, SearchError, core_local};
 pub use selection::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
 pub use tune_comparison::{Choice, Contest, Gain, Way};
+pub use tune_note::TuneNote;

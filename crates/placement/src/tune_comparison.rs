@@ -8,6 +8,7 @@
 //! (Bonferroni).
 
 use crate::Estimate;
+use crate::outcome::{no_high, no_low};
 use crate::statistics::{estimate, ratio};
 use serde::{Deserialize, Serialize};
 
@@ -24,13 +25,15 @@ pub enum Way {
 }
 
 /// How much faster one way is than another.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// Ratio of the mean performances, less 1.
     pub mean: f64,
     /// Lower end of its interval.
+    #[serde(deserialize_with = "no_low")]
     pub low: f64,
     /// Upper end.
+    #[serde(deserialize_with = "no_high")]
     pub high: f64,
 }
 
@@ -46,6 +49,17 @@ pub enum Choice {
     Fewer,
     /// Pinning is faster than both.
     Placed,
+}
+
+impl Choice {
+    /// How the program is run then.
+    pub fn way(self) -> Way {
+        match self {
+            Self::Default => Way::Default,
+            Self::Number | Self::Fewer => Way::Number,
+            Self::Placed => Way::Placed,
+        }
+    }
 }
 
 /// Fresh windows of each way, round by round.
@@ -97,6 +111,12 @@ impl Contest {
             .collect();
         let ratio = ratio(&pairs, 0.0, 1.0 - (1.0 - self.confidence) / COMPARISONS)?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
+    }
+
+    /// What a choice gains over the default; `None` where it is the default.
+    pub fn gain_of(&self, choice: Choice) -> Option<Gain> {
+        let way = choice.way();
+        self.gain(way, Way::Default).filter(|_| way != Way::Default)
     }
 
     /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below

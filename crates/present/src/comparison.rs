@@ -1,7 +1,50 @@
 //! What the terminal and the page say of a comparison in the same words.
 
-use crate::figures;
-use pinwise_placement::{Comparison, Loss, Row, Standing};
+use crate::figures::{self, Scale};
+use pinwise_placement::{ClaimVerdict, Comparison, JudgedClaim, Loss, Row, Standing};
+
+/// Which way is the best known, what the default loses against it, and what is not told apart from
+/// it.
+pub fn comparison_verdict(comparison: &Comparison) -> String {
+    let Some(best) = comparison.best() else {
+        return "Nothing is compared yet: the fresh windows come last.".to_owned();
+    };
+    let scale = Scale::new(&comparison.unit, comparison.typical());
+    let reaches = best.performance.show(&scale);
+    if comparison.contradiction().is_some() {
+        return format!("{} reaches {reaches}.", best.name);
+    }
+    // The first row is the program as nobody pins it.
+    let default = comparison.rows.first().filter(|row| row.standing == Standing::Worse);
+    let against = default.map_or(String::new(), |row| {
+        format!(
+            " {} loses {} against it ({}).",
+            row.name,
+            figures::percent(row.loss.estimate),
+            lost(&row.loss)
+        )
+    });
+    let tied = comparison.rows.iter().filter(|row| row.standing == Standing::Tied);
+    let tied: Vec<&str> = tied.map(|row| row.name.as_str()).collect();
+    let tied = match tied.as_slice() {
+        [] => String::new(),
+        names => format!(" Not told apart from it: {}.", names.join("; ")),
+    };
+    format!("The best known placement is that of {}: {reaches}.{against}{tied}", best.name)
+}
+
+/// Whether a claim was true, and what was lost.
+pub fn claim_verdict(judged: &JudgedClaim) -> String {
+    let loses = lost(&judged.loss);
+    match judged.verdict {
+        ClaimVerdict::Holds if judged.loss.high <= 0.0 => {
+            "holds: nothing better is known".to_owned()
+        }
+        ClaimVerdict::Holds => format!("holds: it loses {loses}"),
+        ClaimVerdict::Open => format!("open: it loses {loses}"),
+        ClaimVerdict::False => format!("FALSE: it loses {loses}"),
+    }
+}
 
 /// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`; of what is a gain beyond doubt
 /// both ends, `-3.1 % to -2.0 %`.

@@ -12,12 +12,13 @@ mod printable;
 mod sheet;
 mod shell;
 mod threads;
+mod tune;
 mod verdict;
 
-pub use comparison::{against, caveat, loses, lost, standing};
+pub use comparison::{against, caveat, claim_verdict, comparison_verdict, loses, lost, standing};
 pub use drawing::draw_assignment;
 pub use name::did_you_mean;
-pub use note::{note, sentence, tagged};
+pub use note::{note, sentence, tagged, texts};
 pub use other_load::{beside, crowd, crowded};
 pub use outcome::{bound_text, certified, gap_text, outcome_text};
 pub use outline::{Entry, Outline, runs};
@@ -26,6 +27,9 @@ pub use printable::{one_line, printable};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{stopped, threads_note};
+pub use tune::{
+    NO_TUNE_VERDICT, TuneVerdict, gain_text, policy_name, tune_next, tune_note, unannounced,
+};
 pub use verdict::{
     NextStep, Verdict, budget_for, is_simulated, next_steps, notes, tagged_notes, verdict,
 };

@@ -31,8 +31,12 @@ pub fn note(note: &Note) -> String {
     }
 }
 
-/// `text`, which begins small and has no full stop, as a sentence of its own.
+/// `text`, which begins small and has no full stop, as a sentence of its own. The number n stays
+/// small.
 pub fn sentence(text: &str) -> String {
+    if text.starts_with("n = ") {
+        return format!("{text}.");
+    }
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase);
     format!("{}{}.", first.into_iter().flatten().collect::<String>(), letters.as_str())
@@ -50,9 +54,21 @@ pub fn tagged(value: &impl Serialize, text: impl Into<String>) -> Value {
     tagged
 }
 
+/// The texts of values that are [`tagged`], or were plain text in documents of earlier versions.
+pub fn texts(tagged: &[Value]) -> Vec<String> {
+    let text = |one: &Value| one.as_str().or(one["text"].as_str()).unwrap_or_default().to_owned();
+    tagged.iter().map(text).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_begins_with_a_capital_but_for_the_number() {
+        assert_eq!(sentence("its threads vary"), "Its threads vary.");
+        assert_eq!(sentence("n = 4 is set now"), "n = 4 is set now.");
+    }
 
     #[test]
     fn a_note_in_json_has_its_kind_its_values_and_its_text() {

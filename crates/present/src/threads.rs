@@ -1,9 +1,9 @@
 //! The sentences about a search for a number of threads.
 
 use crate::figures;
-use crate::other_load::crowded;
-use pinwise_measure::OtherLoad;
+use crate::other_load::busy;
 use pinwise_threads::{Advice, Note, PhaseChange, SHARE, Sign, Stopped};
+use std::time::Duration;
 
 /// A note, as a sentence that begins small and has no full stop.
 pub fn threads_note(note: &Note) -> String {
@@ -16,7 +16,8 @@ pub fn threads_note(note: &Note) -> String {
             "it may run on {allowed} of the {contexts} contexts (CPU {cpus}): a program that \
              counts all of them starts too many threads without n"
         ),
-        Note::ShortRuns { run, pieces } => {
+        Note::ShortRuns { run_seconds, pieces } => {
+            let run = run_seconds.and_then(|run| Duration::try_from_secs_f64(run).ok());
             let why = run.map_or_else(
                 || "the program ended by itself within a probe".to_owned(),
                 |run| format!("a run takes {}", figures::duration(run)),
@@ -51,7 +52,7 @@ pub fn threads_note(note: &Note) -> String {
         }
         Note::Shifted(shift) => shifted(shift),
         Note::Unchecked { reason } => format!("the check for a change of phase failed: {reason}"),
-        Note::Seen { text } => text.clone(),
+        Note::Text { text } => text.clone(),
         Note::Drifting { numbers } => format!(
             "the program changed phase within the probes with n = {}: check the answer with a \
              longer --probe or --after REGEX",
@@ -64,9 +65,7 @@ pub fn threads_note(note: &Note) -> String {
             --metric or --whole-run"
             .into(),
         Note::Busy { share } => {
-            let share = OtherLoad { taken: *share, of: 1.0 };
-            let left = ", of which more threads get a larger share";
-            crowded(&[share], "probes", left).unwrap_or_default()
+            busy(*share, "probes", ", of which more threads get a larger share")
         }
         Note::Watching { share } => format!(
             "monitoring used {} of the program's CPU time and may bias each n differently: use a \

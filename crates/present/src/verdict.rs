@@ -2,7 +2,7 @@
 //! on the page.
 
 use crate::figures;
-use crate::note::{note, sentence, tagged};
+use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search};
@@ -44,8 +44,7 @@ pub fn is_simulated(question: &serde_json::Value) -> bool {
 /// What qualifies the verdict, in sentences. All outputs (terminal, JSON, page, plan) show exactly
 /// these notes.
 pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
-    let text = |note: Value| note["text"].as_str().unwrap_or_default().to_owned();
-    tagged_notes(info, outcome).into_iter().map(text).collect()
+    texts(&tagged_notes(info, outcome))
 }
 
 /// As [`notes`], each with its kind and values.

@@ -12,9 +12,11 @@ use crate::page::{ReportError, Shell};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, KeptCharacterization, Purpose, Record};
 use pinwise_measure::Setting;
-use pinwise_placement::{ClaimVerdict, Comparison, Loss, Row, Standing};
+use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, caveat, is_simulated, loses, lost, standing};
+use pinwise_present::{
+    Files, NextStep, caveat, claim_verdict, comparison_verdict, is_simulated, loses, lost, standing,
+};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
@@ -38,7 +40,7 @@ pub fn comparison_page(
     let document = ComparisonDocument {
         info,
         simulated: is_simulated(&info.new.question),
-        verdict: verdict(comparison, &scale),
+        verdict: comparison_verdict(comparison),
         caveat: caveat(comparison, is_simulated(&info.new.question)),
         notes,
         losses: losses(comparison, &scale),
@@ -75,40 +77,6 @@ struct ComparisonDocument<'a> {
     sharing: Option<Sharing>,
     next: Vec<NextStep>,
     version: &'static str,
-}
-
-fn verdict(comparison: &Comparison, scale: &Scale) -> String {
-    let Some(best) = comparison.best() else { return "Nothing is compared yet.".to_owned() };
-    if comparison.contradiction().is_some() {
-        return format!("{} reaches {}.", best.name, best.performance.show(scale));
-    }
-    // The first row is the program as nobody pins it.
-    let against = comparison.rows.first().filter(|row| row.standing == Standing::Worse).map_or(
-        String::new(),
-        |row| {
-            format!(
-                " {} loses {} against it ({}).",
-                row.name,
-                figures::percent(row.loss.estimate),
-                lost(&row.loss)
-            )
-        },
-    );
-    let alike: Vec<&str> = comparison
-        .rows
-        .iter()
-        .filter(|row| row.standing == Standing::Tied)
-        .map(|row| row.name.as_str())
-        .collect();
-    let alike = match alike.as_slice() {
-        [] => String::new(),
-        names => format!(" Not told apart from it: {}.", names.join("; ")),
-    };
-    format!(
-        "The best known placement reaches {}; it is that of {}.{against}{alike}",
-        best.performance.show(scale),
-        best.name
-    )
 }
 
 fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
@@ -297,14 +265,8 @@ fn reached(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Table
 }
 
 fn claims(comparison: &Comparison, scale: &Scale) -> Table {
-    let mut table = Table::new([
-        "",
-        "Nothing is better than",
-        "Its own is within",
-        "Certificate",
-        "It loses",
-        "True?",
-    ]);
+    let mut table =
+        Table::new(["", "Nothing is better than", "Its own is within", "Certificate", "True?"]);
     for row in &comparison.rows {
         let Some(judged) = row.claim else { continue };
         table.row([
@@ -312,13 +274,7 @@ fn claims(comparison: &Comparison, scale: &Scale) -> Table {
             scale.show(judged.claim.bound),
             figures::percent(judged.claim.gap),
             if judged.certified { "yes" } else { "no" }.to_owned(),
-            if judged.loss.high <= 0.0 { "nothing".to_owned() } else { lost(&judged.loss) },
-            match judged.verdict {
-                ClaimVerdict::Holds => "yes, as far as is known",
-                ClaimVerdict::Open => "not told: the loss is not known well enough",
-                ClaimVerdict::False => "no",
-            }
-            .to_owned(),
+            claim_verdict(&judged),
         ]);
     }
     table

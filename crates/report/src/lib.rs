@@ -23,6 +23,7 @@ mod repetitions;
 mod selection;
 mod tail;
 mod threads;
+mod tune;
 
 pub use characterization::{characterization_mark, characterization_page};
 pub use comparison::comparison_page;
@@ -30,3 +31,4 @@ pub use latency::latency_page;
 pub use page::{ReportError, page};
 pub use selection::{Selection, selection_page};
 pub use threads::{ThreadsSearch, threads_page};
+pub use tune::{PlacedNumber, TriedPolicy, TuneSearch, tune_page};

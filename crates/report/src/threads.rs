@@ -11,17 +11,18 @@ use pinwise_present::{Files, NextStep};
 use std::collections::BTreeMap;
 
 /// What the page shows of a search, next to its campaign.
-pub struct ThreadsSearch<'a> {
+#[derive(Clone, Debug)]
+pub struct ThreadsSearch {
     /// Its answer, or why it has none, as a sentence.
     pub verdict: String,
     /// The number that it chose.
     pub chosen: Option<u32>,
     /// What progress is counted in.
-    pub unit: &'a Unit,
+    pub unit: Unit,
     /// The probes that the answer rests on, in order.
-    pub probes: &'a [Probe],
+    pub probes: Vec<Probe>,
     /// What to know, as sentences.
-    pub notes: &'a [String],
+    pub notes: Vec<String>,
     /// The probes are those of a model.
     pub simulated: bool,
 }
@@ -32,14 +33,14 @@ pub struct ThreadsSearch<'a> {
 /// The data could not be written, or the template not filled in.
 pub fn threads_page(
     info: &CampaignInfo,
-    search: &ThreadsSearch<'_>,
+    search: &ThreadsSearch,
     files: Files<'_>,
 ) -> Result<String, ReportError> {
     let document = ThreadsDocument {
         info,
         simulated: search.simulated,
         verdict: &search.verdict,
-        notes: search.notes,
+        notes: &search.notes,
         figure: figure(search),
         next: [NextStep {
             what: "write every probe behind this page",
@@ -66,18 +67,18 @@ struct ThreadsDocument<'a> {
 }
 
 /// Speed by number: every probe, and the means of the numbers.
-fn figure(search: &ThreadsSearch<'_>) -> Figure {
+pub(crate) fn figure(search: &ThreadsSearch) -> Figure {
     const TITLE: &str = "Progress with each number of threads";
     let rate = |probe: &Probe| probe.progress.rate;
     let best = search.probes.iter().map(rate).fold(0.0, f64::max);
     if search.probes.is_empty() {
         return Figure::absent(TITLE, "No number has been probed yet.");
     }
-    let scale = Scale::new(search.unit, best);
+    let scale = Scale::new(&search.unit, best);
     let mut numbers: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     let mut table =
         Table::new(["n", "Threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL", "Progress"]);
-    for probe in search.probes {
+    for probe in &search.probes {
         numbers.entry(probe.parameter).or_default().push(rate(probe));
         let profile = &probe.profile;
         table.row([

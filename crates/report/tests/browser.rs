@@ -7,6 +7,7 @@
 
 mod matrices;
 mod synthetic;
+mod tuned;
 
 use matrices::page_of;
 use pinwise_campaign::{CampaignId, KeptCharacterization};
@@ -14,13 +15,14 @@ use pinwise_characterization::Characterization;
 use pinwise_placement::{
     BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, Loss, Row, Standing,
 };
-use pinwise_present::{Files, against, caveat, standing};
+use pinwise_present::{Files, against, caveat, comparison_verdict, standing};
 use pinwise_report::{comparison_page, page};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use synthetic::{Plot, Synthetic, campaign, exact, hostile};
+use tuned::tuned;
 
 /// Catches what goes wrong before anything else runs.
 const WATCH: &str = "<script>window.seen = [];
@@ -218,6 +220,8 @@ fn ways_of_placing_are_legible_beside_one_another() {
         html.contains("2 ways may each be as good as the best known"),
         "what was not told is said"
     );
+    let verdict = comparison_verdict(&comparison(&campaign));
+    assert!(html.contains(&format!("<p class=\"verdict\">{verdict}</p>")), "as on the terminal");
     legible("compared", &html, 2, 50);
 }
 
@@ -267,6 +271,11 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
             && !html.contains("NaN"),
         "{html}"
     );
+}
+
+#[test]
+fn a_search_for_number_and_placement_is_legible() {
+    legible("tuned", &tuned("encoder").page(), 3, 50);
 }
 
 #[test]

@@ -1,17 +1,22 @@
 //! The page as text: what it says, what it must never contain.
 
 mod synthetic;
+mod tuned;
 
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
 use pinwise_measure::{Measure, Note, Piece, Probe, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
-use pinwise_present::{Files, outcome_text};
-use pinwise_report::{ReportError, Selection, ThreadsSearch, page, selection_page, threads_page};
+use pinwise_present::{Files, NO_TUNE_VERDICT, outcome_text};
+use pinwise_report::{
+    ReportError, Selection, ThreadsSearch, TuneSearch, page, selection_page, threads_page,
+    tune_page,
+};
 use pinwise_topology::Assignment;
 use serde_json::Value;
 use std::time::Duration;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
+use tuned::tuned;
 
 fn render(campaign: &Synthetic) -> String {
     page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None).unwrap()
@@ -326,13 +331,12 @@ fn a_search_for_a_number_shows_its_answer_and_every_probe() {
         cost: Duration::from_millis(100),
     };
     let probes = [probe(4, 40.0), probe(2, 25.0), probe(4, 44.0)];
-    let unit = Unit::rate("frames/s");
     let mut search = ThreadsSearch {
         verdict: "n = 4 (3-4).".into(),
         chosen: Some(4),
-        unit: &unit,
-        probes: &probes,
-        notes: &[format!("about {HOSTILE}")],
+        unit: Unit::rate("frames/s"),
+        probes: probes.to_vec(),
+        notes: vec![format!("about {HOSTILE}")],
         simulated: false,
     };
     let html = threads_page(&campaign.info, &search, Files::default()).unwrap();
@@ -342,10 +346,47 @@ fn a_search_for_a_number_shows_its_answer_and_every_probe() {
     for part in ["n = 4 (3-4).", "3 probes of 2 different numbers", "44.0 frames/s", "12.5 %"] {
         assert!(said.contains(part), "{part}: {said}");
     }
-    search.probes = &[];
+    search.probes.clear();
     search.chosen = None;
     let html = threads_page(&campaign.info, &search, Files::default()).unwrap();
     assert!(text(&html).contains("No number has been probed yet."));
+}
+
+#[test]
+fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
+    let whole = tuned(HOSTILE);
+    let html = whole.page();
+    assert_eq!(ids(&html), ["chart-ways", "chart-threads", "chart-policies"]);
+    assert!(!html.contains(HOSTILE), "a name is no markup");
+    assert!(html.contains(r#"<a href="pinwise-8.html">8</a>"#), "the parts are linked");
+    let said = text(&html).replace("&#43;", "+");
+    let verdict = whole.verdict().text();
+    assert!(verdict.starts_with("Run it with n = 4, pinned: +"), "{verdict}");
+    for part in [
+        verdict.as_str(),
+        "6 rounds of fresh windows, in random order.",
+        "default: n = 8, unpinned",
+        "n = 4 (3-4).",
+        "The best was n = 4, compact",
+        "place n=4, round 1",
+        "pinwise report 8",
+        "not placed: it has ended",
+        "pinwise run tuned.toml -- encoder {n}",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let unmeasured = TuneSearch {
+        compared: None,
+        notes: &[],
+        number: None,
+        tried: (Vec::new(), &Unit::rate("1/s")),
+        placed: Vec::new(),
+        parts: &[],
+        next: None,
+    };
+    let html = tune_page(&whole.campaign.info, &unmeasured, Files::default()).unwrap();
+    assert!(text(&html).contains(NO_TUNE_VERDICT), "{html}");
+    assert!(ids(&html).is_empty());
 }
 
 #[test]

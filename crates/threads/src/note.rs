@@ -2,11 +2,10 @@
 
 use crate::PhaseChange;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// Something to know about a search or its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "note", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Note {
     /// The control group of the program grants the CPU time of fewer contexts than it may run on.
     Quota {
@@ -30,8 +29,8 @@ pub enum Note {
     },
     /// Whole runs are measured, because they are short.
     ShortRuns {
-        /// How long one takes. `None`: the program ended by itself within a probe.
-        run: Option<Duration>,
+        /// Seconds that one takes. `None`: the program ended by itself within a probe.
+        run_seconds: Option<f64>,
         /// Equal pieces of a run that were asked to be counted. Whole runs show by themselves how
         /// these divide.
         pieces: Option<u32>,
@@ -71,8 +70,9 @@ pub enum Note {
         /// Why it failed.
         reason: String,
     },
-    /// Something that the probes showed, as a sentence.
-    Seen {
+    /// A sentence that begins small and has no full stop: what a probe showed that has no kind of
+    /// its own, or from a store that was written before notes had kinds.
+    Text {
         /// The sentence.
         text: String,
     },
@@ -122,4 +122,37 @@ pub enum Note {
     },
     /// What the running process may use is as it was.
     LimitsRestored,
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Sign;
+    use serde_json::json;
+
+    #[test]
+    fn notes_have_their_kind_and_values_when_stored() {
+        let shift =
+            PhaseChange { at: 2, sign: Sign::Progress, parameter: 4, change: 0.5, sure: true };
+        let notes = [
+            Note::CutOff { n: 4, asked: true },
+            Note::Shifted(shift),
+            Note::SingleRuns,
+            Note::from("a metric has moods".to_owned()),
+        ];
+        let written = json!([
+            { "kind": "cut_off", "n": 4, "asked": true },
+            { "kind": "shifted", "at": 2, "sign": "progress", "parameter": 4, "change": 0.5, "sure": true },
+            { "kind": "single_runs" },
+            { "kind": "text", "text": "a metric has moods" },
+        ]);
+        assert_eq!(serde_json::to_value(&notes).unwrap(), written);
+        assert_eq!(serde_json::from_value::<Vec<Note>>(written).unwrap(), notes);
+    }
 }

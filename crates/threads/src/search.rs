@@ -137,7 +137,7 @@ impl FoundNumber {
 
 /// Why a search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "because", rename_all = "SCREAMING_SNAKE_CASE")]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Stopped {
     /// What the choice may still lose is small enough, and all that is to be probed twice was.
     Settled,

@@ -26,6 +26,8 @@ pub enum Kind {
     Tune,
     /// Numbers of threads under policies of placement, as a part of [`Kind::Tune`].
     Policies,
+    /// The last comparison of [`Kind::Tune`], as a part of it.
+    Finals,
     /// What programs on shared hardware do to each other.
     Characterize,
     /// Core-to-core latency.
@@ -42,6 +44,7 @@ impl Kind {
             Self::Threads => "threads",
             Self::Tune => "tune",
             Self::Policies => "policies",
+            Self::Finals => "finals",
             Self::Characterize => "characterize",
             Self::Latency => "latency",
         }

@@ -13,10 +13,11 @@ use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
-use pinwise_jobs::{Answer, Caller};
-use pinwise_placement::Advice;
-use pinwise_present::{figures, one_line};
-use serde::{Deserialize, Serialize};
+use pinwise_jobs::{Answer, Caller, Summary};
+use pinwise_placement::{Advice, Choice, Gain};
+use pinwise_present::{figures, one_line, tagged, texts};
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -143,7 +144,9 @@ struct Listed {
     kind: Kind,
     parent: Option<CampaignId>,
     verdict: Option<Advice>,
-    parameter: Option<u64>,
+    parameter: Option<u32>,
+    /// The answer with its kind, its values and its text.
+    answer: Option<Value>,
     started: i64,
     state: &'static str,
     measurements: u64,
@@ -157,15 +160,24 @@ struct Listed {
 }
 
 impl Listed {
-    /// A campaign among `kinds` of all that are there.
-    fn new(info: CampaignInfo, kinds: &BTreeMap<CampaignId, Kind>) -> Self {
+    /// A campaign among `kinds` of all that are there, and the measurements of its parts.
+    fn new(info: CampaignInfo, kinds: &BTreeMap<CampaignId, Kind>, of_parts: u64) -> Self {
         let parent = info.new.parent.as_ref().map(|parent| parent.id);
+        let summary = Summary::of(&info);
         Self {
             id: info.id,
             kind: info.new.kind,
             parent,
-            verdict: verdict(&info),
-            parameter: parameter(&info),
+            verdict: match &summary {
+                Some(Summary::Place { advice, .. }) => Some(*advice),
+                _ => None,
+            },
+            parameter: match &summary {
+                Some(Summary::Threads { n }) => Some(*n),
+                Some(Summary::Tune { n, .. }) => *n,
+                _ => None,
+            },
+            answer: summary.as_ref().map(|summary| tagged(summary, brief(summary))),
             started: info.started,
             state: state(&info),
             part_of: parent
@@ -173,7 +185,8 @@ impl Listed {
                 .copied()
                 .or_else(|| part_by_command(&info))
                 .map(Kind::name),
-            measurements: info.records,
+            // It has none of its own.
+            measurements: if info.new.kind == Kind::Tune { of_parts } else { info.records },
             workload: info.new.workload.name,
             threads: info.new.workload.threads.len(),
             machine: info.new.machine.name,
@@ -184,18 +197,29 @@ impl Listed {
     }
 }
 
-/// What a placement that has finished advises.
-fn verdict(info: &CampaignInfo) -> Option<Advice> {
-    if info.new.kind != Kind::Place {
-        return None;
+/// An answer in a few words: `pin, +12 %`.
+fn brief(summary: &Summary) -> String {
+    let gain = |gain: &Option<Gain>| {
+        gain.map_or(String::new(), |gain| format!(", {}", figures::change(gain.mean)))
+    };
+    match summary {
+        Summary::Place { advice: Advice::Pin, gain: of } => format!("pin{}", gain(of)),
+        Summary::Place { advice: Advice::KeepDefault, .. }
+        | Summary::Tune { choice: Choice::Default, .. } => "keep the default".to_owned(),
+        Summary::Place { advice: Advice::Undecided, .. } => "undecided".to_owned(),
+        Summary::Compare { best: Some(best) } => format!("best: {best}"),
+        Summary::Compare { best: None } => "no best known".to_owned(),
+        Summary::Select { speedup } => format!("{speedup:.2} times alone"),
+        Summary::Threads { n } => format!("n = {n}"),
+        Summary::Tune { choice, n, gain: of } => {
+            let n = n.map_or("its own n".to_owned(), |n| format!("n = {n}"));
+            let pinned = if *choice == Choice::Placed { ", pinned" } else { "" };
+            format!("{n}{pinned}{}", gain(of))
+        }
+        Summary::Characterize { critical: Some(resource) } => format!("critical: {resource}"),
+        Summary::Characterize { critical: None } => "nothing critical".to_owned(),
+        Summary::Latency { levels } => figures::counted(*levels as u64, "level"),
     }
-    Advice::deserialize(info.conclusion.as_ref()?.get("advice")?).ok()
-}
-
-/// The number of threads that a search has found.
-fn parameter(info: &CampaignInfo) -> Option<u64> {
-    let conclusion = info.conclusion.as_ref().filter(|_| info.new.kind == Kind::Threads)?;
-    conclusion.get("parameter")?.as_u64()
 }
 
 /// Of which kind a campaign is a part, by its command. Versions before this one stored no parents.
@@ -230,8 +254,17 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     let Listing { campaigns, unreadable } =
         store.map_or_else(|| Ok(Listing::default()), |store| store.list())?;
     let kinds = campaigns.iter().map(|info| (info.id, info.new.kind)).collect();
-    let campaigns: Vec<Listed> =
-        campaigns.into_iter().map(|info| Listed::new(info, &kinds)).collect();
+    let mut of_parts: BTreeMap<CampaignId, u64> = BTreeMap::new();
+    for part in &campaigns {
+        if let Some(parent) = &part.new.parent {
+            *of_parts.entry(parent.id).or_default() += part.records;
+        }
+    }
+    let listed = |info: CampaignInfo| {
+        let of_parts = of_parts.get(&info.id).copied().unwrap_or_default();
+        Listed::new(info, &kinds, of_parts)
+    };
+    let campaigns: Vec<Listed> = campaigns.into_iter().map(listed).collect();
     if json {
         print_json(&Document { campaigns })?;
     } else if !campaigns.is_empty() {
@@ -274,13 +307,7 @@ fn table(campaigns: Vec<Listed>) -> String {
             // How many there are is what some campaigns ask.
             Some(campaign.threads).filter(|&n| n > 0).map_or("-".into(), |n| n.to_string()),
             campaign.part_of.unwrap_or("-").to_owned(),
-            match (campaign.verdict, campaign.parameter) {
-                (Some(Advice::Pin), _) => "pin".to_owned(),
-                (Some(Advice::KeepDefault), _) => "keep the default".to_owned(),
-                (Some(Advice::Undecided), _) => "undecided".to_owned(),
-                (None, Some(n)) => format!("n = {n}"),
-                (None, None) => "-".to_owned(),
-            },
+            campaign.answer.map_or("-".into(), |answer| texts(&[answer]).concat()),
             one_line(&campaign.workload).into_owned(),
         ]);
     }

@@ -12,7 +12,7 @@ use pinwise_campaign::Store;
 use pinwise_characterization::{Characterization, Conditions};
 use pinwise_jobs::{Answer, CharacterizeAnswer, CharacterizeRequest, Job, STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::figures;
+use pinwise_present::{figures, tagged};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -137,14 +137,17 @@ pub(crate) fn tell(
         output::aside(&format!("note: place does not decide by it: {why}"));
     }
     if json {
-        return output::print_json(&Document {
+        let mut document = serde_json::to_value(Document {
             campaign: campaign.id.0,
             characterization: &kept.characterization,
             seconds: took.map(|took| took.as_secs_f64()),
             store: store.path().to_owned(),
             id: kept.id,
             excerpt: excerpt.as_deref(),
-        });
+        })?;
+        let warnings = kept.characterization.warnings.iter();
+        document["warnings"] = warnings.map(|one| tagged(one, one.to_string())).collect();
+        return output::print_json(&document);
     }
     if let Some(took) = took {
         let path: &Path = store.path();

@@ -11,12 +11,13 @@ use crate::output::{self, Usage};
 use clap::Args;
 use pinwise_hardware::{Latencies, LatencyError, Quantiles};
 use pinwise_jobs::{Answer, Job, LatencyAnswer, LatencyRequest};
-use pinwise_present::figures;
+use pinwise_present::{figures, tagged};
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
     LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit, Machine, Oddity,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use source::Source;
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -90,8 +91,9 @@ struct Document {
     tsc_ghz: Option<f64>,
     #[serde(default)]
     seconds: Option<f64>,
+    /// Reasons for doubt, each with its kind, its values and its text.
     #[serde(default)]
-    warnings: Vec<String>,
+    warnings: Vec<Value>,
 }
 
 /// An implied level, and what declares it.
@@ -310,7 +312,8 @@ impl Document {
             })
         });
         document.pairs = pairs.collect();
-        document.warnings = text::warnings(latencies);
+        let warnings = latencies.warnings();
+        document.warnings = warnings.iter().map(|one| tagged(one, text::warning(one))).collect();
         Ok(document)
     }
 

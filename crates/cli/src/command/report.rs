@@ -3,7 +3,7 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
-use crate::command::{latency, threads};
+use crate::command::{latency, threads, tune};
 use crate::comparison;
 use crate::events;
 use crate::output;
@@ -27,8 +27,9 @@ use std::path::{Path, PathBuf};
 /// the distribution of all sampled assignments, the bound with its plots, the question and its
 /// cost. It also works for campaigns that still run or were killed. A comparison shows the losses
 /// of all ways, what each measurement gained, and which claims hold. A selection shows what runs
-/// where, and the result of every selection. If the machine was characterized, heat maps show what
-/// its levels share.
+/// where, and the result of every selection. A search for number and placement shows its ways on
+/// fresh windows, and links its parts. If the machine was characterized, heat maps show what its
+/// levels share.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -90,10 +91,7 @@ impl Report {
         let page = match &answer {
             Answer::Compare(answer) => comparison::page(&store, answer, files, characterization)?,
             Answer::Select(answer) => selection::page(answer, files, characterization)?,
-            Answer::Tune(_) => anyhow::bail!(
-                "campaign {id} is a tune, whose parts have the pages: see pinwise campaign list, \
-                 and pinwise campaign show {id} for its answer"
-            ),
+            Answer::Tune(answer) => tune::page(&store, answer, files)?,
             Answer::Latency(answer) => latency::page(answer)?,
             Answer::Characterize(answer) => match &answer.kept {
                 Some(kept) => pinwise_report::characterization_page(kept)?,
@@ -117,8 +115,12 @@ impl Report {
         if self.json {
             return output::print_json(&Document { campaign: info.id.0, file, bytes: page.len() });
         }
-        let (measurements, size) =
-            (counted(records.len() as u64, "measurement"), page.len() / 1000);
+        // Some have no records of their own, but parts.
+        let measured = match records.len() as u64 {
+            0 => pinwise_jobs::records_of(&store, info.id)?,
+            own => own,
+        };
+        let (measurements, size) = (counted(measured, "measurement"), page.len() / 1000);
         output::print(&format!("{}: {measurements}, {size} kB\n", file.display()))
     }
 }

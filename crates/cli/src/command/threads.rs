@@ -7,18 +7,21 @@ mod placing;
 mod text;
 
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
-pub(crate) use document::Document;
-pub(crate) use text::{probed, watched};
+pub(crate) use document::{Document, notes};
+pub(crate) use text::{answer, probed, watched};
 
 use crate::events::{self, Terminal};
 use crate::output::{self, Interrupted, Usage};
 use arguments::Action;
 use document::Remains;
 use pinwise_campaign::Store;
-use pinwise_jobs::{Answer, Caller, Failure, Interruption, Job, JobError, ThreadsAnswer};
-use pinwise_measure::{Probe, Unit};
+use pinwise_jobs::{
+    Answer, Caller, Failure, Interruption, Job, JobError, ThreadsAnswer, ThreadsOutcome,
+};
+use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
-use pinwise_present::figures;
+use pinwise_present::{figures, texts};
+use pinwise_report::ThreadsSearch;
 use std::path::Path;
 
 impl Threads {
@@ -77,29 +80,29 @@ pub(crate) fn tell(answer: &ThreadsAnswer, named: Option<&Path>, json: bool) -> 
 
 /// The page of a search.
 pub(crate) fn page(answer: &ThreadsAnswer, files: Stored<'_>) -> anyhow::Result<String> {
-    let outcome = &answer.outcome;
+    Ok(pinwise_report::threads_page(&answer.campaign, &shown(&answer.outcome), files)?)
+}
+
+/// What a page shows of a search.
+pub(crate) fn shown(outcome: &ThreadsOutcome) -> ThreadsSearch {
     let (verdict, chosen) = match &outcome.found {
         Ok(found) => {
             let document = Document::new(outcome, found, None);
-            (format!("{}. {}.", text::answer(&document), document.why), Some(found.parameter))
+            (format!("{}. {}.", text::answer(&document), document.why()), Some(found.parameter))
         }
         Err(why) => {
             let why = why.as_deref().unwrap_or("the search has not ended");
             (format!("No answer yet: {why}."), None)
         }
     };
-    let unit = outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s"));
-    let probes: Vec<Probe> = outcome.probes.iter().map(|shown| shown.probe).collect();
-    let notes: Vec<String> = outcome.notes.iter().map(pinwise_present::threads_note).collect();
-    let search = pinwise_report::ThreadsSearch {
+    ThreadsSearch {
         verdict,
         chosen,
-        unit: &unit,
-        probes: &probes,
-        notes: &notes,
+        unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
+        probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
+        notes: texts(&document::notes(outcome)),
         simulated: outcome.question.request.machine() != "host",
-    };
-    Ok(pinwise_report::threads_page(&answer.campaign, &search, files)?)
+    }
 }
 
 /// Prints the probes of a search that ended in an error after some: they took their time.

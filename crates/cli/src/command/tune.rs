@@ -2,7 +2,6 @@
 
 mod document;
 mod text;
-mod verdict;
 
 use super::threads::{Asked, Edges, Files};
 use crate::events::{self, Terminal};
@@ -12,7 +11,10 @@ use clap::{Arg, Args};
 use document::{Document, Remains};
 use pinwise_campaign::Store;
 use pinwise_jobs::{Answer, Caller, Failure, Interruption, Job, JobError, TuneAnswer, TuneRequest};
+use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
+use pinwise_present::{texts, tune_next};
+use pinwise_report::{PlacedNumber, TriedPolicy, TuneSearch};
 use std::path::{Path, PathBuf};
 
 /// Find how many threads a program should run and where, and save one plan for both
@@ -100,6 +102,43 @@ pub(crate) fn tell(answer: &TuneAnswer, named: Option<&Path>, json: bool) -> any
         Some(reason) => anyhow::bail!("{reason}; the answer rests on what was measured by then"),
         None => Ok(()),
     }
+}
+
+/// The page of a search, with its parts linked.
+pub(crate) fn page(
+    store: &Store,
+    answer: &TuneAnswer,
+    files: Stored<'_>,
+) -> anyhow::Result<String> {
+    let (document, parts) = (Document::of(answer), store.parts(answer.campaign.id)?);
+    let (notes, unit) = (texts(&document::notes(answer)), Unit::rate("1/s"));
+    let placed = answer.placements.iter().map(|placement| PlacedNumber {
+        n: placement.parameter,
+        search: match &placement.searched {
+            Some(searched) => Ok((&searched.info, &searched.outcome)),
+            None => Err(placement.reason.as_deref().unwrap_or("it was not tried")),
+        },
+    });
+    let tried = answer.trials.rows.iter().map(|trial| TriedPolicy {
+        n: trial.parameter,
+        policy: trial.policy,
+        threads: trial.threads,
+        performance: trial.performance,
+    });
+    let next = document.as_ref().and_then(|document| {
+        let conclusion = document.conclusion;
+        Some(tune_next(conclusion.plan.as_deref()?, conclusion.command.as_deref()))
+    });
+    let search = TuneSearch {
+        compared: document.as_ref().map(|document| (document.verdict(), &document.finals.unit)),
+        notes: &notes,
+        number: answer.threads.as_ref().map(super::threads::shown),
+        tried: (tried.collect(), answer.trials.unit.as_ref().unwrap_or(&unit)),
+        placed: placed.collect(),
+        parts: &parts,
+        next,
+    };
+    Ok(pinwise_report::tune_page(&answer.campaign, &search, files)?)
 }
 
 /// Prints what there is of a search that ended in an error after some measurements.

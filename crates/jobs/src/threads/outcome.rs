@@ -3,11 +3,13 @@
 use super::request::{Counting, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use crate::error::JobError;
 use pinwise_campaign::Record;
-use pinwise_measure::{Measure, OtherLoad, Part, Probe, Probed, Progress, Unit};
+use pinwise_measure::{Measure, OtherLoad, Part, Probe, Probed, Progress, Unit, values_or_text};
 use pinwise_monitor::Activity;
 use pinwise_present::crowd;
 use pinwise_programs::ProbeDetails;
-use pinwise_threads::{Attempt, FoundNumber, Note, Progressed, ThreadCeiling, Unfound, standing};
+use pinwise_threads::{
+    Attempt, FoundNumber, Note, Progressed, Stopped, ThreadCeiling, Unfound, standing,
+};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -57,9 +59,10 @@ pub struct ThreadsConclusion {
     pub parameter: u32,
     /// The threads that makes.
     pub threads: u32,
-    /// In one word, why the search ended.
-    pub stopped_because: String,
+    /// Why the search ended.
+    pub stopped_because: Stopped,
     /// What to know that the records do not show.
+    #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<Note>,
 }
 
@@ -98,8 +101,8 @@ impl ThreadsOutcome {
         let others = crowd(&shares);
         let mut notes: Vec<Note> = question.limited.clone().into_iter().collect();
         if (run.is_some() && !question.request.whole_run) || short {
-            let run = run.filter(|_| !short);
-            notes.push(Note::ShortRuns { run, pieces: question.request.pieces });
+            let run_seconds = run.filter(|_| !short).map(|run| run.as_secs_f64());
+            notes.push(Note::ShortRuns { run_seconds, pieces: question.request.pieces });
         }
         notes.extend(shown(&question, &probes, &seen, others));
         let found = match answer {
@@ -140,7 +143,7 @@ impl ThreadsOutcome {
         Some(ThreadsConclusion {
             parameter: found.parameter,
             threads: found.threads,
-            stopped_because: found.stopped.word().into(),
+            stopped_because: found.stopped,
             notes: Vec::new(),
         })
     }
@@ -155,7 +158,7 @@ fn shown(
 ) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
     for text in seen.iter().flat_map(|seen| &seen.notes) {
-        let note = Note::Seen { text: text.clone() };
+        let note = Note::Text { text: text.clone() };
         if !notes.contains(&note) {
             notes.push(note);
         }

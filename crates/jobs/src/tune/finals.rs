@@ -3,7 +3,7 @@
 use super::program::NumberDetail;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, OtherLoad, Placed, Setting, ThreadCount, Unit};
-use pinwise_placement::{Contest, Way};
+use pinwise_placement::{Contest, TuneNote, Way};
 use pinwise_present::crowd;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ const LEAST_ROUNDS: usize = 3;
 /// A comparison that is cut short is judged from so many rounds on: its intervals are wide.
 pub(super) const FEWEST_ROUNDS: usize = 2;
 /// With fewer, intervals are so wide that it is worth a word.
-const GOOD_ROUNDS: usize = 5;
+const GOOD_ROUNDS: u64 = 5;
 const MOST_ROUNDS: usize = 40;
 /// Of all intervals together.
 const CONFIDENCE: f64 = 0.95;
@@ -29,6 +29,8 @@ pub struct FinalsQuestion {
     pub n: u32,
     /// n where nobody decides; `None`: the program's own.
     pub default: Option<u32>,
+    /// How that is known, where nobody said it.
+    pub default_known: Option<TuneNote>,
     /// The placement of `n`, where it has one.
     pub placed: Option<Assignment>,
     /// What the comparison may take; three rounds are made in any case.
@@ -113,23 +115,15 @@ impl FinalsQuestion {
 impl Finals {
     /// What to know of it: that others kept the machine busy, that it ended before its time, that
     /// it had little.
-    pub fn notes(&self) -> Vec<String> {
-        let rounds = self.contest.rounds();
+    pub fn notes(&self) -> Vec<TuneNote> {
+        let rounds = self.contest.rounds() as u64;
         let ended = match &self.cut_short {
-            Some(reason) => {
-                Some(format!("the last comparison ended after {rounds} rounds: {reason}"))
-            }
-            None if rounds < GOOD_ROUNDS => Some(format!(
-                "only {rounds} rounds of the last comparison fit the budget, so its intervals are \
-                 wide: raise --budget"
-            )),
-            None => None,
+            Some(error) => Some(TuneNote::CutShort { rounds, error: error.clone() }),
+            None => (rounds < GOOD_ROUNDS).then_some(TuneNote::FewRounds { rounds }),
         };
-        let missing = self
-            .missing
-            .iter()
-            .map(|reason| format!("windows of the last comparison are missing: {reason}"));
-        let busy = pinwise_present::crowded(&self.loads, "last comparison", "");
+        let missing =
+            self.missing.iter().map(|error| TuneNote::WindowsMissing { error: error.clone() });
+        let busy = self.others().map(|share| TuneNote::ComparisonBusy { share });
         busy.into_iter().chain(missing).chain(ended).collect()
     }
 
@@ -175,6 +169,7 @@ mod tests {
     use super::*;
     use pinwise_campaign::Record;
     use pinwise_measure::{Detail, MeasureError, Measurement, Retry};
+    use pinwise_present::tune_note;
 
     #[test]
     fn the_fewest_rounds_are_made_whatever_they_take_and_more_only_where_there_is_time() {
@@ -193,6 +188,7 @@ mod tests {
         let question = FinalsQuestion {
             n: 2,
             default: Some(4),
+            default_known: None,
             placed: Some(Assignment::new(vec![0, 1])),
             time: Duration::from_secs(1),
             windows: 1.0,
@@ -236,16 +232,23 @@ mod tests {
 
     #[test]
     fn a_comparison_of_few_rounds_or_among_others_says_so() {
-        let quiet = compared(GOOD_ROUNDS, 0.1, false);
+        let enough = GOOD_ROUNDS as usize;
+        let quiet = compared(enough, 0.1, false);
         assert_eq!((quiet.notes(), quiet.others()), (Vec::new(), None));
-        assert_eq!(quiet.contest.rounds(), GOOD_ROUNDS);
+        assert_eq!(quiet.contest.rounds(), enough);
         let gain = quiet.contest.gain(Way::Placed, Way::Default).unwrap();
         assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.9, "{gain:?}");
         let busy = compared(3, 8.0, true);
         assert_eq!(busy.others(), Some(0.8));
-        let [crowd, missing, few] = &busy.notes()[..] else { panic!("{:?}", busy.notes()) };
-        assert!(crowd.contains("80 %") && missing.contains("threads were others"), "{crowd}");
-        assert!(few.contains("only 3 rounds"), "{few}");
+        let lost = "its threads were others".to_owned();
+        let notes = [
+            TuneNote::ComparisonBusy { share: 0.8 },
+            TuneNote::WindowsMissing { error: lost },
+            TuneNote::FewRounds { rounds: 3 },
+        ];
+        assert_eq!(busy.notes(), notes);
+        let text = busy.notes().iter().map(tune_note).collect::<Vec<_>>();
+        assert!(text[0].contains("80 %") && text[2].contains("only 3 rounds"), "{text:?}");
         assert!(busy.contest.gain(Way::Number, Way::Default).is_none());
     }
 }

@@ -5,6 +5,7 @@ use super::program::NumberDetail;
 use crate::threads::ThreadsOutcome;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
+use pinwise_placement::TuneNote;
 use pinwise_threads::{
     Arm, Candidate, FoundNumber, JointSearch, Shortlist, ThreadCeiling, boundaries, candidates,
 };
@@ -63,7 +64,7 @@ pub struct PolicyTrials {
     /// for it; empty where none was pinned.
     pub values: Vec<(u32, f64)>,
     /// What could not be measured.
-    pub notes: Vec<String>,
+    pub notes: Vec<TuneNote>,
 }
 
 impl PoliciesQuestion {
@@ -252,11 +253,11 @@ impl Policies {
                         performance,
                     });
                 }
-                Err(error) => trials.notes.push(format!(
-                    "n = {parameter}, {}, was not measured: {}",
-                    policy_name(policy),
-                    error.message
-                )),
+                Err(error) => trials.notes.push(TuneNote::NotMeasured {
+                    n: parameter,
+                    policy,
+                    error: error.message.clone(),
+                }),
             }
         }
         if trials.rows.iter().any(|trial| trial.policy.is_some()) {
@@ -298,11 +299,6 @@ impl PolicyTrials {
         }
         Shortlist::believed(&self.values, first)
     }
-}
-
-/// `compact`, `unpinned`
-pub fn policy_name(policy: Option<Policy>) -> &'static str {
-    policy.map_or("unpinned", Policy::name)
 }
 
 /// The number of a record, and its policy.
@@ -442,7 +438,11 @@ mod tests {
         assert!(matches!(ending, Ending::Finished(_)));
         assert_eq!(whole.shortlist(&[], 4).numbers()[0], 4, "{whole:?}");
         assert!(whole.rows.iter().any(|row| row.policy == Some(Policy::Compact)), "{whole:?}");
-        let lost = whole.notes.iter().filter(|note| note.contains("n = 8")).count();
+        let lost = whole
+            .notes
+            .iter()
+            .filter(|note| matches!(note, TuneNote::NotMeasured { n: 8, .. }))
+            .count();
         assert!(lost <= 1, "a number that cannot run is tried once: {:?}", whole.notes);
         for most in 0..records {
             let mut journal = MemoryJournal::default();

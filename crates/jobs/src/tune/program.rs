@@ -11,7 +11,7 @@ use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_placement::{Budget, Number};
+use pinwise_placement::{Budget, Number, TuneNote};
 use pinwise_present::quoted;
 use pinwise_programs::{LinuxProber, ProbeError, Recipe, Setter};
 use pinwise_threads::standing;
@@ -53,7 +53,7 @@ pub(super) struct TunedProgram<'a> {
     /// n where nobody decides; `None`: its variable is not set.
     pub(super) default: Option<u32>,
     /// What to know about that.
-    pub(super) note: Option<String>,
+    pub(super) note: Option<TuneNote>,
     /// CPUs it may run on.
     pub(super) cpus: u32,
     /// What stands ready to be measured, by n; `None`: as nobody decides it.
@@ -93,14 +93,7 @@ impl<'a> TunedProgram<'a> {
         let (default, note) = match (known, begun) {
             (Some((default, note)), _) => (Some(default), note),
             (None, _) if by_variable => (None, None),
-            (None, begun) => {
-                let why = begun.map_or(String::new(), |threads| {
-                    format!("its {threads} threads do not show which n it began with: ")
-                });
-                let taken = "the number of CPUs it may run on, counts as the default; change it \
-                    with --default N";
-                (Some(cpus), Some(format!("{why}n = {cpus}, {taken}")))
-            }
+            (None, threads) => (Some(cpus), Some(TuneNote::DefaultAssumed { n: cpus, threads })),
         };
         Ok(Self {
             workload: Workload { name: program.name(), threads: Vec::new() },
@@ -137,11 +130,6 @@ impl<'a> TunedProgram<'a> {
         let words = self.program.command.iter();
         let words = words.map(|word| if plain(word) { word.clone() } else { quoted(word) });
         Some(words.collect::<Vec<_>>().join(" "))
-    }
-
-    /// The number of threads by default, as far as can be known.
-    pub(super) fn default_count(&self) -> u32 {
-        self.default.unwrap_or(self.cpus)
     }
 
     /// The environment variables that give it `n`.
@@ -256,12 +244,9 @@ impl<'a> TunedProgram<'a> {
     }
 
     /// Gives a program that goes on running the number for good; what to know about it.
-    pub(super) fn settle(&mut self, n: u32) -> Result<Option<String>, ProbeError> {
+    pub(super) fn settle(&mut self, n: u32) -> Result<Option<TuneNote>, ProbeError> {
         self.prober.settle(n)?;
-        Ok(self
-            .program
-            .pid
-            .map(|_| format!("n = {n} is set now; pin with: pinwise apply PLAN --pid PID")))
+        Ok(self.program.pid.map(|_| TuneNote::Set { n }))
     }
 
     /// The program with `n`, ready to be measured. One that goes on running has one number at a
@@ -379,14 +364,9 @@ fn ended(met: Option<&ProbeError>) -> String {
     met.map_or_else(|| "the program has ended".into(), ToString::to_string)
 }
 
-/// What `threads` before the search are taken to say, the number it began with, and how to say
-/// otherwise.
-fn inferred((threads, n): (u32, u32)) -> (u32, Option<String>) {
-    let note = format!(
-        "its {threads} threads before the search are taken for n = {n}, since each number that was \
-         tried made as many more than itself; --default N says otherwise"
-    );
-    (n, Some(note))
+/// What `threads` before the search are taken to say: the number it began with.
+fn inferred((threads, n): (u32, u32)) -> (u32, Option<TuneNote>) {
+    (n, Some(TuneNote::DefaultInferred { n, threads }))
 }
 
 /// The number that makes so many threads, where several were tried and all made as many more than

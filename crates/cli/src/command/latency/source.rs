@@ -4,6 +4,7 @@ use super::{Document, Pair};
 use crate::output::{Usage, no_input};
 use anyhow::Context as _;
 use pinwise_topology::{LatencyError, LatencyLevels, LatencyMatrix, MctFile};
+use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +25,7 @@ pub(super) enum Source {
         pairs: Vec<Pair>,
         tsc_ghz: Option<f64>,
         seconds: Option<f64>,
-        warnings: Vec<String>,
+        warnings: Vec<Value>,
     },
 }
 

@@ -4,18 +4,13 @@
 use super::map::map;
 use super::{Document, Level, Pair};
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_hardware::{DirectedLatency, Latencies, Quantiles};
+use pinwise_hardware::{LatencyWarning, Quantiles};
 use pinwise_present::figures::{self, percent};
-use pinwise_present::one_line;
+use pinwise_present::{one_line, texts};
 use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyLevels, LatencyUnit, Oddity};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// A thread that waits for its CPU for a larger share of the time was not alone.
-const WAITED: f64 = 0.01;
-/// The middle half of the batches on a line spreads less than this, relative to their median, where
-/// nothing disturbs.
-const SPREAD: f64 = 0.1;
 /// Directions that are shown one by one.
 const SHOWN: usize = 12;
 /// Groups of a level, contradictions and oddities that are shown.
@@ -60,8 +55,8 @@ pub(super) fn text(
     if let Some(ghz) = document.tsc_ghz.filter(|_| unit == LatencyUnit::Ns) {
         let _ = writeln!(text, "\n1 ns is {ghz:.2} cycles of the time stamp counter");
     }
-    for warning in &document.warnings {
-        let _ = writeln!(text, "\nwarning: {}", one_line(warning));
+    for warning in texts(&document.warnings) {
+        let _ = writeln!(text, "\nwarning: {}", one_line(&warning));
     }
     text
 }
@@ -239,7 +234,8 @@ pub(super) fn sentences(document: &Document) -> Vec<String> {
     notes(&mut text, document);
     comparison(&mut text, document);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
-    lines.chain(document.warnings.iter().map(|warning| format!("Warning: {warning}"))).collect()
+    let warnings = texts(&document.warnings).into_iter().map(|text| format!("Warning: {text}"));
+    lines.chain(warnings).collect()
 }
 
 /// How far the batches of a direction lie apart, and its lines.
@@ -294,49 +290,30 @@ fn spread(pairs: &[Pair]) -> String {
     text
 }
 
-/// What casts doubt on a measurement, and what to do about it.
-pub(super) fn warnings(latencies: &Latencies) -> Vec<String> {
-    let directions = &latencies.directions;
-    let mut warnings = Vec::new();
-    let waited = directions.iter().filter(|direction| direction.waited > WAITED);
-    if let Some(worst) = waited.clone().max_by(|a, b| a.waited.total_cmp(&b.waited)) {
-        warnings.push(format!(
-            "the machine is busy: in {} of {} directions a measuring thread waited for its CPU, at most {} of the time ({} to {}); \
+/// A reason for doubt, and what to do about it.
+pub(super) fn warning(warning: &LatencyWarning) -> String {
+    match warning {
+        LatencyWarning::Busy { directions, of, waited, from, to } => format!(
+            "the machine is busy: in {directions} of {of} directions a measuring thread waited for its CPU, at most {} of the time ({} to {}); \
              stop other programs, or leave these contexts out (--cpus)",
-            waited.count(),
-            directions.len(),
-            percent(worst.waited),
-            worst.from.0,
-            worst.to.0
-        ));
-    }
-    let wide: Vec<(&DirectedLatency, f64)> = directions
-        .iter()
-        .filter_map(|direction| Some((direction, direction.spread()?)))
-        .filter(|(_, spread)| *spread > SPREAD)
-        .collect();
-    if let Some((worst, spread)) = wide.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
-        warnings.push(format!(
-            "latency is not steady in {} of {} directions: on one line the middle half of the \
+            percent(*waited),
+            from.0,
+            to.0
+        ),
+        LatencyWarning::Unsteady { directions, of, spread, from, to } => format!(
+            "latency is not steady in {directions} of {of} directions: on one line the middle half of the \
              batches spreads by up to {} of the median ({} to {}); stop other programs, and \
              check 'frequency governor' in pinwise doctor",
-            wide.len(),
-            directions.len(),
             percent(*spread),
-            worst.from.0,
-            worst.to.0
-        ));
+            from.0,
+            to.0
+        ),
+        LatencyWarning::NoTime { directions } => {
+            let directions = directions.iter().map(|(from, to)| format!("{} to {}", from.0, to.0));
+            format!(
+                "no time to measure {}; try again on a quieter machine",
+                directions.collect::<Vec<_>>().join(", ")
+            )
+        }
     }
-    let missing: Vec<String> = directions
-        .iter()
-        .filter(|direction| direction.batches() == 0)
-        .map(|direction| format!("{} to {}", direction.from.0, direction.to.0))
-        .collect();
-    if !missing.is_empty() {
-        warnings.push(format!(
-            "no time to measure {}; try again on a quieter machine",
-            missing.join(", ")
-        ));
-    }
-    warnings
 }

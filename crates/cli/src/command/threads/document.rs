@@ -5,11 +5,13 @@ use pinwise_jobs::{ShownProbe, ThreadsOutcome};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Unit};
 use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
+use pinwise_present::{sentence, tagged, texts, threads_note};
 use pinwise_programs::{Drift, ProbeDetails};
 use pinwise_threads::{
     Advice, FoundNumber, Method, PhaseChange, Published, ThreadRange, Thresholds,
 };
 use serde::Serialize;
+use serde_json::Value;
 use std::time::Duration;
 
 /// The answer of a search.
@@ -30,10 +32,8 @@ pub(crate) struct Document {
     pub(crate) threads: u32,
     /// How sure it is; of the published search, and of a sweep of one round, nothing is known.
     pub(super) advice: Option<Advice>,
-    pub(super) stopped_because: String,
-    /// The same in a line, for people.
-    #[serde(skip)]
-    pub(super) why: String,
+    /// Why the search ended: one reason, as a list like that of other searches.
+    pub(super) stopped_because: Vec<Value>,
     pub(crate) search_seconds: f64,
     pub(super) probes: Vec<ProbeRow>,
     /// What `probes[].performance` is counted in.
@@ -48,7 +48,7 @@ pub(crate) struct Document {
     pub(super) others: Option<f64>,
     /// The program came into another phase between two probes.
     pub(super) shift: Option<PhaseChange>,
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Vec<Value>,
     /// Against the full sweep, where one is known.
     pub(super) loss: Option<f64>,
 }
@@ -222,6 +222,11 @@ impl Remains {
     }
 }
 
+/// What to know, each with its kind and values.
+pub(crate) fn notes(outcome: &ThreadsOutcome) -> Vec<Value> {
+    outcome.notes.iter().map(|note| tagged(note, sentence(&threads_note(note)))).collect()
+}
+
 /// The rows of a search's probes.
 pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
     let row = |ShownProbe { probe, parts, seen }: &ShownProbe| ProbeRow {
@@ -247,6 +252,11 @@ pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
 }
 
 impl Document {
+    /// Why the search ended, in a line.
+    pub(super) fn why(&self) -> String {
+        texts(&self.stopped_because).concat()
+    }
+
     /// The threads that were seen with a parameter.
     pub(crate) fn threads_of(&self, parameter: u32) -> Option<u32> {
         self.probes.iter().find(|row| row.parameter == parameter).map(|row| row.threads)
@@ -279,8 +289,10 @@ impl Document {
             parameter: found.parameter,
             threads: found.threads,
             advice: advice.cloned(),
-            stopped_because: stopped.word().into(),
-            why: pinwise_present::stopped(stopped, found.parameter, advice, share, request.within),
+            stopped_because: vec![tagged(
+                &stopped,
+                pinwise_present::stopped(stopped, found.parameter, advice, share, request.within),
+            )],
             search_seconds: outcome.time.as_secs_f64(),
             probes: rows(&outcome.probes),
             unit: outcome.unit.clone(),
@@ -290,7 +302,7 @@ impl Document {
             monitor: MonitorRow::of(&seen),
             others: outcome.others,
             shift: found.phase_change,
-            notes: outcome.notes.iter().map(pinwise_present::threads_note).collect(),
+            notes: notes(outcome),
             loss: found.loss,
         }
     }

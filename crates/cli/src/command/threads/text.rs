@@ -4,22 +4,19 @@ use super::document::{Document, ProbeRow, Remains};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{Part, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::one_line;
-use std::fmt::Write as _;
+use pinwise_present::{Sheet, one_line, texts};
 use std::time::Duration;
 
-/// The whole answer, `width` columns wide.
+/// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
 pub(super) fn result(document: &Document, width: usize) -> String {
-    let mut text = String::new();
-    for note in &document.notes {
-        let _ = writeln!(text, "note: {note}");
+    let mut sheet = Sheet { text: String::new(), width };
+    sheet.paragraph("", 0, &answer(document));
+    for note in texts(&document.notes) {
+        sheet.paragraph("", 0, &note);
     }
-    if !document.notes.is_empty() {
-        text.push('\n');
-    }
-    text.push_str(&probed(document));
+    sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
-    let mut facts = vec![("stopped", document.why.clone())];
+    let mut facts = vec![("stopped", document.why())];
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(
         answer
@@ -41,17 +38,18 @@ pub(super) fn result(document: &Document, width: usize) -> String {
     ));
     facts.extend(watched(document).map(|watched| ("monitor", watched)));
     for (name, fact) in facts {
-        wrapped(&mut text, name, &fact, width);
+        sheet.line(name, &fact);
     }
+    sheet.text.push('\n');
+    sheet.text.push_str(&probed(document));
     if let Some(row) = chosen.filter(|row| !row.roles.is_empty()) {
-        let _ = write!(
-            text,
+        sheet.text.push_str(&format!(
             "\nThreads with n = {}, shares of their time:\n{}\n",
             row.parameter,
             roles(&row.roles).trim_fmt()
-        );
+        ));
     }
-    text
+    sheet.text
 }
 
 /// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
@@ -85,7 +83,7 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
 }
 
 /// The answer in a line: the number, how sure it is, and what qualifies it.
-pub(super) fn answer(document: &Document) -> String {
+pub(crate) fn answer(document: &Document) -> String {
     let threads = figures::counted(u64::from(document.threads), "thread");
     let answer = match &document.advice {
         Some(advice) => advice.to_string(),
@@ -94,13 +92,10 @@ pub(super) fn answer(document: &Document) -> String {
     headline(&answer, document.others)
 }
 
-/// The probes, and what follows from them.
+/// The probes, as a table.
 pub(crate) fn probed(document: &Document) -> String {
-    let answer = answer(document);
-    format!(
-        "{}\n\n{answer}\n\n",
-        probes(&document.probes, document.unit.as_ref(), document.method).trim_fmt()
-    )
+    let table = probes(&document.probes, document.unit.as_ref(), document.method);
+    format!("{}\n", table.trim_fmt())
 }
 
 /// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
@@ -254,21 +249,6 @@ fn share(fraction: f64) -> String {
 fn rate(rate: f64) -> String {
     let unit = Unit::rate("/s");
     if rate < 10.0 { format!("{rate:.1} /s") } else { Scale::new(&unit, rate).show(rate) }
-}
-
-/// `  name  text`, wrapped below itself.
-fn wrapped(text: &mut String, name: &str, fact: &str, width: usize) {
-    let mut line = format!("  {name:<9}");
-    let indent = line.len();
-    for word in fact.split(' ') {
-        if line.chars().count() + 1 + word.chars().count() > width && line.len() > indent {
-            let _ = writeln!(text, "{}", line.trim_end());
-            line = " ".repeat(indent);
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    let _ = writeln!(text, "{}", line.trim_end());
 }
 
 #[cfg(test)]

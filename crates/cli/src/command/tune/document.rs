@@ -1,14 +1,15 @@
 //! What was found, and as `--json` prints it; docs/reference/json.md describes the fields.
 
-use super::verdict::{Compared, unplaced};
 use crate::command::threads;
 use crate::outcome;
+use pinwise_campaign::CampaignId;
 use pinwise_jobs::{
-    Finals, PolicyTrial, PolicyTrials, StoredSearch, TuneAnswer, TuneConclusion, TunedPlacement,
+    Concluded, Finals, FinalsQuestion, PolicyTrial, PolicyTrials, StoredSearch, TuneAnswer,
+    TuneConclusion, TunedPlacement,
 };
 use pinwise_measure::Unit;
-use pinwise_placement::{Choice, Estimate, Way};
-use pinwise_present::figures;
+use pinwise_placement::{Estimate, Way};
+use pinwise_present::{TuneVerdict, sentence, tagged, tune_note, unannounced};
 use serde_json::{Value, json};
 
 /// What there is of a search that ended before the last comparison showed anything.
@@ -53,7 +54,7 @@ impl Remains<'_> {
             "others": surveyed["others"],
             "trials": trials(&self.answer.trials),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": self.answer.notes,
+            "notes": notes(self.answer),
             "error": self.error,
         })
     }
@@ -70,6 +71,9 @@ pub(super) struct Document<'a> {
     pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
     pub(super) surveyed: threads::Document,
+    /// The campaign with the windows of the last comparison.
+    pub(super) comparison: CampaignId,
+    pub(super) compared: &'a FinalsQuestion,
     pub(super) finals: &'a Finals,
     pub(super) conclusion: &'a TuneConclusion,
 }
@@ -77,18 +81,19 @@ pub(super) struct Document<'a> {
 impl<'a> Document<'a> {
     /// `None` where there is no last comparison yet.
     pub(super) fn of(answer: &'a TuneAnswer) -> Option<Self> {
-        let (finals, conclusion) = answer.concluded.as_ref()?;
-        Some(Self { answer, surveyed: surveyed(answer)?, finals, conclusion })
+        let Concluded { campaign, compared, finals, conclusion } = answer.concluded.as_ref()?;
+        let (surveyed, comparison) = (surveyed(answer)?, *campaign);
+        Some(Self { answer, surveyed, comparison, compared, finals, conclusion })
     }
 
     /// The number that was left.
     pub(super) fn n(&self) -> u32 {
-        self.conclusion.compared.n
+        self.compared.n
     }
 
     /// n of a way; `None`: the program's own.
     pub(super) fn parameter_of(&self, way: Way) -> Option<u32> {
-        if way == Way::Default { self.conclusion.compared.default } else { Some(self.n()) }
+        if way == Way::Default { self.compared.default } else { Some(self.n()) }
     }
 
     /// The search for the placement of the number that was left.
@@ -120,18 +125,19 @@ impl<'a> Document<'a> {
             "machine": "host",
             "contexts": self.surveyed.contexts,
             "choice": self.conclusion.choice,
-            "verdict": self.compared().verdict(),
+            "verdict": self.verdict().text(),
             "parameter": self.conclusion.parameter,
             "threads": self.conclusion.parameter.and_then(|n| self.surveyed.threads_of(n)),
-            "default": self.conclusion.compared.default,
+            "default": self.compared.default,
             "unit": unit.name,
             "lower_is_better": unit.reciprocal,
             "ways": contest.ways().iter().map(way).collect::<Vec<_>>(),
             "rounds": contest.rounds(),
+            "comparison": self.comparison,
             "comparison_others": self.finals.others(),
             "cut_short": self.conclusion.cut_short,
-            "gain": self.gain(),
-            "gain_of_pinning": contest.gain(Way::Placed, self.compared().rival()),
+            "gain": contest.gain_of(self.conclusion.choice),
+            "gain_of_pinning": contest.gain(Way::Placed, self.verdict().rival()),
             "advice": surveyed["advice"],
             "probes": surveyed["probes"],
             "search_seconds": surveyed["search_seconds"],
@@ -150,34 +156,39 @@ impl<'a> Document<'a> {
             "measurements": of("measurements"),
             "trials": trials(&self.answer.trials),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": self.answer.notes,
+            "notes": notes(self.answer),
             "budget_seconds": self.answer.budget.as_secs_f64(),
             "seconds": self.conclusion.time.as_secs_f64(),
             "plan": self.conclusion.plan,
         })
     }
 
-    /// What was compared, to be told.
-    pub(super) fn compared(&self) -> Compared<'_> {
+    /// What was compared, in words.
+    pub(super) fn verdict(&self) -> TuneVerdict<'_> {
         let winner = self.answer.placements.iter().find(|placed| placed.parameter == self.n());
-        Compared {
+        TuneVerdict {
             contest: &self.finals.contest,
             choice: self.conclusion.choice,
             n: self.n(),
-            default: self.conclusion.compared.default,
+            default: self.compared.default,
             unplaced: winner.and_then(unplaced),
             others: self.finals.others(),
         }
     }
+}
 
-    /// What the choice gains over doing nothing.
-    pub(super) fn gain(&self) -> Option<pinwise_placement::Gain> {
-        let way = match self.conclusion.choice {
-            Choice::Default => return None,
-            Choice::Number | Choice::Fewer => Way::Number,
-            Choice::Placed => Way::Placed,
-        };
-        self.finals.contest.gain(way, Way::Default)
+/// What to know, each with its kind and values: of the search for the number, then of the rest.
+pub(super) fn notes(answer: &TuneAnswer) -> Vec<Value> {
+    let number = answer.threads.iter().flat_map(threads::notes);
+    let rest = answer.notes.iter().map(|note| tagged(note, sentence(&tune_note(note))));
+    number.chain(rest).collect()
+}
+
+/// Why a number has no placement that could be compared; `None` where it has one.
+fn unplaced(placement: &TunedPlacement) -> Option<String> {
+    match &placement.searched {
+        None => placement.reason.clone(),
+        Some(searched) => searched.outcome.best.is_none().then(|| unannounced(&searched.outcome)),
     }
 }
 
@@ -215,12 +226,6 @@ fn trials(trials: &PolicyTrials) -> Value {
         })
     };
     trials.rows.iter().map(row).collect()
-}
-
-/// A gain as text: `+12 % (+8 to +16 %)`.
-pub(super) fn shown(gain: pinwise_placement::Gain) -> String {
-    let [mean, low, high] = [gain.mean, gain.low, gain.high].map(figures::change);
-    format!("{mean} (interval {low} to {high})")
 }
 
 #[cfg(test)]

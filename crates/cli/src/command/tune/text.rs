@@ -1,31 +1,28 @@
 //! What was found, as text.
 
-use super::document::{Document, Remains, shown, unit};
+use super::document::{Document, Remains, unit};
 use crate::command::threads;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_jobs::{PolicyTrial, PolicyTrials, TunedPlacement, policy_name};
+use pinwise_jobs::{PolicyTrial, PolicyTrials, TuneAnswer, TunedPlacement};
 use pinwise_measure::Unit;
 use pinwise_placement::{Choice, Number, Way};
-use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::quoted;
+use pinwise_present::{NO_TUNE_VERDICT, Sheet, gain_text, policy_name, texts, tune_next};
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
-/// The whole answer, `width` columns wide.
+/// The whole answer, `width` columns wide: what to do and what qualifies it, then what that rests
+/// on.
 pub(super) fn result(document: &Document<'_>, width: usize) -> String {
-    let mut sheet =
-        head(&document.answer.notes, &document.surveyed, &document.answer.trials, width);
-    sheet.text.push_str("Placements of the best numbers:\n");
-    sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
+    let mut sheet = Sheet { text: String::new(), width };
+    sheet.paragraph("", 0, &document.verdict().text());
+    notes(&mut sheet, document.answer);
+    sheet.text.push('\n');
+    let conclusion = document.conclusion;
+    next(&mut sheet, conclusion.plan.as_deref(), conclusion.command.as_deref());
     sheet.text.push('\n');
     finals(&mut sheet, document);
-    let (took, budget) =
-        (figures::duration(document.conclusion.time), figures::duration(document.answer.budget));
-    sheet.paragraph("", 0, &format!("All of it took {took} of {budget}."));
-    sheet.text.push('\n');
-    sheet.paragraph("", 0, &document.compared().verdict());
-    if document.conclusion.choice == Choice::Placed
+    if conclusion.choice == Choice::Placed
         && let Some(placed) = document.placement()
         && let Some(best) = &placed.outcome.best
     {
@@ -42,51 +39,49 @@ pub(super) fn result(document: &Document<'_>, width: usize) -> String {
             width,
         ));
     }
+    sheet.text.push_str("\nPlacements of the best numbers:\n");
+    sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
+    searched(&mut sheet, &document.surveyed, &document.answer.trials);
+    let (took, budget) =
+        (figures::duration(conclusion.time), figures::duration(document.answer.budget));
+    let id = document.answer.campaign.id.0;
     sheet.text.push('\n');
-    let conclusion = document.conclusion;
-    next(&mut sheet, conclusion.plan.as_deref(), conclusion.command.as_deref());
+    sheet.paragraph("", 0, &format!("All of it took {took} of {budget}; it is campaign {id}."));
     sheet.text
 }
 
 /// What is known of a search that has no answer.
 pub(super) fn remains(remains: &Remains<'_>, width: usize) -> String {
-    let mut sheet = head(&remains.answer.notes, &remains.surveyed, &remains.answer.trials, width);
+    let mut sheet = Sheet { text: String::new(), width };
+    sheet.paragraph("", 0, NO_TUNE_VERDICT);
+    notes(&mut sheet, remains.answer);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
-        sheet.text.push_str("Placements of the best numbers so far:\n");
+        sheet.text.push_str("\nPlacements of the best numbers so far:\n");
         sheet.text.push_str(&placements(&remains.answer.placements, unit));
-        sheet.text.push('\n');
     }
-    sheet.paragraph("", 0, "Too few fresh windows were measured to decide: there is no plan.");
+    searched(&mut sheet, &remains.surveyed, &remains.answer.trials);
     sheet.text
 }
 
-/// The notes, the number alone, and numbers under policies of placement.
-fn head(
-    notes: &[String],
-    surveyed: &threads::Document,
-    trials: &PolicyTrials,
-    width: usize,
-) -> Sheet {
-    let mut sheet = Sheet { text: String::new(), width };
-    for note in notes {
-        sheet.paragraph("note: ", 6, note);
+fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
+    for note in texts(&super::document::notes(answer)) {
+        sheet.paragraph("", 0, &note);
     }
-    if !notes.is_empty() {
-        sheet.text.push('\n');
+}
+
+/// Numbers under policies of placement, and the number alone.
+fn searched(sheet: &mut Sheet, surveyed: &threads::Document, trials: &PolicyTrials) {
+    if let Some(unit) = &trials.unit {
+        sheet.text.push_str("\nNumbers under placement policies, measured once each:\n");
+        sheet.text.push_str(&tried(trials, unit));
     }
-    sheet.text.push_str("The number alone:\n");
+    sheet.text.push('\n');
+    sheet.paragraph("The number alone: ", 0, &threads::answer(surveyed));
     sheet.text.push_str(&threads::probed(surveyed));
     if let Some(watched) = threads::watched(surveyed) {
         sheet.line("monitor", &watched);
-        sheet.text.push('\n');
     }
-    if let Some(unit) = &trials.unit {
-        sheet.text.push_str("Numbers under placement policies, measured once each:\n");
-        sheet.text.push_str(&tried(trials, unit));
-        sheet.text.push('\n');
-    }
-    sheet
 }
 
 fn tried(trials: &PolicyTrials, unit: &Unit) -> String {
@@ -134,7 +129,7 @@ fn placements(placements: &[TunedPlacement], unit: &Unit) -> String {
 }
 
 fn finals(sheet: &mut Sheet, document: &Document<'_>) {
-    let (contest, compared) = (&document.finals.contest, document.compared());
+    let (contest, compared) = (&document.finals.contest, document.verdict());
     let estimates: Vec<_> =
         contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
     let scale = Scale::new(
@@ -148,7 +143,7 @@ fn finals(sheet: &mut Sheet, document: &Document<'_>) {
     );
     let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
         let over = |other| {
-            contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), shown)
+            contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), gain_text)
         };
         vec![
             compared.name(*way),
@@ -170,12 +165,9 @@ fn next(sheet: &mut Sheet, plan: Option<&Path>, command: Option<&str>) {
         sheet.line("plan", "none: start the program as before");
         return;
     };
-    let plan = plan.to_string_lossy();
-    sheet.line("plan", &plan);
-    let (what, line) = match command {
-        Some(command) => ("start it", format!("pinwise run {} -- {command}", quoted(&plan))),
-        None => ("apply it", format!("pinwise apply {} --set --pid PID", quoted(&plan))),
-    };
+    sheet.line("plan", &plan.to_string_lossy());
+    let what = if command.is_some() { "start it" } else { "apply it" };
+    let line = tune_next(plan, command).command;
     // On one line, whatever its length, so that it can be copied.
     sheet.text.push_str(&format!("  {what:<9} {line}\n"));
     if command.is_some_and(|command| !command.contains(Number::PLACE)) {

@@ -1,42 +1,48 @@
-//! What the last comparison says, in words: what to do, and why pinning is no part of it where it
-//! is not.
+//! What a search for the number of threads and their placement says in words: what its last
+//! comparison announces, why pinning is no part of that where it is not, and its notes.
 
-use super::document::shown;
-use pinwise_jobs::TunedPlacement;
-use pinwise_placement::{Choice, Contest, Outcome, Way};
-use pinwise_present::beside;
-use pinwise_present::figures;
+use crate::figures;
+use crate::note::note;
+use crate::other_load::{beside, busy};
+use crate::shell::quoted;
+use crate::verdict::NextStep;
+use pinwise_placement::{Choice, Contest, Gain, Outcome, TuneNote, Way};
+use pinwise_topology::Policy;
+use std::path::Path;
 
-/// What was compared, and what follows.
-pub(super) struct Compared<'a> {
-    pub(super) contest: &'a Contest,
-    pub(super) choice: Choice,
+/// What was compared at last, and what follows.
+#[derive(Clone, Debug)]
+pub struct TuneVerdict<'a> {
+    /// The ways against each other.
+    pub contest: &'a Contest,
+    /// What follows.
+    pub choice: Choice,
     /// The number that was found.
-    pub(super) n: u32,
+    pub n: u32,
     /// n where nobody decides; `None`: the program's own.
-    pub(super) default: Option<u32>,
+    pub default: Option<u32>,
     /// Why there is no placement that could take part.
-    pub(super) unplaced: Option<String>,
+    pub unplaced: Option<String>,
     /// Share of the contexts' time that others took meanwhile, where it is worth a word.
-    pub(super) others: Option<f64>,
+    pub others: Option<f64>,
 }
 
-impl Compared<'_> {
+impl TuneVerdict<'_> {
     /// What pinning is compared with: the same number unpinned.
-    pub(super) fn rival(&self) -> Way {
+    pub fn rival(&self) -> Way {
         if self.default == Some(self.n) { Way::Default } else { Way::Number }
     }
 
     /// The answer in a sentence or two.
-    pub(super) fn verdict(&self) -> String {
+    pub fn text(&self) -> String {
         let (n, contest, unpinned) = (self.n, self.contest, self.without_pinning());
-        let over = |way, other| contest.gain(way, other).map_or(String::new(), shown);
+        let over = |way, other| contest.gain(way, other).map_or(String::new(), gain_text);
         let number = over(Way::Number, Way::Default);
         let beside = beside(self.others);
         match self.choice {
             Choice::Default => {
                 let alone = match contest.gain(Way::Number, Way::Default) {
-                    Some(gain) => format!(" n = {n} is {} over it.", shown(gain)),
+                    Some(gain) => format!(" n = {n} is {} over it.", gain_text(gain)),
                     None if self.default == Some(n) => {
                         format!(" The number found, n = {n}, is the default.")
                     }
@@ -48,7 +54,7 @@ impl Compared<'_> {
                     (_, Some(both)) if both.low > 0.0 => format!(
                         "n = {n}, pinned, is {} over it, but neither change is significant by \
                          itself{beside}",
-                        shown(both)
+                        gain_text(both)
                     ),
                     _ => format!("no measured change is significant{beside}"),
                 };
@@ -90,15 +96,15 @@ impl Compared<'_> {
             _ if gain.high < 0.0 => ", which is slower".to_owned(),
             _ if gain.low <= 0.0 => ", which may be nothing".to_owned(),
             Some(whole) if self.rival() != Way::Default => {
-                format!(", but {} over the default", shown(whole))
+                format!(", but {} over the default", gain_text(whole))
             }
             _ => String::new(),
         };
-        format!("Pinning is left out: {} over the same number unpinned{why}.", shown(gain))
+        format!("Pinning is left out: {} over the same number unpinned{why}.", gain_text(gain))
     }
 
     /// `n = 2, pinned`
-    pub(super) fn name(&self, way: Way) -> String {
+    pub fn name(&self, way: Way) -> String {
         let number = |n: u32| format!("n = {n}");
         match way {
             Way::Default => {
@@ -111,16 +117,82 @@ impl Compared<'_> {
     }
 }
 
-/// Why a number has no placement that could be compared; `None` where it has one.
-pub(super) fn unplaced(placement: &TunedPlacement) -> Option<String> {
-    match &placement.searched {
-        None => placement.reason.clone(),
-        Some(searched) => searched.outcome.best.is_none().then(|| unannounced(&searched.outcome)),
+/// In place of a verdict, where there is none.
+pub const NO_TUNE_VERDICT: &str =
+    "No answer: too few fresh windows were measured to decide. There is no plan.";
+
+/// A gain as text: `+12 % (interval +8 % to +16 %)`.
+pub fn gain_text(gain: Gain) -> String {
+    let [mean, low, high] = [gain.mean, gain.low, gain.high].map(figures::change);
+    format!("{mean} (interval {low} to {high})")
+}
+
+/// What to do with the plan of such a search, and the program's command line, where it is started
+/// with the number.
+pub fn tune_next(plan: &Path, command: Option<&str>) -> NextStep {
+    let plan = quoted(&plan.to_string_lossy());
+    match command {
+        Some(command) => NextStep {
+            what: "start the program as the plan says",
+            command: format!("pinwise run {plan} -- {command}"),
+        },
+        None => NextStep {
+            what: "give a running process the number, and pin it, as the plan says",
+            command: format!("pinwise apply {plan} --set --pid PID"),
+        },
+    }
+}
+
+/// `compact`, `unpinned`
+pub fn policy_name(policy: Option<Policy>) -> &'static str {
+    policy.map_or("unpinned", Policy::name)
+}
+
+/// A note, as a sentence that begins small and has no full stop.
+pub fn tune_note(about: &TuneNote) -> String {
+    match about {
+        TuneNote::DefaultAssumed { n, threads } => {
+            let why = threads.map_or(String::new(), |threads| {
+                format!("its {threads} threads do not show which n it began with: ")
+            });
+            format!(
+                "{why}n = {n}, the number of CPUs it may run on, counts as the default; change it \
+                 with --default N"
+            )
+        }
+        TuneNote::DefaultInferred { n, threads } => format!(
+            "its {threads} threads before the search are taken for n = {n}, since each number \
+             that was tried made as many more than itself; --default N says otherwise"
+        ),
+        TuneNote::NotMeasured { n, policy, error } => {
+            format!("n = {n}, {}, was not measured: {error}", policy_name(*policy))
+        }
+        TuneNote::NotPlaced { n, error } => format!("n = {n} could not be placed: {error}"),
+        TuneNote::WhilePlaced { n, note: met } => {
+            format!("while n = {n} was placed, {}", note(met))
+        }
+        TuneNote::ComparisonBusy { share } => busy(*share, "last comparison", ""),
+        TuneNote::WindowsMissing { error } => {
+            format!("windows of the last comparison are missing: {error}")
+        }
+        TuneNote::CutShort { rounds, error } => {
+            let rounds = figures::counted(*rounds, "round");
+            format!("the last comparison ended after {rounds}: {error}")
+        }
+        TuneNote::FewRounds { rounds } => format!(
+            "only {} of the last comparison fit the budget, so its intervals are wide: raise \
+             --budget",
+            figures::counted(*rounds, "round")
+        ),
+        TuneNote::Set { n } => {
+            format!("n = {n} is set now; pin with: pinwise apply PLAN --pid PID")
+        }
+        TuneNote::Text { text } => text.clone(),
     }
 }
 
 /// Why a search announced no assignment.
-fn unannounced(outcome: &Outcome) -> String {
+pub fn unannounced(outcome: &Outcome) -> String {
     let (cost, failure) = (&outcome.cost, &outcome.failure);
     match failure {
         Some(failure) if cost.classes == 0 => {
@@ -138,6 +210,20 @@ fn unannounced(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn notes_of_a_search_have_kind_values_and_text() {
+        let busy = pinwise_measure::Note::Busy { share: 0.5 };
+        let about = TuneNote::WhilePlaced { n: 4, note: busy };
+        let text = tune_note(&about);
+        assert!(text.starts_with("while n = 4 was placed, the machine was busy"), "{text}");
+        let nested = serde_json::json!({ "kind": "busy", "share": 0.5 });
+        let whole =
+            serde_json::json!({ "kind": "while_placed", "n": 4, "note": nested, "text": text });
+        assert_eq!(crate::tagged(&about, text), whole);
+        let few = tune_note(&TuneNote::FewRounds { rounds: 1 });
+        assert!(few.starts_with("only 1 round of the last"), "{few}");
+    }
 
     /// Six rounds of the ways with these speeds, each a little off.
     fn contest(speeds: &[(Way, f64)]) -> Contest {
@@ -158,7 +244,7 @@ mod tests {
     fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&str>) -> String {
         let contest = contest(speeds);
         let choice = contest.choice(false, 0.01);
-        Compared {
+        TuneVerdict {
             contest: &contest,
             choice,
             n: 3,
@@ -166,7 +252,7 @@ mod tests {
             unplaced: unplaced.map(str::to_owned),
             others: None,
         }
-        .verdict()
+        .text()
     }
 
     #[test]
@@ -213,7 +299,7 @@ mod tests {
             contest.gain(Placed, Default).unwrap().low,
         );
         assert!(choice == Choice::Default && low <= 0.0 && both > 0.0, "{choice:?} {low} {both}");
-        let compared = Compared {
+        let compared = TuneVerdict {
             contest: &contest,
             choice,
             n: 3,
@@ -221,7 +307,7 @@ mod tests {
             unplaced: None,
             others: None,
         };
-        let told = compared.verdict();
+        let told = compared.text();
         assert!(told.starts_with("Keep the default: n = 3, pinned, is +10.0 % "), "{told}");
         assert!(
             told.contains("neither change is significant by itself")
@@ -241,7 +327,7 @@ mod tests {
                     .collect::<Vec<_>>(),
             );
             let choice = contest.choice(true, 0.01);
-            Compared {
+            TuneVerdict {
                 contest: &contest,
                 choice,
                 n: 3,
@@ -249,7 +335,7 @@ mod tests {
                 unplaced: None,
                 others: Some(0.89),
             }
-            .verdict()
+            .text()
         };
         let clause = ", while others took 89 % of the contexts' time.";
         for speeds in [[1.0, 1.5, 2.0], [1.0, 1.5, 1.2], [1.0, 1.0, 0.9], [1.0, 0.8, 0.7]] {

@@ -1,0 +1,88 @@
+//! What to know about a search for the number of threads and their placement together, as values.
+//! The text is made where it is shown.
+
+use pinwise_measure::Note;
+use pinwise_topology::Policy;
+use serde::{Deserialize, Serialize};
+
+/// Something to know about such a search, besides what its search for the number says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum TuneNote {
+    /// The default is the number of CPUs that the program may use, because nothing shows another.
+    DefaultAssumed {
+        /// The default.
+        n: u32,
+        /// The threads that the program began with, where these were counted.
+        threads: Option<u32>,
+    },
+    /// The default follows from the threads that the program began with.
+    DefaultInferred {
+        /// The default.
+        n: u32,
+        /// The threads.
+        threads: u32,
+    },
+    /// A number under a policy of placement could not be measured.
+    NotMeasured {
+        /// The number.
+        n: u32,
+        /// The policy. `None`: unpinned.
+        policy: Option<Policy>,
+        /// Why.
+        error: String,
+    },
+    /// A number could not be placed.
+    NotPlaced {
+        /// The number.
+        n: u32,
+        /// Why.
+        error: String,
+    },
+    /// Something disturbed the measurements while a number was placed.
+    WhilePlaced {
+        /// The number.
+        n: u32,
+        /// What.
+        note: Note,
+    },
+    /// Other programs used the contexts during the last comparison.
+    ComparisonBusy {
+        /// Share of the contexts' time that they took.
+        share: f64,
+    },
+    /// Windows of the last comparison are missing.
+    WindowsMissing {
+        /// Why.
+        error: String,
+    },
+    /// The last comparison ended before its time.
+    CutShort {
+        /// Its rounds.
+        rounds: u64,
+        /// Why.
+        error: String,
+    },
+    /// Few rounds of the last comparison fit the budget.
+    FewRounds {
+        /// Its rounds.
+        rounds: u64,
+    },
+    /// The running process has the number that was found.
+    Set {
+        /// The number.
+        n: u32,
+    },
+    /// A sentence that begins small and has no full stop: from a store that was written before
+    /// notes had kinds.
+    Text {
+        /// The sentence.
+        text: String,
+    },
+}
+
+impl From<String> for TuneNote {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}

@@ -1,0 +1,299 @@
+//! A search for the number of threads and their placement as a page: what fresh windows showed, the
+//! placement, the search over numbers, the policies that were tried, and the parts, whose own pages
+//! are linked.
+
+use crate::chart::{Axis, Chart, Ink, Series, Shape};
+use crate::figure::{Figure, Table};
+use crate::floorplan::{self, Block};
+use crate::page::{ReportError, Shell};
+use crate::threads::{self, ThreadsSearch};
+use askama::Template;
+use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_measure::Unit;
+use pinwise_placement::{Outcome, Way};
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::{Files, NO_TUNE_VERDICT, NextStep, TuneVerdict, gain_text, policy_name};
+use pinwise_topology::{Policy, SharingTree};
+
+/// What the page shows of such a search, next to its campaign.
+pub struct TuneSearch<'a> {
+    /// What was compared at last, and what performances are counted in; `None` before.
+    pub compared: Option<(TuneVerdict<'a>, &'a Unit)>,
+    /// What to know, as sentences.
+    pub notes: &'a [String],
+    /// The search for the number alone; `None` before its first probe.
+    pub number: Option<ThreadsSearch>,
+    /// Numbers under policies of placement, in order, and what performances are counted in.
+    pub tried: (Vec<TriedPolicy>, &'a Unit),
+    /// The numbers that were placed.
+    pub placed: Vec<PlacedNumber<'a>>,
+    /// The campaigns that this one consists of.
+    pub parts: &'a [CampaignInfo],
+    /// What to do with the plan, where there is one.
+    pub next: Option<NextStep>,
+}
+
+/// A number under a policy of placement, measured once.
+pub struct TriedPolicy {
+    /// n.
+    pub n: u32,
+    /// `None`: unpinned.
+    pub policy: Option<Policy>,
+    /// Threads that were placed.
+    pub threads: usize,
+    /// Higher is better.
+    pub performance: f64,
+}
+
+/// A number that was placed.
+pub struct PlacedNumber<'a> {
+    /// n.
+    pub n: u32,
+    /// The campaign of its search, and what that found; or why there is none.
+    pub search: Result<(&'a CampaignInfo, &'a Outcome), &'a str>,
+}
+
+/// The page of a search for number and placement: a complete HTML document that needs nothing else.
+///
+/// # Errors
+/// The data could not be written, or the template not filled in.
+pub fn tune_page(
+    info: &CampaignInfo,
+    search: &TuneSearch<'_>,
+    files: Files<'_>,
+) -> Result<String, ReportError> {
+    let number = search.number.as_ref();
+    let document = TuneDocument {
+        info,
+        verdict: verdict(info, search),
+        notes: search.notes,
+        ways: ways(search),
+        drawing: drawing(search),
+        number: number.map(|number| (number.verdict.as_str(), threads::figure(number))),
+        tried: tried(search),
+        placed: placed(search),
+        parts: search.parts.iter().map(|part| Part::of(part, files)).collect(),
+        next: next(info, search, files),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let number = document.number.as_ref().map(|(_, figure)| figure);
+    let figures = [Some(&document.ways), number, Some(&document.tried)].into_iter().flatten();
+    let charts: Vec<&Chart> = figures.filter_map(|figure| figure.chart.as_ref()).collect();
+    let title =
+        format!("{}: threads and placement, campaign {}", info.new.workload.name, info.id.0);
+    Shell::page(title, document.render()?, &charts)
+}
+
+/// What there is to read.
+#[derive(Template)]
+#[template(path = "tune.html")]
+struct TuneDocument<'a> {
+    info: &'a CampaignInfo,
+    verdict: String,
+    notes: &'a [String],
+    ways: Figure,
+    /// What is drawn, and the drawing.
+    drawing: Option<(String, Block)>,
+    /// The answer of the search for the number, and what it probed.
+    number: Option<(&'a str, Figure)>,
+    tried: Figure,
+    placed: Table,
+    parts: Vec<Part>,
+    next: Vec<NextStep>,
+    version: &'static str,
+}
+
+/// A part, and where its page is.
+struct Part {
+    step: String,
+    id: i64,
+    measurements: String,
+    state: &'static str,
+    command: String,
+}
+
+impl Part {
+    fn of(info: &CampaignInfo, files: Files<'_>) -> Self {
+        let state = match info.state {
+            CampaignState::Finished => "finished",
+            _ if info.running => "running",
+            CampaignState::Open => "killed",
+            CampaignState::Stopped => "stopped",
+        };
+        Self {
+            step: info.new.parent.as_ref().map_or(String::new(), |parent| parent.step.clone()),
+            id: info.id.0,
+            measurements: figures::count(info.records),
+            state,
+            command: format!("pinwise report {}{}", info.id.0, files.flag()),
+        }
+    }
+}
+
+fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>) -> String {
+    match &search.compared {
+        Some((compared, _)) => compared.text(),
+        None if info.running => "No answer yet: the campaign is running.".to_owned(),
+        None => NO_TUNE_VERDICT.to_owned(),
+    }
+}
+
+/// The ways against each other on fresh windows.
+fn ways(search: &TuneSearch<'_>) -> Figure {
+    const TITLE: &str = "Number and placement against the default";
+    let Some((compared, unit)) = &search.compared else {
+        return Figure::absent(TITLE, "Nothing is compared on fresh windows yet.");
+    };
+    let contest = compared.contest;
+    let estimates: Vec<_> =
+        contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
+    let Some((_, first)) = estimates.first() else {
+        return Figure::absent(TITLE, "No fresh window could be measured.");
+    };
+    let scale = Scale::new(unit, first.mean);
+    let names = estimates.iter().rev().map(|(way, _)| compared.name(*way)).collect();
+    let x = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
+    let mut chart = Chart::new("chart-ways", x, Axis { names, ..Axis::default() });
+    chart.bars_along_x = true;
+    let mut table =
+        Table::new(["", "Mean", "95 % interval", "Windows", "Against the default, paired"]);
+    let mut points = [Vec::new(), Vec::new()];
+    for (index, (way, estimate)) in estimates.iter().enumerate() {
+        let at = (estimates.len() - 1 - index) as f64;
+        let ends = [estimate.low, estimate.high].map(|end| scale.value(end));
+        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        let mid = scale.value(estimate.mean);
+        let is_default = *way == Way::Default;
+        let ink = if is_default { Ink::Baseline } else { Ink::Best };
+        chart = chart.bar(ink, at, (low, mid, high));
+        points[usize::from(is_default)].push((mid, at));
+        let gain = contest.gain(*way, Way::Default).filter(|_| !is_default);
+        table.row([
+            compared.name(*way),
+            estimate.value(&scale),
+            scale.range(estimate.low, estimate.high),
+            figures::count(estimate.n as u64),
+            gain.map_or(String::new(), gain_text),
+        ]);
+    }
+    let [found, default] = points;
+    chart = chart
+        .series(Series::new("as found", Shape::Dots, Ink::Best, found))
+        .series(Series::new("default", Shape::Rings, Ink::Baseline, default));
+    Figure {
+        title: TITLE,
+        says: format!(
+            "{} of fresh windows, in random order.",
+            figures::counted(contest.rounds() as u64, "round")
+        ),
+        reading: "Each way was measured once in each round, in windows by which nothing was chosen. \
+                  The bar is the interval of the mean. Further to the right is better.",
+        chart: Some(chart),
+        table,
+    }
+}
+
+/// The placement that was compared, on the machine.
+fn drawing(search: &TuneSearch<'_>) -> Option<(String, Block)> {
+    let (compared, unit) = search.compared.as_ref()?;
+    let placed = search.placed.iter().find(|placed| placed.n == compared.n)?;
+    let (info, outcome) = placed.search.ok()?;
+    let best = outcome.best.as_ref()?;
+    let tree = SharingTree::new(&info.new.machine, info.new.alike);
+    let scale = Scale::new(unit, best.performance.mean);
+    let says = format!(
+        "The placement with n = {} that was compared. In its own search it reached {}.",
+        compared.n,
+        best.performance.show(&scale)
+    );
+    let threads = &info.new.workload.threads;
+    Some((says, floorplan::draw(&info.new.machine, tree.leaves(), threads, &best.assignment)))
+}
+
+/// Numbers under policies of placement.
+fn tried(search: &TuneSearch<'_>) -> Figure {
+    const TITLE: &str = "Numbers under policies of placement";
+    let (rows, unit) = &search.tried;
+    let Some(first) = rows.first() else {
+        return Figure::absent(TITLE, "No policy was tried: there was no time, or nothing to try.");
+    };
+    let scale = Scale::new(unit, first.performance);
+    let mut table = Table::new(["n", "Policy", "Threads placed", "Performance"]);
+    for row in rows {
+        table.row([
+            row.n.to_string(),
+            policy_name(row.policy).to_owned(),
+            row.threads.to_string(),
+            scale.show(row.performance),
+        ]);
+    }
+    let y = Axis { reversed: scale.reversed(), ..Axis::new(&scale.label) };
+    let mut chart = Chart::new("chart-policies", Axis::new("n"), y);
+    let looks = [
+        (None, Shape::Rings, Ink::Baseline),
+        (Some(Policy::Compact), Shape::Dots, Ink::Data),
+        (Some(Policy::Cores), Shape::Rings, Ink::Best),
+        (Some(Policy::Scatter), Shape::Dots, Ink::Best),
+    ];
+    for (policy, shape, ink) in looks {
+        let own = rows.iter().filter(|row| row.policy == policy);
+        let points = own.map(|row| (f64::from(row.n), scale.value(row.performance)));
+        chart = chart.series(Series::new(policy_name(policy), shape, ink, points));
+    }
+    let best = rows.iter().max_by(|a, b| a.performance.total_cmp(&b.performance)).unwrap_or(first);
+    Figure {
+        title: TITLE,
+        says: format!(
+            "{}. The best was n = {}, {}: {}.",
+            figures::counted(rows.len() as u64, "measurement"),
+            best.n,
+            policy_name(best.policy),
+            scale.show(best.performance)
+        ),
+        reading: "Each dot is one measurement, made where it told most about which numbers are \
+                  worth placing. It announces nothing.",
+        chart: Some(chart),
+        table,
+    }
+}
+
+/// The numbers near the best, placed.
+fn placed(search: &TuneSearch<'_>) -> Table {
+    let mut table = Table::new(["n", "Threads placed", "Measurements", "Unpinned", "Pinned"]);
+    for PlacedNumber { n, search } in &search.placed {
+        let none = || "none".to_owned();
+        match search {
+            Ok((info, outcome)) => {
+                let show = |performance: Option<f64>| {
+                    let scale = |value| Scale::new(&info.new.unit, value);
+                    performance.map_or_else(none, |value| scale(value).show(value))
+                };
+                table.row([
+                    n.to_string(),
+                    info.new.workload.threads.len().to_string(),
+                    figures::count(outcome.cost.measurements),
+                    show(outcome.baseline.as_ref().map(|baseline| baseline.mean)),
+                    show(outcome.best.as_ref().map(|best| best.performance.mean)),
+                ]);
+            }
+            Err(why) => {
+                table.row([n.to_string(), none(), none(), none(), format!("not placed: {why}")]);
+            }
+        }
+    }
+    table
+}
+
+fn next(info: &CampaignInfo, search: &TuneSearch<'_>, files: Files<'_>) -> Vec<NextStep> {
+    let (id, flag) = (info.id.0, files.flag());
+    let open = info.state != CampaignState::Finished && !info.running;
+    let resume = open.then(|| NextStep {
+        what: "go on where the campaign stopped",
+        command: format!("pinwise campaign resume {id}{flag}"),
+    });
+    let show = NextStep {
+        what: "show the same on a terminal",
+        command: format!("pinwise campaign show {id}{flag}"),
+    };
+    resume.into_iter().chain(search.next.clone()).chain([show]).collect()
+}
