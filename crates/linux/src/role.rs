@@ -8,6 +8,7 @@
 //! | `ipfwd0-R`, `ipfwd1-R` (application, number, role) | `R` | 0, 1 |
 //! | `rte-worker-1`, `io_thd_2`, `worker3` (role, number) | `rte-worker`, `io_thd`, `worker` | that of the process |
 //! | `mc-worker` six times (role) | `mc-worker` | that of the process |
+//! | `x265` several times, and no `x266` (role) | `x265` | that of the process |
 //! | `pigz` ten times (the program's name) | `pigz` | that of the process |
 //!
 //! If several threads share a comm, their names get the order of creation, counted from 0 over the
@@ -41,11 +42,19 @@ pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
         let numbers = applications.get(&(thread.process, application))?;
         (numbers.iter().copied().eq(0..numbers.len())).then(|| (number, role.to_owned()))
     };
+    let mut stems: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for thread in found {
+        stems.entry(digits_off(thread.comm)).or_default().insert(thread.comm);
+    }
+    let unnumbered = |comm| {
+        let role = without_number(comm);
+        // The number of one thread alone is part of the program's name: `x265`, `pbzip2`.
+        let alone = role == digits_off(comm) && stems[role].len() < 2;
+        if alone { comm } else { role }.to_owned()
+    };
     let split: Vec<(usize, String)> = found
         .iter()
-        .map(|thread| {
-            numbered(thread).unwrap_or_else(|| (0, without_number(thread.comm).to_owned()))
-        })
+        .map(|thread| numbered(thread).unwrap_or_else(|| (0, unnumbered(thread.comm))))
         .collect();
     // Instances of several processes follow each other.
     let pairs: BTreeSet<(usize, usize)> =
@@ -87,12 +96,16 @@ fn numbered_application(comm: &str) -> Option<(&str, usize, &str)> {
 /// The comm without the number at its end and what joins it: `rte-worker-3`, `worker3`, `io_thd_1`.
 /// A version (`telemetry-v2`) is part of the name.
 fn without_number(comm: &str) -> &str {
-    let joined = comm.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let joined = digits_off(comm);
     let stem = joined.trim_end_matches(['-', '_', '#', ':', '/', '.', ' ']);
     let version = joined.len() < comm.len()
         && joined.ends_with('v')
         && joined[..joined.len() - 1].ends_with(['-', '_']);
     if version || stem.is_empty() { comm } else { stem }
+}
+
+fn digits_off(comm: &str) -> &str {
+    comm.trim_end_matches(|letter: char| letter.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -192,6 +205,13 @@ mod tests {
                 "-7 -7 0"
             ]
         );
+    }
+
+    #[test]
+    fn the_number_of_a_program_is_part_of_its_role() {
+        assert_eq!(named(&["x265", "x265"]), ["x265#0 x265 0", "x265#1 x265 0"]);
+        assert_eq!(named(&["pbzip2", "worker"]), ["pbzip2 pbzip2 0", "worker worker 0"]);
+        assert_eq!(named(&["worker0", "worker1"]), ["worker0 worker 0", "worker1 worker 0"]);
     }
 
     #[test]
