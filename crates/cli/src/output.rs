@@ -50,7 +50,8 @@ pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
 
 /// That a file which the command line names can be written, before anything is measured.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
-    let there = path.exists();
+    // A link counts, even one to nothing: it is not ours to remove.
+    let there = fs::symlink_metadata(path).is_ok();
     let opened = fs::OpenOptions::new().append(true).create(true).open(path);
     opened.map_err(|error| not_written(path, &error))?;
     if !there {
