@@ -197,7 +197,7 @@ fn in_range(measurement: Measurement) -> Result<Measurement, MeasureError> {
         return Ok(measurement);
     }
     let value = if fits(measurement.performance) { spread } else { measurement.performance };
-    let message = format!("the metric gave {value:e}, which is no performance; check --metric");
+    let message = format!("the metric gave {value:e}, which is not a performance; check --metric");
     Err(MeasureError::new(Retry::Same, message))
 }
 

@@ -434,8 +434,8 @@ impl fmt::Display for Warning {
         match self {
             Self::Busy { share } => write!(
                 f,
-                "this machine is busy: the benchmarks had their CPUs for {} of the time, so that they met each other for less \
-                 than they should and slowdowns come out too small; stop other programs and try again",
+                "this machine is busy: the benchmarks had their CPUs for {} of the time, so \
+                 slowdowns come out too small; stop other programs and try again",
                 figures::percent(*share)
             ),
             Self::Noisy { most, pairs } => write!(

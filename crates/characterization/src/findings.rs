@@ -344,7 +344,7 @@ fn remote(
             if private { &mut remote.dependent } else { &mut remote.shared }.push(name);
         } else if let Some(row) = open.max_by(|a, b| most(a).total_cmp(&most(b))) {
             let reason = format!(
-                "{:.2} ({:.2} to {:.2}) beside {} {} ({})",
+                "{:.2} ({:.2} to {:.2}) next to {} {} ({})",
                 row.slowdown,
                 row.low.unwrap_or(row.slowdown),
                 most(row),

@@ -141,7 +141,7 @@ impl Simulated {
         };
         let similar = did_you_mean(name, Processor::MODELS.iter().copied().chain(["host"]));
         Err(Usage(format!(
-            "machine '{name}' {why}: {takes}{similar} (any machine can be looked at with topo and space)"
+            "machine '{name}' {why}: {takes}{similar} (topo and space read any machine)"
         )))
     }
 }
@@ -185,7 +185,7 @@ fn file(path: PathBuf) -> anyhow::Result<Source> {
             .with_context(what)?;
         return Ok(Source::Xml(path, text));
     }
-    // The blocks of an archive are filled up with zeros, compressed or not it is no text.
+    // The blocks of an archive are filled up with zeros, compressed or not it is not a text file.
     if !bytes.contains(&0) && str::from_utf8(&bytes).is_ok() {
         let taken = |error: JobError| {
             Usage(format!("{error} (pinwise reads any text that is not hwloc XML as one)"))

@@ -43,7 +43,7 @@ pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
     match error.kind() {
         io::ErrorKind::NotFound => Usage("there is no such file".into()).into(),
         io::ErrorKind::IsADirectory => Usage("it is a directory".into()).into(),
-        io::ErrorKind::InvalidData => Usage("it is no text".into()).into(),
+        io::ErrorKind::InvalidData => Usage("it is not a text file".into()).into(),
         _ => error.into(),
     }
 }

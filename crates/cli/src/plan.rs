@@ -32,7 +32,7 @@ impl PlanArgument {
         let what = || format!("cannot read plan {}", path.display());
         let bytes = read_input(path).with_context(what)?;
         let text = String::from_utf8(bytes)
-            .map_err(|_| Usage("it is no text".into()))
+            .map_err(|_| Usage("it is not a text file".into()))
             .with_context(what)?;
         let plan =
             Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;

@@ -145,8 +145,14 @@ impl<'a> Told<'a> {
                     (performance.mean, chance.mean),
                     (performance.high, chance.low),
                 ]
-                .map(|(best, chance)| figures::change(best / chance - 1.0));
-                sheet.line("gain", &format!("{gain} over the mean of all draws ({low} to {high})"));
+                .map(|(best, chance)| best / chance - 1.0);
+                let interval = if low.is_finite() && high.is_finite() {
+                    format!("{} to {}", figures::change(low), figures::change(high))
+                } else {
+                    "no interval: too few windows".to_owned()
+                };
+                let gain = figures::change(gain);
+                sheet.line("gain", &format!("{gain} over the mean of all draws ({interval})"));
             }
         }
         for (index, tie) in outcome.ties.iter().enumerate() {

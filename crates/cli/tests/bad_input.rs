@@ -47,6 +47,19 @@ fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
 }
 
 #[test]
+fn what_is_about_a_metric_is_refused_without_one() {
+    for (option, words) in [
+        ("--pick", &["--pick", r"(\d+)", "--", "sleep", "100"][..]),
+        ("--counter", &["--counter", "--", "sleep", "100"]),
+        ("--gauge", &["--gauge", "--workload", "hash1_L1:1"]),
+    ] {
+        let (code, line) = refused(words);
+        let expected = format!("pinwise: {option} needs a metric: add --metric");
+        assert!(code == 2 && line.starts_with(&expected), "{line}");
+    }
+}
+
+#[test]
 fn a_file_in_a_folder_that_is_not_there_is_refused_at_once_and_no_folder_is_made() {
     let folder = TempDir::new().unwrap();
     let missing = folder.path().join("plnas");
@@ -80,6 +93,21 @@ fn a_program_that_ends_at_once_is_told_by_its_status_and_its_last_words() {
         assert!(line.starts_with("pinwise: sh ended (exit status: 3) "), "{metric}: {line}");
         assert!(line.ends_with("; its last line was: cannot open device"), "{metric}: {line}");
     }
+}
+
+#[test]
+fn a_metric_file_that_does_not_exist_yet_is_named_at_once() {
+    let folder = TempDir::new().unwrap();
+    let metric = format!(r"file:{}/log:n=(\d+)", folder.path().display());
+    let store = folder.path().join("s.db");
+    let place = ["place", "--store", store.to_str().unwrap(), "--metric", &metric];
+    let output = support::pinwise(place.iter().chain(&["--", "sh", "-c", "exit 3"]));
+    let text = String::from_utf8(output.stderr).unwrap();
+    let expected = format!(
+        "note: there is no file {}/log yet; waiting for the program to create it",
+        folder.path().display()
+    );
+    assert_eq!(text.lines().next(), Some(expected.as_str()), "{text}");
 }
 
 #[test]
@@ -121,7 +149,7 @@ fn a_metric_that_never_matches_says_how_long_was_waited_and_what_was_seen() {
 fn a_metric_that_makes_no_sense_is_bad_usage() {
     for (metric, reason) in [
         (r"stdout:ops: \d+", "has no group"),
-        (r"stdout:ops: (\d+", "is no regular expression"),
+        (r"stdout:ops: (\d+", "is not a regular expression"),
         ("stduot:(x)", "did you mean"),
         ("io:nonsense", "unknown field"),
     ] {
@@ -207,7 +235,7 @@ fn what_the_command_line_names_and_is_not_there_is_bad_usage_for_every_command()
         (&["bound", &folder_path], "it is a directory"),
         (&["export", &absent, "--to", "taskset"], "there is no such file"),
         (&["export", &folder_path, "--to", "taskset"], "it is a directory"),
-        (&["export", &path("bytes"), "--to", "taskset"], "it is no text"),
+        (&["export", &path("bytes"), "--to", "taskset"], "it is not a text file"),
         (&["apply", &absent, "--pid", "1"], "there is no such file"),
         (&["run", &absent, "--", "true"], "there is no such file"),
         (

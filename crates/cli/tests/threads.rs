@@ -161,17 +161,24 @@ fn an_openmp_program_takes_its_number_from_the_environment_and_is_measured_by_wh
 fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     let folder = TempDir::new().unwrap();
     let Some(program) = compiled(&folder, OPENMP) else { return };
-    let output = pinwise(
-        ["threads", "--method", "reinforcer", "--max", "3", "--env", "OMP_NUM_THREADS", "--"]
-            .map(OsStr::new)
-            .into_iter()
-            .chain([program.as_os_str()]),
-    );
+    let store = folder.path().join("s.db");
+    let search = ["threads", "--method", "reinforcer", "--max", "3", "--verbose", "--store"];
+    let output = pinwise(search.map(OsStr::new).into_iter().chain([
+        store.as_os_str(),
+        OsStr::new("--env"),
+        OsStr::new("OMP_NUM_THREADS"),
+        OsStr::new("--"),
+        program.as_os_str(),
+    ]));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for word in ["CPU_UTIL", "critical", "monitor", "n = ", "waits for CPU"] {
+    assert!(text.starts_with("n = "), "the answer comes first: {text}");
+    for word in ["CPU_UTIL", "critical", "  monitor ", "waits for CPU"] {
         assert!(text.contains(word), "{word}: {text}");
     }
+    let shown = pinwise(["campaign", "show", "1", "--store", store.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(text.starts_with("n = ") && !text.contains("  monitor "), "{text}");
 }
 
 #[test]

@@ -84,8 +84,8 @@ impl Diagnostic {
             }
             Self::Saturated { ties } => {
                 format!(
-                    "{ties} values tie at the best and few below it: a saturated resource, and the \
-                     best is taken for the bound"
+                    "{ties} values tie at the best and few below it: a saturated resource, so the \
+                     best counts as the bound"
                 )
             }
             Self::Atoms { distinct, n } => {
@@ -263,7 +263,7 @@ impl Refusal {
                 format!("the confidence {confidence} is not at least 0.5 and below 1")
             }
             Self::NotFinite { option, value } => {
-                format!("the {option} {value} is no finite number")
+                format!("the {option} {value} is not a finite number")
             }
         }
     }

@@ -116,7 +116,7 @@ pub(crate) fn resume(
     let bench = open(&request, caller)?;
     if Fingerprint::of(bench.machine()).topology != Fingerprint::of(&info.new.machine).topology {
         return Err(JobError::failed(format!(
-            "campaign {}: the machine is no longer the one it was begun on; begin anew",
+            "campaign {}: it was started on another machine; start a new one",
             info.id.0
         )));
     }

@@ -74,8 +74,8 @@ pub(crate) fn resume(
     let missing = request.contexts.difference(&pinwise_linux::machine()?.allowed);
     if !missing.is_empty() {
         return Err(JobError::failed(format!(
-            "campaign {}: CPU {missing} may no longer be used; give it back (cpuset, affinity), or \
-             begin anew",
+            "campaign {}: CPU {missing} may no longer be used; allow it again (cpuset, affinity), \
+             or start a new one",
             info.id.0
         )));
     }

@@ -41,7 +41,7 @@ impl Model {
     /// What the contents of a file describe.
     pub fn described(path: &str, contents: Vec<u8>) -> Result<Self, JobError> {
         let text = String::from_utf8(contents)
-            .map_err(|_| JobError::Usage(format!("{path}: it is no text")))?;
+            .map_err(|_| JobError::Usage(format!("{path}: it is not a text file")))?;
         let model = Self { name: path.to_owned(), description: Some(text) };
         model.processor()?;
         Ok(model)

@@ -17,8 +17,9 @@ use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
 use crate::plan_file;
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
+use pinwise_metric::MetricSpec;
 use pinwise_placement::{
     Budget, Origin, Outcome, Plan, Question, Search, SearchError, StopReason, StrategyName,
 };
@@ -115,6 +116,16 @@ pub(crate) fn prepare(
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Prepared, JobError> {
+    if matches!(request.subject, Subject::Launched(_))
+        && let Ok(metric) = request.metric.parse::<MetricSpec>()
+        && let Some(file) = metric.missing_file()
+    {
+        let file = file.display();
+        note(
+            events,
+            &format!("there is no file {file} yet; waiting for the program to create it"),
+        )?;
+    }
     let bed = bed::open(&request, caller)?;
     let unit = bed.testbed().unit().clone();
     request.affinities = bed.affinities();

@@ -87,8 +87,8 @@ pub(crate) fn resume(
         let contexts = usable(&now, pid.map(pinwise_linux::Pid))?.contexts;
         if contexts != question.contexts {
             return Err(JobError::Usage(format!(
-                "campaign {} cannot be resumed: the program could use {} contexts when it was \
-                 begun, and can use {contexts} now; ask again",
+                "campaign {} cannot be resumed: the program could use {} contexts at its start \
+                 and can use {contexts} now; start a new one",
                 info.id.0, question.contexts
             )));
         }
@@ -300,8 +300,8 @@ fn note_left_over(question: &ThreadsQuestion, events: &mut dyn Events) -> Result
     let ThreadsProgram::Here(program) = &question.request.program else { return Ok(()) };
     if let (Some(pid), Some(Setter::Command(_))) = (program.pid, &program.set) {
         let note = format!(
-            "process {pid} goes on with the number that was tried last; the command of --set \
-             gives it another"
+            "process {pid} keeps the number that was tried last; run the command of --set to \
+             change it"
         );
         events.take(Event::Note(&note)).map_err(JobError::Output)?;
     }

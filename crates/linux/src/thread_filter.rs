@@ -14,7 +14,7 @@ pub struct ThreadFilter {
 
 /// A text that is no regular expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no regular expression for thread names: {reason}")]
+#[error("'{text}' is not a regular expression for thread names: {reason}")]
 pub struct ThreadFilterError {
     text: String,
     reason: String,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_pattern_that_is_none_is_named_with_the_reason_on_one_line() {
         let error = ThreadFilter::new(None, Some("worker(")).unwrap_err().to_string();
-        assert_eq!(error, "'worker(' is no regular expression for thread names: unclosed group");
+        assert_eq!(error, "'worker(' is not a regular expression for thread names: unclosed group");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::source::{Failure, Sample, Source, sleep_until};
 use crate::tail::FileLines;
 use pinwise_linux::{Line, quotable};
 use pinwise_measure::{MeasureError, Retry};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -126,6 +127,9 @@ impl Arrivals for MatchingLines {
 
     fn received(&self) -> String {
         match (&self.last, self.count) {
+            (_, 0) if matches!(self.lines, Lines::File(_)) && !Path::new(&self.from).exists() => {
+                format!("there is no file {}: the program did not create it", self.from)
+            }
             (_, 0) => {
                 format!(
                     "{} printed nothing (a program may buffer its output: try 'stdbuf -oL')",

@@ -21,6 +21,14 @@ use std::{fs, io};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl MetricSpec {
+    /// The file that the numbers come from, where there is none yet: the program has to create it.
+    pub fn missing_file(&self) -> Option<&Path> {
+        match self {
+            Self::File { path, .. } if !path.exists() => Some(path),
+            _ => None,
+        }
+    }
+
     /// Checks that its source exists, or may exist once the program runs. `running`: the processes
     /// of a program that already runs.
     pub(super) fn present(&self, running: Option<&[Pid]>) -> Result<(), MetricError> {

@@ -56,7 +56,7 @@ pub enum MetricError {
     #[error("metric 'runtime' takes nothing behind it")]
     RuntimeTakesNothing,
     /// Not a regular expression.
-    #[error("'{pattern}' is no regular expression: {reason}")]
+    #[error("'{pattern}' is not a regular expression: {reason}")]
     Pattern {
         /// As typed.
         pattern: String,

@@ -81,7 +81,7 @@ impl Power {
         let read = |zone: &Zone| {
             let unreadable = |cause| PowerError::Unreadable { file: zone.counter.clone(), cause };
             let text = fs::read_to_string(&zone.counter).map_err(unreadable)?;
-            text.trim().parse().map_err(|_| unreadable(io::Error::other("it is no number")))
+            text.trim().parse().map_err(|_| unreadable(io::Error::other("it is not a number")))
         };
         self.zones.iter().map(read).collect::<Result<_, _>>().map(Energy)
     }

@@ -188,8 +188,8 @@ impl Bound {
 
     fn predicted(question: &Question, residual_bound: ResidualBound, best: Option<f64>) -> Self {
         let note = format!(
-            "by prediction: near the top performance is what was learned to within {} (standard deviation over {} draws, noise \
-             included); it rests on that being so for the best assignment too",
+            "by prediction: near the top, predictions are off by {} (standard deviation over {} \
+             draws, noise included); this assumes the same for the best assignment",
             percent(residual_bound.scatter),
             residual_bound.n
         );
@@ -285,11 +285,13 @@ impl Bound {
             return self;
         }
         if best.is_some_and(|(_, low)| low > alone.high) {
-            let refuted = "the best was measured above what the instances did alone: company helps here, and that is no bound";
+            let refuted = "the best did better than the instances did alone: company helps here, \
+                           so there is no bound";
             let notes = if self.upb.is_some() { self.notes } else { Vec::new() };
             return Self { notes: [notes, vec![refuted.to_owned()]].concat(), ..self };
         }
-        let premise = "the sum of the best that each instance did alone: it rests on company never making an instance faster";
+        let premise = "the sum of the best of each instance alone; this assumes that company never \
+                       makes one faster";
         self.limited(Self::SOLO, alone, premise, best.map(|(best, _)| best), say)
     }
 
@@ -340,13 +342,15 @@ impl Bound {
         let reason = if still > MOST_STILL {
             let still = percent(still);
             format!(
-                "in {still} of the windows the metric did not move: measure longer ones (--period; on a model --cycles), ten times as long to begin with"
+                "in {still} of the windows the metric did not change: measure longer windows \
+                 (--period; on a model --cycles), ten times as long at first"
             )
         } else if self.upb_high.or(self.upb).is_some_and(|high| unpinned > high) {
             let (unpinned, high) =
                 (say(unpinned), say(self.upb_high.or(self.upb).unwrap_or(unpinned)));
             format!(
-                "unpinned the program did better ({unpinned}) than the bound lets any assignment do ({high}): nothing is claimed"
+                "unpinned the program did better ({unpinned}) than the bound allows ({high}): no \
+                 bound is claimed"
             )
         } else if self.upb.is_some() && best.is_some_and(|best| best.n < 2) {
             "the best has a single fresh window, from which nothing is claimed: raise --budget"
@@ -422,7 +426,8 @@ mod tests {
                 5,
                 120.0,
                 0.0,
-                "unpinned the program did better (120 op/s) than the bound lets any assignment do (102 op/s): nothing is claimed",
+                "unpinned the program did better (120 op/s) than the bound allows (102 op/s): no \
+                 bound is claimed",
             ),
             (
                 1,
@@ -434,7 +439,8 @@ mod tests {
                 5,
                 90.0,
                 0.7,
-                "in 70 % of the windows the metric did not move: measure longer ones (--period; on a model --cycles), ten times as long to begin with",
+                "in 70 % of the windows the metric did not change: measure longer windows \
+                 (--period; on a model --cycles), ten times as long at first",
             ),
         ] {
             let Bound { upb, upb_high, gap, gap_high, notes, .. } = judged(n, unpinned, still);

@@ -241,6 +241,15 @@ impl Outcome {
                 scale.show(value)
             })
         };
+        let cost = Cost::of(records);
+        // What the budget allows was estimated before the first measurement.
+        let all = BigUint::from(cost.classes) == count;
+        let strategy = strategy.into_iter().map(|reason| match reason {
+            StrategyReason::ExhaustiveAsked { assignments, .. } if all => {
+                StrategyReason::ExhaustiveAsked { assignments, fits: true }
+            }
+            other => other,
+        });
         Self {
             advice: advice(gain, question.within),
             unit: unit.clone(),
@@ -254,12 +263,12 @@ impl Outcome {
             assignments: count.to_string(),
             drift,
             notes: Vec::new(),
-            cost: Cost::of(records),
+            cost,
             failure: records
                 .iter()
                 .rev()
                 .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
-            strategy,
+            strategy: strategy.collect(),
             stopped_because,
             forecast: None,
         }

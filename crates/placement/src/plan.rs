@@ -392,7 +392,7 @@ mod tests {
             (
                 "cpus = \"2-4\"",
                 "cpus = \"4-2\"",
-                "'4-2' is no CPU set: a range that ends before it begins",
+                "'4-2' is not a CPU set: a range that ends before it begins",
             ),
             ("cpus = \"2-4\"", "cpus = \"\"", "thread 'ipfwd0-P' has no CPUs"),
             ("cpus = \"2-4\"", "cpus = \"2-4", "line 3"),

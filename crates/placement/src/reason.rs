@@ -288,7 +288,7 @@ impl fmt::Display for StopReason {
             Self::Running => f.write_str("it is still running"),
             Self::Interrupted { killed, resume } => {
                 let how = if *killed { "killed" } else { "stopped" };
-                write!(f, "it was {how}; go on with: {resume}")
+                write!(f, "it was {how}; continue with: {resume}")
             }
             Self::Text { text } => f.write_str(text),
         }
@@ -310,9 +310,7 @@ impl fmt::Display for StrategyReason {
                 write!(f, "exhaustive, as asked: {count} assignments")?;
                 match fits {
                     true => Ok(()),
-                    false => {
-                        f.write_str(", more than the budget has measurements for: not all are seen")
-                    }
+                    false => f.write_str("; the budget may end before all of them are measured"),
                 }
             }
             Self::Guided { uniform, assignments } => write!(

@@ -118,7 +118,8 @@ fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
     };
     let longer = if simulated { "--cycles" } else { "--period" };
     Some(format!(
-        "Not told apart: {who} up to {}. At this noise about --rounds {} would tell losses of {}, fewer with longer windows ({longer}).",
+        "Not told apart: {who} up to {}. At this noise about --rounds {} would show losses of {}, \
+         fewer with longer windows ({longer}).",
         figures::percent(unclear.high),
         unclear.rounds,
         figures::percent(comparison.within),

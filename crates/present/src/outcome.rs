@@ -21,6 +21,7 @@ pub fn outcome_text(
 ) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
+    sheet.paragraph("", 0, &verdict(info, outcome).to_string());
     let simulated = is_simulated(&info.new.question);
     if simulated {
         let machine = &info.new.machine.name;
@@ -28,12 +29,12 @@ pub fn outcome_text(
             "",
             0,
             &format!(
-                "Simulated on a model of {machine}: performances and times are those of the model, and unpinned means balanced over cores and \
-                 pipes, which threads end up together being left to chance."
+                "Simulated on a model of {machine}: performances and times are the model's. \
+                 Unpinned means spread evenly over cores and pipes; which threads share one is \
+                 random."
             ),
         );
     }
-    sheet.paragraph("", 0, &verdict(info, outcome).to_string());
     for note in notes(info, outcome) {
         sheet.paragraph("", 0, &note);
     }
@@ -66,7 +67,7 @@ fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     } else if outcome.gain.is_some_and(|(_, _, high)| high < 0.0) {
         "The best assignment measured, which did worse than unpinned:"
     } else if !simulated && outcome.is_worse_than_found() {
-        "The best assignment measured, which did worse than the program as it was found:"
+        "The best assignment measured, which did worse than the program as found:"
     } else {
         "The best assignment found:"
     }
@@ -183,7 +184,7 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         [forecast.measured, forecast.slowdown].map(|count| figures::count(count as u64));
     sheet.line(
         "profile",
-        &format!("{base} with one instance, {measured} of {slowdown} with a thread beside others"),
+        &format!("{base} with one instance, {measured} of {slowdown} with a thread next to others"),
     );
     sheet.line("", &forecast.ended);
     if forecast.checked > 0 {

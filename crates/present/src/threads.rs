@@ -64,9 +64,7 @@ pub fn threads_note(note: &Note) -> String {
         Note::CpuTimeOnly => "progress is CPU time only, which also counts useless work: use \
             --metric or --whole-run"
             .into(),
-        Note::Busy { share } => {
-            busy(*share, "probes", ", of which more threads get a larger share")
-        }
+        Note::Busy { share } => busy(*share, "probes", "; more threads get a larger share of that"),
         Note::Watching { share } => format!(
             "monitoring used {} of the program's CPU time and may bias each n differently: use a \
              longer --probe",

@@ -82,7 +82,8 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
         }
         Advice::Pin => (
             "Pin",
-            "the best assignment beats the unpinned windows, though not the placement in which the program was found.",
+            "the best assignment beats the unpinned windows, but not the placement in which the \
+             program was found.",
         ),
         Advice::KeepDefault if few => (
             "Keep the default",
@@ -106,9 +107,10 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
         Advice::Undecided if outcome.baseline.is_none() => {
             ("Undecided", "the program was not measured unpinned.")
         }
-        Advice::Undecided => {
-            ("Undecided", "the measurements do not tell the best assignment from the default.")
-        }
+        Advice::Undecided => (
+            "Undecided",
+            "the measurements do not show whether the best assignment beats the default.",
+        ),
     };
     Verdict { heading, reason: reason.to_owned() }
 }
@@ -148,7 +150,7 @@ pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> V
     let mut steps = Vec::new();
     if info.state != CampaignState::Finished && !info.running {
         steps.push(NextStep {
-            what: "go on where the campaign stopped",
+            what: "continue the campaign",
             command: format!("pinwise campaign resume {}{}", info.id.0, files.flag()),
         });
     }

@@ -285,7 +285,16 @@ impl RerunTestbed {
             }
             if running.begin.elapsed() > self.options.limit {
                 let limit = duration(self.options.limit);
-                let message = format!("{name} ran longer than the limit of {limit} and was ended");
+                let remedy = match self.metric {
+                    RunMetric::Runtime => {
+                        "raise --limit, or add --metric if it does not end by itself"
+                    }
+                    RunMetric::Output { .. } => {
+                        "raise --limit, or leave --per-run out if it does not end by itself"
+                    }
+                };
+                let message =
+                    format!("{name} ran longer than the limit of {limit} and was ended: {remedy}");
                 return Err(MeasureError::new(Retry::Other, message).into());
             }
         }

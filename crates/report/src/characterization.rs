@@ -299,7 +299,7 @@ fn critical(characterization: &Characterization) -> Table {
     for row in &characterization.findings.critical {
         let seen = match row.benchmark == row.stressor {
             true => format!("{} {}", row.count + 1, row.benchmark),
-            false => format!("{} beside {} {}", row.benchmark, row.count, row.stressor),
+            false => format!("{} next to {} {}", row.benchmark, row.count, row.stressor),
         };
         table.row([row.level.clone(), row.resource.clone(), seen, format!("{:.2}", row.slowdown)]);
     }
@@ -354,7 +354,7 @@ fn caches(found: &WorkingSets) -> (Table, Table) {
     for cache in &found.caches {
         levels.rows.push(vec![
             format!("L{}", cache.level),
-            cache.declared.map_or("not told".into(), figures::bytes),
+            cache.declared.map_or("unknown".into(), figures::bytes),
             cache.effective.map_or("nothing".into(), |seen| figures::bytes(seen.bytes)),
             cache.effective.map(|seen| format!("{:.1}", seen.ns)).unwrap_or_default(),
             if cache.disagrees() { "not as declared".into() } else { String::new() },
@@ -397,7 +397,8 @@ fn remote(characterization: &Characterization) -> Vec<String> {
     }
     sentences.push(match (remote.arrangement, &remote.arrangement_of) {
         (Some(change), Some((reference, stressor))) => format!(
-            "How remote threads are arranged changes a time by {} at most ({reference} beside {stressor}).",
+            "How remote threads are arranged changes a time by {} at most ({reference} next to \
+             {stressor}).",
             figures::change(change)
         ),
         (Some(_), None) => "How remote threads are arranged changes no time beyond doubt.".into(),
@@ -406,11 +407,11 @@ fn remote(characterization: &Characterization) -> Vec<String> {
     sentences.push(match characterization.findings.local {
         Some(kind) => {
             format!(
-                "The smallest domains that can be looked at one at a time: {}.",
+                "The smallest domains that can be studied one at a time: {}.",
                 kind.name().to_lowercase()
             )
         }
-        None => "No domain below the whole machine can be looked at alone.".into(),
+        None => "No domain below the whole machine can be studied alone.".into(),
     });
     if let Some(scope) = characterization.findings.scope.as_ref() {
         let verdict = if remote.core_local {
@@ -439,6 +440,6 @@ fn noise(characterization: &Characterization) -> String {
             noise.pairs,
             figures::percent(noise.share)
         ),
-        _ => "Too few runs to tell how much identical ones differ.".into(),
+        _ => "Too few runs to show how much identical ones differ.".into(),
     }
 }

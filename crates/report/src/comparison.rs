@@ -132,9 +132,15 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
         title,
         says: match worst {
             Some(worst) if !comparison.is_idle() => {
-                format!("The largest loss is that of {}: {}.", worst.name, figures::percent(worst.loss.estimate))
+                format!(
+                    "The largest loss is that of {}: {}.",
+                    worst.name,
+                    figures::percent(worst.loss.estimate)
+                )
             }
-            _ => "What the others are held against got nothing done, and there are no shares of that.".to_owned(),
+            _ => {
+                "The reference got nothing done, so there are no losses relative to it.".to_owned()
+            }
         },
         reading: "Everything was measured side by side, in random order, in windows by which nothing was chosen. The bar is the interval of the \
                   loss; one that begins at the edge may be no loss at all. Further to the left is better; what the others are held against is at 0.",

@@ -25,7 +25,7 @@ struct Row {
 
 /// The figure.
 pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) -> Figure {
-    const TITLE: &str = "Best beside baseline, every repetition";
+    const TITLE: &str = "Best and baseline, every repetition";
     let rows = rows(evidence, outcome);
     if rows.is_empty() {
         return Figure::absent(

@@ -70,7 +70,9 @@ pub(crate) fn figures(
     }
     if outcome.bound.method == Bound::PREDICTED {
         return Err(
-            "The bound is by prediction and not by the tail of a sample, so there is no tail to draw.".to_owned()
+            "The bound comes from prediction, not from the tail of a sample: there is no tail to \
+             draw."
+                .to_owned(),
         );
     }
     let sample = Sample::new(evidence.sample().into_iter().map(|(_, value)| value));

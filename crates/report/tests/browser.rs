@@ -266,7 +266,7 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     let html =
         comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
     assert!(
-        html.contains("there are no shares of that")
+        html.contains("there are no losses relative to it")
             && !html.contains("inf %")
             && !html.contains("NaN"),
         "{html}"

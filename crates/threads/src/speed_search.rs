@@ -65,13 +65,14 @@ pub struct SpeedSample {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpeedSearchError {
     /// Nothing to choose from.
-    #[error("no numbers of threads to choose from: they have to be ascending, each at least 1")]
+    #[error("no numbers of threads to choose from: give ascending numbers, each at least 1")]
     Candidates,
     /// A probe saw no progress.
     #[error(
-        "with {threads} threads nothing got done in {:.2} s: nothing to compare; probe longer \
-         (--probe), or begin later (--after)",
-        cost.as_secs_f64()
+        "no progress in {:.2} s with {threads} thread{}: probe longer (--probe), or start later \
+         (--after)",
+        cost.as_secs_f64(),
+        if *threads == 1 { "" } else { "s" }
     )]
     Idle {
         /// With how many threads.

@@ -17,7 +17,7 @@ pub struct ThreadRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThreadRangeError {
     /// There are none, or steps are too small.
-    #[error("no search from {} to {} threads in steps of {}: the first has to be at least 1, the \
+    #[error("cannot search {} to {} threads in steps of {}: the first must be at least 1, the \
              last at least the first, the step at least {least}",
         .range.min, .range.max, .range.step)]
     Unsound {
@@ -27,8 +27,8 @@ pub enum ThreadRangeError {
         least: u32,
     },
     /// More than [`ThreadRange::MOST`].
-    #[error("from {} to {} threads in steps of {} are {numbers} numbers, and {} are searched at \
-             most: take steps of {step}",
+    #[error("{} to {} threads in steps of {} are {numbers} numbers, and at most {} are possible: \
+             use steps of {step}",
         .range.min, .range.max, .range.step, ThreadRange::MOST)]
     Many {
         /// The numbers.

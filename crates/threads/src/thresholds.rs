@@ -82,7 +82,7 @@ impl Thresholds {
 
 /// A threshold that cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{name} = {value} is no threshold: it has to be a number above 0")]
+#[error("{name} = {value} is not a threshold: it must be a number above 0")]
 pub struct ThresholdError {
     /// Which, as in a file.
     pub name: &'static str,

@@ -20,7 +20,7 @@ pub struct CpuSet {
 
 /// Why a text is no CPU list or mask.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no CPU set: {reason}")]
+#[error("'{text}' is not a CPU set: {reason}")]
 pub struct CpuSetError {
     /// The text as given.
     pub text: String,

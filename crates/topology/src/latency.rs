@@ -147,7 +147,7 @@ impl LatencyMatrix {
         if let Some(value) =
             cells.iter().flatten().find(|value| !value.is_finite() || **value < 0.0)
         {
-            return malformed(format!("{value} is no latency"));
+            return malformed(format!("{value} is not a latency"));
         }
         let cells = cells.into_iter().map(|cell| cell.unwrap_or(f64::NAN)).collect();
         Ok(Self { contexts, unit, cells })

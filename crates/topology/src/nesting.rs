@@ -55,8 +55,7 @@ pub(crate) fn nest(
     found: Vec<ReportedDomain>,
 ) -> Result<(Domain, Vec<String>), MachineError> {
     if online.len() as u64 > MOST_CONTEXTS {
-        let reason =
-            format!("there are {}; more than {MOST_CONTEXTS} are no machine", online.len());
+        let reason = format!("there are {}; a machine has at most {MOST_CONTEXTS}", online.len());
         return Err(MachineError::malformed("the CPUs", reason));
     }
     let mut all: Vec<ReportedDomain> = found
@@ -230,7 +229,7 @@ mod tests {
     #[test]
     fn more_contexts_than_linux_knows_are_refused_at_once() {
         let error = nest(&"0-65535".parse().unwrap(), Vec::new()).unwrap_err().to_string();
-        assert!(error.contains("there are 65536; more than 8192 are no machine"), "{error}");
+        assert!(error.contains("there are 65536; a machine has at most 8192"), "{error}");
     }
 
     #[test]

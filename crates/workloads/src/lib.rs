@@ -47,7 +47,7 @@ pub enum Error {
         name: String,
     },
     /// The number of instances makes no sense.
-    #[error("`{text}` is no number of instances; give 1 to {}", Workload::MOST_INSTANCES)]
+    #[error("`{text}` is not a number of instances; give 1 to {}", Workload::MOST_INSTANCES)]
     Instances {
         /// What was asked for.
         text: String,

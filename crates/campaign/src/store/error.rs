@@ -69,8 +69,8 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
             "is locked by another program for more than {} s; end that program (fuser -v shows it), then try again",
             PATIENCE.as_secs()
         ),
-        Some(ErrorCode::DiskFull) => "the disk is full; what was recorded is kept: free some space, then resume the \
-                                      campaign (pinwise campaign list)"
+        Some(ErrorCode::DiskFull) => "the disk is full; all earlier records are safe: free some \
+                                      space, then resume the campaign (pinwise campaign list)"
             .to_owned(),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             "is read-only; make it and its folder writable, or name another file with --store".to_owned()
@@ -84,7 +84,8 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
         }
         Some(ErrorCode::SystemIoFailure) => {
             format!(
-                "the disk reports an error ({error}); what was recorded before is kept: check the disk, then resume"
+                "the disk reports an error ({error}); all earlier records are safe: check the \
+                 disk, then resume"
             )
         }
         _ => format!("cannot be used: {error}"),

@@ -332,7 +332,10 @@ fn a_full_disk_keeps_what_was_acknowledged() {
             Err(error) => break error,
         }
     };
-    assert!(error.to_string().contains("the disk is full; what was recorded is kept"), "{error}");
+    assert!(
+        error.to_string().contains("the disk is full; all earlier records are safe"),
+        "{error}"
+    );
     assert!(acknowledged > 0);
     drop(store);
     assert_eq!(Store::open(&path).unwrap().records(id).unwrap().len() as u64, acknowledged);

@@ -58,7 +58,7 @@ fn every_benchmark_is_in_one_list_and_doubt_has_its_reason() {
         (remote.dependent, remote.shared),
         (vec!["clock".to_owned()], vec!["cache".to_owned()])
     );
-    let reason = "1.04 (0.95 to 1.13) beside 1 bus (chip)".to_owned();
+    let reason = "1.04 (0.95 to 1.13) next to 1 bus (chip)".to_owned();
     assert_eq!(remote.undecided, [Undecided { benchmark: "bus".into(), reason }]);
 }
 

@@ -373,7 +373,7 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
         Answer::Select(answer) => selection::print(answer, named, one.json),
         Answer::Characterize(answer) => characterize::tell(store, answer, None, one.json),
         Answer::Latency(answer) => latency::tell(answer, one.json),
-        Answer::Tune(answer) => tune::tell(answer, named, one.json),
-        Answer::Threads(answer) => threads::tell(answer, named, one.json),
+        Answer::Tune(answer) => tune::tell(answer, named, one.json, false),
+        Answer::Threads(answer) => threads::tell(answer, named, one.json, false),
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn tell(
     let CharacterizeAnswer { campaign, kept, runs, excerpt } = answer;
     let Some(kept) = kept else {
         anyhow::bail!(
-            "campaign {} is not complete: {} are stored; go on with: pinwise campaign resume {}",
+            "campaign {} is not complete: {} are stored; continue with: pinwise campaign resume {}",
             campaign.id.0,
             figures::counted(*runs, "run"),
             campaign.id.0

@@ -96,7 +96,7 @@ impl Report {
             Answer::Characterize(answer) => match &answer.kept {
                 Some(kept) => pinwise_report::characterization_page(kept)?,
                 None => anyhow::bail!(
-                    "campaign {id} is not complete, and has no page yet; go on with: pinwise \
+                    "campaign {id} is not complete and has no page yet; continue with: pinwise \
                      campaign resume {id}"
                 ),
             },

@@ -34,7 +34,9 @@ impl Threads {
         let mut store = self.store.open()?;
         let job = Job::Threads(Box::new(request));
         match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(Answer::Threads(answer)) => tell(&answer, self.store.named(), self.json),
+            Ok(Answer::Threads(answer)) => {
+                tell(&answer, self.store.named(), self.json, self.verbose)
+            }
             Ok(_) => Ok(()),
             Err(error) => {
                 leave(&error, &caller, &store, self.json)?;
@@ -46,7 +48,12 @@ impl Threads {
 
 /// Prints what a search found, or its probes where it has no answer yet. `named` is the store,
 /// where commands have to name it.
-pub(crate) fn tell(answer: &ThreadsAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn tell(
+    answer: &ThreadsAnswer,
+    named: Option<&Path>,
+    json: bool,
+    verbose: bool,
+) -> anyhow::Result<()> {
     let id = answer.campaign.id;
     let found = match &answer.outcome.found {
         Ok(found) => found,
@@ -64,7 +71,7 @@ pub(crate) fn tell(answer: &ThreadsAnswer, named: Option<&Path>, json: bool) -> 
     if json {
         output::print_json(&document)?;
     } else {
-        output::print(&text::result(&document, output::width()))?;
+        output::print(&text::result(&document, output::width(), verbose))?;
     }
     if let Some(reason) = &answer.unsettled {
         anyhow::bail!("{reason}");

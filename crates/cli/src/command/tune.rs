@@ -52,6 +52,9 @@ pub(crate) struct Tune {
     /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     json: bool,
+    /// Also print how the threads were watched
+    #[arg(long, short, conflicts_with = "json", hide_short_help = true, help_heading = "Output")]
+    verbose: bool,
 }
 
 impl Tune {
@@ -64,7 +67,7 @@ impl Tune {
         let request = TuneRequest { threads, default: self.default, plan: self.plan };
         let job = Job::Tune(Box::new(request));
         match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(Answer::Tune(answer)) => tell(&answer, self.store.named(), self.json),
+            Ok(Answer::Tune(answer)) => tell(&answer, self.store.named(), self.json, self.verbose),
             Ok(_) => Ok(()),
             Err(error) => {
                 leave(&error, &caller, &store, self.json)?;
@@ -75,11 +78,16 @@ impl Tune {
 }
 
 /// Prints what was found, as far as it came. `named` is the store, where commands have to name it.
-pub(crate) fn tell(answer: &TuneAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn tell(
+    answer: &TuneAnswer,
+    named: Option<&Path>,
+    json: bool,
+    verbose: bool,
+) -> anyhow::Result<()> {
     let Some(document) = Document::of(answer) else {
         let flag = Stored { plan: None, store: named }.flag();
         let id = answer.campaign.id.0;
-        let why = format!("it has not ended; go on with: pinwise campaign resume {id}{flag}");
+        let why = format!("it has not ended; continue with: pinwise campaign resume {id}{flag}");
         print_remains(answer, why.clone(), json)?;
         output::aside(&format!("note: campaign {id} has no answer: {why}"));
         return Ok(());
@@ -88,18 +96,18 @@ pub(crate) fn tell(answer: &TuneAnswer, named: Option<&Path>, json: bool) -> any
     if json {
         output::print_json(&document.json())?;
     } else {
-        output::print(&text::result(&document, output::width()))?;
+        output::print(&text::result(&document, output::width(), verbose))?;
     }
     if !answer.unfinished.is_empty() {
         anyhow::bail!("the answer is above, but {}", answer.unfinished.join("; "));
     }
     if answer.interrupted {
         let why =
-            "interrupted in the last comparison: the answer rests on what was measured by then";
+            "interrupted during the last comparison: the answer rests on the measurements so far";
         return Err(Interrupted(why.into()).into());
     }
     match &document.conclusion.cut_short {
-        Some(reason) => anyhow::bail!("{reason}; the answer rests on what was measured by then"),
+        Some(reason) => anyhow::bail!("{reason}; the answer rests on the measurements so far"),
         None => Ok(()),
     }
 }

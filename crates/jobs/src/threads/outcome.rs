@@ -11,6 +11,7 @@ use pinwise_threads::{
     Attempt, FoundNumber, Note, Progressed, Stopped, ThreadCeiling, Unfound, standing,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// What watching takes of the program's CPU time is worth a word from here on.
@@ -149,6 +150,17 @@ impl ThreadsOutcome {
     }
 }
 
+/// `text` without its numbers and durations: what several probes report with other figures is one
+/// note.
+fn without_figures(text: &str) -> String {
+    let unit = |word: &str| ["ns", "us", "µs", "ms", "s", "min", "h"].contains(&word);
+    let words = text.split(' ').filter(|word| {
+        let bare = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+        !word.contains(|letter: char| letter.is_ascii_digit()) && !unit(bare)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// What the probes showed of themselves.
 fn shown(
     question: &ThreadsQuestion,
@@ -157,10 +169,10 @@ fn shown(
     others: Option<f64>,
 ) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
+    let mut said: BTreeSet<String> = BTreeSet::new();
     for text in seen.iter().flat_map(|seen| &seen.notes) {
-        let note = Note::Text { text: text.clone() };
-        if !notes.contains(&note) {
-            notes.push(note);
+        if said.insert(without_figures(text)) {
+            notes.push(Note::Text { text: text.clone() });
         }
     }
     let drifting = probes
@@ -272,4 +284,16 @@ fn about_model(program: &ModelledProgram, question: &ThreadsQuestion) -> Vec<Not
     }
     notes.push(Note::Simulated);
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_with_other_figures_is_the_same_note() {
+        let note = |period| format!("the program prints every {period}: a measurement is longer");
+        assert_eq!(without_figures(&note("113 ms")), without_figures(&note("1.2 s")));
+        assert_ne!(without_figures(&note("113 ms")), without_figures("the program prints"));
+    }
 }

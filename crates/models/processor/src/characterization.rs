@@ -90,7 +90,7 @@ impl FromStr for Place {
             "pipe" | "pipe+core" => Ok(Self::Pipe),
             "core" => Ok(Self::Core),
             "chip" => Ok(Self::Chip),
-            _ => Err(format!("'{text}' is no place: pipe, pipe+core, core or chip")),
+            _ => Err(format!("'{text}' is not a place: pipe, pipe+core, core or chip")),
         }
     }
 }
@@ -239,13 +239,13 @@ impl Figure {
             return Err(format!("{} fields, expected 7", fields.len()));
         };
         let benchmark = |name| {
-            Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is no microbenchmark"))
+            Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is not a microbenchmark"))
         };
-        let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is no number"));
+        let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a number"));
         let experiment = Experiment {
             reference: benchmark(reference)?,
             stressor: benchmark(stressor)?,
-            count: count.parse().map_err(|_| format!("'{count}' is no count"))?,
+            count: count.parse().map_err(|_| format!("'{count}' is not a count"))?,
             place: place.parse()?,
         };
         Ok(Self {

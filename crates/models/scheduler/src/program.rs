@@ -298,7 +298,7 @@ impl Program {
         ];
         if self.whole_s.is_some_and(|whole| !(whole > 0.0 && whole <= 1e7)) {
             return Err(self.senseless(format!(
-                "whole_s = {:?}: has to be positive, at most 10,000,000",
+                "whole_s = {:?}: must be positive, at most 10,000,000",
                 self.whole_s
             )));
         }
@@ -317,7 +317,7 @@ impl Program {
         }
         if !(fitted.work_ms > 0.0 && fitted.work_ms <= 1e7) {
             return Err(self.senseless(format!(
-                "work_ms = {}: has to be positive, at most 10,000,000",
+                "work_ms = {}: must be positive, at most 10,000,000",
                 fitted.work_ms
             )));
         }

@@ -20,7 +20,7 @@ pub(super) fn dpdk(plan: &Plan) -> Result<Export, String> {
         plan.threads.iter().filter_map(|t| Some((number(t)?, &t.cpus))).collect();
     if lcores.is_empty() {
         return Err(
-            "it has no thread called rte-worker-N, so this is no DPDK program; use script".into()
+            "it has no thread called rte-worker-N, so it is not a DPDK program; use script".into(),
         );
     }
     let main = (0..).find(|id| lcores.iter().all(|(taken, _)| taken != id)).unwrap_or(0);
@@ -55,7 +55,7 @@ pub(super) fn dpdk(plan: &Plan) -> Result<Export, String> {
     lcores.sort_unstable_by_key(|(id, _)| *id);
     let rest: Vec<&PlannedThread> =
         others.into_iter().filter(|thread| Some(*thread) != first).collect();
-    notes.extend(left_out(&rest, "they are no lcores"));
+    notes.extend(left_out(&rest, "they are not lcores"));
     let texts: Vec<String> =
         lcores.iter().map(|(id, cpus)| format!("{id}@{}", group(cpus))).collect();
     Ok(Export { text: format!("--lcores '{}' --main-lcore {main}\n", texts.join(",")), notes })

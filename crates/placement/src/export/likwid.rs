@@ -9,6 +9,12 @@ use crate::Plan;
 use pinwise_topology::CpuId;
 
 pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
+    if let Some(missing) = missing(plan) {
+        return Err(format!(
+            "likwid-pin pins threads in the order of creation, and the plan has no '{missing}': the \
+             later ones would get its CPUs; use script, or pinwise run"
+        ));
+    }
     let mut cpus: Vec<u32> = Vec::new();
     for cpu in cpus_in_order(plan)? {
         if !cpus.contains(&cpu) {
@@ -31,4 +37,15 @@ pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
             .into(),
     ];
     Ok(Export { text: format!("likwid-pin -c {list}\n"), notes })
+}
+
+/// The first thread that was created before one of the plan, by their names, and is not in it:
+/// `pigz#1` where there are `pigz#0` and `pigz#2`.
+fn missing(plan: &Plan) -> Option<String> {
+    let has = |name: &str| plan.threads.iter().any(|thread| thread.name == name);
+    plan.threads.iter().find_map(|thread| {
+        let (comm, order) = thread.name.rsplit_once('#')?;
+        let order: usize = order.parse().ok()?;
+        (0..order).map(|earlier| format!("{comm}#{earlier}")).find(|earlier| !has(earlier))
+    })
 }

@@ -112,6 +112,13 @@ fn likwid_takes_each_cpu_once_and_goes_round() {
         let error = export(&on(cpus), "likwid").unwrap_err();
         assert!(error.contains(reason), "{error}");
     }
+    // The second thread only waits and is not placed, but likwid-pin would pin it.
+    let gap = plan(
+        "pigz",
+        &[("pigz#0", "pigz", 0, "0"), ("pigz#2", "pigz", 0, "1"), ("pigz#3", "pigz", 0, "0")],
+    );
+    let error = export(&gap, "likwid").unwrap_err();
+    assert!(error.contains("the plan has no 'pigz#1'") && error.contains("use script"), "{error}");
 }
 
 #[test]
@@ -146,7 +153,7 @@ fn dpdk_workers_keep_their_lcore_numbers() {
     );
     let export = export(&testpmd, "dpdk").unwrap();
     assert_eq!(export.text, "--lcores '0@0,1@3,2@(4-6)' --main-lcore 0\n");
-    assert_eq!(export.notes, ["left out, they are no lcores: telemetry-v2"]);
+    assert_eq!(export.notes, ["left out, they are not lcores: telemetry-v2"]);
     let workers =
         plan("dpdk-testpmd", &[("rte-worker-0", "w", 0, "5"), ("lcore-worker-2", "w", 0, "6")]);
     let export = super::tests::export(&workers, "dpdk").unwrap();

@@ -55,7 +55,8 @@ pub enum CoreLocalError {
     },
     /// One table cannot describe a domain whose parts differ.
     #[error(
-        "the parts of a {level} of this machine are not all alike, so that no table can tell what happens there"
+        "the parts of a {level} of this machine are not all alike, so no table can predict what \
+         happens there"
     )]
     Irregular {
         /// Asked for.

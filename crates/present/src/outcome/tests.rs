@@ -205,7 +205,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     let as_good = said(&info, &found(1.71e6));
     assert!(
         as_good.starts_with(
-            "Pin: the best assignment beats the unpinned windows, though not the placement "
+            "Pin: the best assignment beats the unpinned windows, but not the placement "
         ),
         "{as_good}"
     );
@@ -248,7 +248,7 @@ fn the_best_is_called_what_it_is_where_the_program_did_better_without_it() {
     assert_eq!(of(0.1, 11.0, 3.0), (found, true), "four windows do not tell");
     assert_eq!(
         of(0.1, 11.0, 0.5),
-        ("The best assignment measured, which did worse than the program as it was found:", false)
+        ("The best assignment measured, which did worse than the program as found:", false)
     );
 }
 

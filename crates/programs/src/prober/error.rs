@@ -41,8 +41,9 @@ pub enum ProbeError {
     Failed(String),
     /// It has a single thread where there should be more.
     #[error(
-        "{name} never started workers: {waited} after its start with n = {n} it has one thread; does {{n}} stand where the program takes its number \
-         of threads? For a long initialization raise --limit; --after REGEX tells its end by a line of output",
+        "{name} never started workers: {waited} after its start with n = {n} it has one thread; \
+         is {{n}} where the program takes its number of threads? For a long initialization raise \
+         --limit, or name its last line with --after REGEX",
         waited = duration(*waited)
     )]
     NoWorkers {
@@ -88,8 +89,9 @@ pub enum ProbeError {
     },
     /// Whatever the parameter, there are as many threads.
     #[error(
-        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; does {{n}} stand where the program takes its number of \
-         threads, and is its input large enough for more? (--threads-per-n {threads} if n changes something else)"
+        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; is \
+         {{n}} where the program takes its number of threads, and is its input large enough for \
+         more? (--threads-per-n {threads} if n changes something else)"
     )]
     SameThreads {
         /// Which program.

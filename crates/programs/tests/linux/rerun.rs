@@ -143,7 +143,8 @@ fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let error =
         RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
     let error = pinwise_measure::MeasureError::from(error.err().unwrap());
-    assert!(error.message.contains("ran longer than the limit of 300 ms and was ended"), "{error}");
+    let said = "ran longer than the limit of 300 ms and was ended: raise --limit, or add --metric";
+    assert!(error.message.contains(said), "{error}");
     assert_eq!(error.retry, Retry::Other);
 
     let cancelled = Arc::new(AtomicBool::new(false));

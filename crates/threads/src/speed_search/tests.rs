@@ -282,8 +282,7 @@ fn no_progress_is_an_error_that_says_with_how_many() {
     let error = search.observe(sample).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "with 2 threads nothing got done in 0.15 s: nothing to compare; probe longer (--probe), or \
-         begin later (--after)"
+        "no progress in 0.15 s with 2 threads: probe longer (--probe), or start later (--after)"
     );
 }
 

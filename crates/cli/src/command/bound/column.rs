@@ -80,7 +80,7 @@ fn lines_of_json(text: &str, wanted: Option<&str>) -> Result<Column, String> {
         let value = serde_json::from_str(line).map_err(|error| {
             let column = error.column();
             format!(
-                "line {number} is no JSON ({} at column {column}); expected one object per line",
+                "line {number} is not JSON ({} at column {column}); expected one object per line",
                 kind(&error)
             )
         })?;
@@ -419,7 +419,7 @@ mod tests {
         );
         assert!(
             reason("{\"a\":1}\n{\"a\":", None)
-                .starts_with("line 2 is no JSON (it ends early at column 5)")
+                .starts_with("line 2 is not JSON (it ends early at column 5)")
         );
     }
 

@@ -55,7 +55,7 @@ fn levels(text: &mut String, characterization: &Characterization) {
 fn caches(text: &mut String, found: &WorkingSets) {
     let _ = writeln!(text, "\ncaches as this core sees them");
     for cache in &found.caches {
-        let declared = cache.declared.map_or("not told".into(), figures::bytes);
+        let declared = cache.declared.map_or("unknown".into(), figures::bytes);
         let seen = match cache.effective {
             Some(seen) => {
                 format!("{:>8} seen, {} ns a load", figures::bytes(seen.bytes), short(seen.ns))
@@ -164,7 +164,7 @@ fn certainty(rows: &[&Slowdown]) -> String {
             format!("  95 % intervals: below \u{b1}0.005, {rounds} rounds\n")
         }
         Some((half, row)) => format!(
-            "  95 % intervals: \u{b1}{half:.2} at most ({} beside {}), {rounds} rounds\n",
+            "  95 % intervals: \u{b1}{half:.2} at most ({} next to {}), {rounds} rounds\n",
             row.reference, row.stressor
         ),
         None => "  one round: no intervals; --rounds 3 gives them\n".to_owned(),
@@ -207,7 +207,7 @@ fn findings(text: &mut String, characterization: &Characterization) {
         };
         let by = match (&row.stressor, &row.place) {
             (Some(stressor), Some(place)) => {
-                format!(", {:.2} times beside {stressor} ({place})", row.most)
+                format!(", {:.2} times next to {stressor} ({place})", row.most)
             }
             _ => String::new(),
         };
@@ -219,7 +219,7 @@ fn findings(text: &mut String, characterization: &Characterization) {
         let alone = findings
             .local
             .map_or("nothing below the whole machine".into(), |kind| kind.name().to_lowercase());
-        let _ = writeln!(text, "  smallest to look at alone: {alone}");
+        let _ = writeln!(text, "  smallest to study alone: {alone}");
     }
     // With two contexts there are as few assignments as contents: nothing to save, nothing to say.
     if let Some(scope) = findings.scope.as_ref().filter(|scope| scope.times_fewer > 1.0) {
@@ -280,7 +280,7 @@ fn others(text: &mut String, remote: &Remote) {
         (Some(change), Some((reference, stressor))) => {
             writeln!(
                 text,
-                "  their arrangement changes a time by {} at most ({reference} beside {stressor})",
+                "  their arrangement changes a time by {} at most ({reference} next to {stressor})",
                 figures::change(change)
             )
         }

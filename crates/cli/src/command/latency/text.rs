@@ -309,11 +309,14 @@ pub(super) fn warning(warning: &LatencyWarning) -> String {
             to.0
         ),
         LatencyWarning::NoTime { directions } => {
-            let directions = directions.iter().map(|(from, to)| format!("{} to {}", from.0, to.0));
-            format!(
-                "no time to measure {}; try again on a quieter machine",
-                directions.collect::<Vec<_>>().join(", ")
-            )
+            let shown = directions.iter().take(FEW);
+            let shown: Vec<String> =
+                shown.map(|(from, to)| format!("{} to {}", from.0, to.0)).collect();
+            let more = match directions.len().saturating_sub(FEW) {
+                0 => String::new(),
+                more => format!(" and {more} more directions"),
+            };
+            format!("no time to measure {}{more}; try again on a quieter machine", shown.join(", "))
         }
     }
 }

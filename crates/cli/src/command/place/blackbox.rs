@@ -60,7 +60,7 @@ fn share(text: &str) -> Result<f64, String> {
     if matches!(text.trim(), "100%" | "1") {
         return Ok(1.0);
     }
-    fraction(text).map_err(|_| "expected a percentage such as 10%, or 100% for all of it".into())
+    fraction(text).map_err(|_| "expected a percentage such as 10% or 100%".into())
 }
 
 fn top(text: &str) -> Result<usize, String> {

@@ -100,6 +100,15 @@ impl SubjectArguments {
         if let Some(model) = self.simulation.model(command)? {
             return self.simulated(&model, search);
         }
+        let of_a_metric =
+            [(self.pick.is_some(), "--pick"), (self.counter, "--counter"), (self.gauge, "--gauge")];
+        if let Some((_, what)) = of_a_metric.iter().find(|(given, _)| *given)
+            && self.metric.is_none()
+        {
+            return Err(Usage(format!(
+                "{what} needs a metric: add --metric, as in --metric 'cmd:…'"
+            )));
+        }
         let mut reading = Reading {
             pick: self.pick.clone(),
             counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },

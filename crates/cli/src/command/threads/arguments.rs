@@ -55,6 +55,9 @@ pub(crate) struct Threads {
     /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     pub(super) json: bool,
+    /// Also print how the threads were watched
+    #[arg(long, short, conflicts_with = "json", hide_short_help = true, help_heading = "Output")]
+    pub(super) verbose: bool,
 }
 
 /// The program, and how its number of threads is searched for.
@@ -375,7 +378,8 @@ impl From<Method> for ThreadsMethod {
 
 /// What counts as high, from a file as `calibrate` writes it.
 fn read_thresholds(path: &Path) -> anyhow::Result<Thresholds> {
-    let text = String::from_utf8(read_input(path)?).map_err(|_| Usage("it is no text".into()))?;
+    let text =
+        String::from_utf8(read_input(path)?).map_err(|_| Usage("it is not a text file".into()))?;
     let needed = |error: toml::de::Error| {
         let names = Thresholds::NAMES.join(", ");
         Usage(format!(

@@ -8,7 +8,8 @@ use pinwise_present::{Sheet, one_line, texts};
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
-pub(super) fn result(document: &Document, width: usize) -> String {
+/// With `verbose` also how the threads were watched.
+pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &answer(document));
     for note in texts(&document.notes) {
@@ -36,7 +37,9 @@ pub(super) fn result(document: &Document, width: usize) -> String {
             document.campaign.map_or(String::new(), |id| format!("; stored as campaign {}", id.0))
         ),
     ));
-    facts.extend(watched(document).map(|watched| ("monitor", watched)));
+    if verbose {
+        facts.extend(watched(document).map(|watched| ("monitor", watched)));
+    }
     for (name, fact) in facts {
         sheet.line(name, &fact);
     }

@@ -12,8 +12,8 @@ use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
 /// The whole answer, `width` columns wide: what to do and what qualifies it, then what that rests
-/// on.
-pub(super) fn result(document: &Document<'_>, width: usize) -> String {
+/// on. With `verbose` also how the threads were watched.
+pub(super) fn result(document: &Document<'_>, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict().text());
     notes(&mut sheet, document.answer);
@@ -30,7 +30,6 @@ pub(super) fn result(document: &Document<'_>, width: usize) -> String {
         let names: Vec<String> =
             new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let tree = SharingTree::new(&new.machine, new.alike);
-        sheet.text.push('\n');
         sheet.text.push_str(&pinwise_present::draw_assignment(
             &new.machine,
             tree.leaves(),
@@ -38,10 +37,11 @@ pub(super) fn result(document: &Document<'_>, width: usize) -> String {
             &best.assignment,
             width,
         ));
+        sheet.text.push('\n');
     }
     sheet.text.push_str("\nPlacements of the best numbers:\n");
     sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
-    searched(&mut sheet, &document.surveyed, &document.answer.trials);
+    searched(&mut sheet, &document.surveyed, &document.answer.trials, verbose);
     let (took, budget) =
         (figures::duration(conclusion.time), figures::duration(document.answer.budget));
     let id = document.answer.campaign.id.0;
@@ -60,7 +60,7 @@ pub(super) fn remains(remains: &Remains<'_>, width: usize) -> String {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
         sheet.text.push_str(&placements(&remains.answer.placements, unit));
     }
-    searched(&mut sheet, &remains.surveyed, &remains.answer.trials);
+    searched(&mut sheet, &remains.surveyed, &remains.answer.trials, false);
     sheet.text
 }
 
@@ -71,7 +71,7 @@ fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
 }
 
 /// Numbers under policies of placement, and the number alone.
-fn searched(sheet: &mut Sheet, surveyed: &threads::Document, trials: &PolicyTrials) {
+fn searched(sheet: &mut Sheet, surveyed: &threads::Document, trials: &PolicyTrials, verbose: bool) {
     if let Some(unit) = &trials.unit {
         sheet.text.push_str("\nNumbers under placement policies, measured once each:\n");
         sheet.text.push_str(&tried(trials, unit));
@@ -79,7 +79,7 @@ fn searched(sheet: &mut Sheet, surveyed: &threads::Document, trials: &PolicyTria
     sheet.text.push('\n');
     sheet.paragraph("The number alone: ", 0, &threads::answer(surveyed));
     sheet.text.push_str(&threads::probed(surveyed));
-    if let Some(watched) = threads::watched(surveyed) {
+    if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
     }
 }

@@ -24,7 +24,8 @@ pub enum ProfilingError {
     },
     /// One instance alone has more assignments than could be measured.
     #[error(
-        "an instance of {threads} threads has {count} assignments alone, and all of them would have to be measured: use --strategy auto, which \
+        "an instance of {threads} threads has {count} assignments alone, and all must be measured \
+         first: use --strategy auto, which \
          needs no profile"
     )]
     TooManyAlone {
