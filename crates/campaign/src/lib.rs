@@ -14,6 +14,6 @@ pub use journal::{Journal, MemoryJournal};
 pub use record::{Purpose, Record, Trial};
 pub use run::{Ending, Step, Strategy, TRIES, drive, run};
 pub use store::{
-    CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Kind, Listing, NewCampaign,
-    Parent, Store, StoreError, StoreJournal,
+    CampaignId, CampaignIdentity, CampaignInfo, CampaignState, KeptCharacterization, Kind, Listing,
+    NewCampaign, Parent, Store, StoreError, StoreJournal,
 };

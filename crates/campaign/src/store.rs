@@ -18,7 +18,9 @@ mod journal;
 mod row;
 
 use crate::{CampaignLock, Record};
-pub use campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent};
+pub use campaign::{
+    CampaignId, CampaignIdentity, CampaignInfo, CampaignState, Kind, NewCampaign, Parent,
+};
 pub use characterization::KeptCharacterization;
 pub use error::StoreError;
 use error::explain;
@@ -75,6 +77,12 @@ impl Store {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The name of a campaign of this store, for files outside it.
+    pub fn identity(&self, campaign: &CampaignInfo) -> CampaignIdentity {
+        let store = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        CampaignIdentity { store, number: campaign.id, started: campaign.started }
     }
 
     /// Begins a campaign.

@@ -5,6 +5,7 @@ use crate::store;
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
+use pinwise_jobs::TuneConclusion;
 use pinwise_placement::{Outcome, Plan, joined};
 use pinwise_present::shell;
 use pinwise_topology::CpuSet;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The plan a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PlanArgument {
-    /// A plan file, or the number of the campaign that found the plan
+    /// The file of the plan, or the number of the campaign that found it
     #[arg(value_name = "PLAN")]
     path: PathBuf,
 }
@@ -65,27 +66,12 @@ impl PlanArgument {
 /// Why there is no plan beside the store of this campaign, and what to do.
 fn without_plan(info: &CampaignInfo) -> String {
     let number = info.id.0;
-    let places = info.new.kind == Kind::Place;
-    let outcome =
-        info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
-    match (info.state, outcome) {
-        (CampaignState::Finished, _) if !places => {
-            format!(
-                "campaign {number} did not search for a placement and has no plan; plans of \
-                 `pinwise tune` have names"
-            )
-        }
-        (CampaignState::Finished, Some(outcome)) if outcome.best.is_none() => {
-            format!(
-                "campaign {number} ended undecided and has no plan ({}): search again with a \
-                 larger --budget; it was: {}",
-                joined(&outcome.stopped_because),
-                shell(&info.new.command)
-            )
-        }
-        (CampaignState::Finished, _) => format!(
-            "the plan of campaign {number} is not next to the store: it was moved, deleted or \
-             written elsewhere (--plan); name its file"
+    match (info.new.kind, info.state) {
+        (Kind::Place, CampaignState::Finished) => without_placement(info),
+        (Kind::Tune, CampaignState::Finished) => without_tuned_plan(info),
+        (kind, _) if !matches!(kind, Kind::Place | Kind::Tune) => format!(
+            "campaign {number} is of kind {}, which has no plan: only place and tune write plans",
+            kind.name()
         ),
         _ if info.running => format!("campaign {number} is still running and has no plan yet"),
         _ => {
@@ -94,6 +80,38 @@ fn without_plan(info: &CampaignInfo) -> String {
                  campaign resume {number}"
             )
         }
+    }
+}
+
+/// Of a search for a placement that has finished.
+fn without_placement(info: &CampaignInfo) -> String {
+    let number = info.id.0;
+    let outcome =
+        info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
+    match outcome {
+        Some(outcome) if outcome.best.is_none() => format!(
+            "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
+            joined(&outcome.stopped_because),
+            shell(&info.new.command)
+        ),
+        _ => format!(
+            "the plan of campaign {number} is not beside the store: it may have been moved, deleted or written elsewhere (--plan): name its file"
+        ),
+    }
+}
+
+/// Of a search for a number and a placement that has finished.
+fn without_tuned_plan(info: &CampaignInfo) -> String {
+    let number = info.id.0;
+    let conclusion = info.conclusion.as_ref();
+    match conclusion.and_then(|conclusion| TuneConclusion::deserialize(conclusion).ok()) {
+        Some(TuneConclusion { plan: Some(path), .. }) => format!(
+            "the plan of campaign {number} is not beside the store: it was written to {}: name its file",
+            path.display()
+        ),
+        _ => format!(
+            "campaign {number} has no plan: see its answer with pinwise campaign show {number}"
+        ),
     }
 }
 
@@ -211,11 +229,12 @@ mod tests {
         }
         let mut other = campaign(CampaignState::Finished, None);
         other.new.kind = Kind::Select;
-        assert!(
-            without_plan(&other).contains("did not search for a placement"),
-            "{}",
-            without_plan(&other)
+        assert_eq!(
+            without_plan(&other),
+            "campaign 3 is of kind select, which has no plan: only place and tune write plans"
         );
+        other.new.kind = Kind::Tune;
+        assert!(without_plan(&other).ends_with("see its answer with pinwise campaign show 3"));
     }
 
     #[test]

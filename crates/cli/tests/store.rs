@@ -127,7 +127,8 @@ fn the_answers_of_stores_in_one_folder_do_not_overwrite_one_another() {
     let plans = [place("a.db"), place("b.db")];
     assert_eq!(plans, ["plans/1.toml", "plans/1-2.toml"]);
     let first = read(&plans[0]);
-    assert!(first.contains("of a.db, ") && read(&plans[1]).contains("of b.db, "), "{first}");
+    let names = |store: &str| format!("[origin.campaign]\nstore = \"{store}\"\nnumber = 1\n");
+    assert!(first.contains(&names("a.db")) && read(&plans[1]).contains(&names("b.db")), "{first}");
     for (store, plan) in ["a.db", "b.db"].iter().zip(&plans) {
         assert_eq!(run(&["campaign", "show", "1", "--store", store])["plan"], plan.as_str());
     }
@@ -173,6 +174,41 @@ fn a_plan_that_does_not_say_whose_it_is_belongs_to_the_campaign_of_its_number() 
     assert_eq!(shown(), first.to_str().unwrap());
     fs::remove_file(&first).unwrap();
     assert!(shown().is_null(), "1-3.toml is not what a plan of before was called");
+}
+
+#[test]
+fn a_number_finds_the_plan_that_names_its_campaign_whatever_its_file_is_called() {
+    let folder = TempDir::new().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(PINWISE);
+        let command = command.args(words).env("XDG_DATA_HOME", folder.path());
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let words = ["--cpus", "0-7", "--cycles", "10000", "--starts", "1", "--budget", "30", "--json"];
+    let what = ["place", "--machine", "ultrasparc-t2", "--workload", "intadd:1"];
+    let placed = json(&run(&[&what[..], &words].concat()));
+    let [written, tuned] =
+        ["1.toml", "tune-intadd.toml"].map(|name| folder.path().join("pinwise/plans").join(name));
+    assert_eq!(placed["plan"], written.to_str().unwrap());
+    let exported = || {
+        let output = run(&["export", "1", "--to", "taskset"]);
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
+    };
+    let first = exported();
+    fs::rename(&written, &tuned).unwrap();
+    assert_eq!(exported(), first);
+    // As the version before named the campaign.
+    let text = fs::read_to_string(&tuned).unwrap();
+    let mut plan: toml::Table = text.parse().unwrap();
+    let origin = plan["origin"].as_table_mut().unwrap();
+    let started = origin["campaign"]["started"].clone();
+    let sentence = format!("campaign 1 of pinwise.db, begun 2026-11-22 18:20 UTC ({started})");
+    origin.insert("campaign".into(), sentence.into());
+    fs::write(&tuned, plan.to_string()).unwrap();
+    assert_eq!(exported(), first);
+    let errors = String::from_utf8(run(&["run", "1", "--", "true"]).stderr).unwrap();
+    assert!(errors.contains("the plan does not fit: "), "the plan is read: {errors}");
 }
 
 #[test]

@@ -134,7 +134,9 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     let planned: toml::Table = written.parse().unwrap();
-    assert!(planned["origin"]["campaign"].as_str().unwrap().starts_with("campaign "), "{written}");
+    let named = &planned["origin"]["campaign"];
+    assert_eq!(named["store"].as_str(), Some("tune.db"), "{written}");
+    assert_eq!(named["number"].as_integer(), answer["campaign"].as_i64(), "{written}");
     // Of the answer's notes those that speak against leaning on the plan; how the number was
     // searched for is not among them.
     let notes = answer["notes"].as_array().unwrap();

@@ -50,7 +50,7 @@ pub use place::{
     Outlook, PROFILING, PlaceAnswer, PlaceRequest, STARTING, StoredSearch, decide_core_local,
     decimal, experiments, long_time, merged_level, place_part,
 };
-pub use plan_file::{check_plan_path, keep_plan, plan_beside, plan_identity, write_plan};
+pub use plan_file::{check_plan_path, keep_plan, plan_beside, write_plan};
 pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };

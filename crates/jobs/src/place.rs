@@ -412,7 +412,7 @@ fn keep_plan(
         return Ok(None);
     };
     plan.origin = Some(Origin {
-        campaign: Some(plan_file::plan_identity(store, info)),
+        campaign: Some(store.identity(info)),
         advice: outcome.advice,
         simulated: is_simulated(&info.new.question),
         notes: pinwise_present::notes(info, outcome),

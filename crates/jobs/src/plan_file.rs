@@ -1,34 +1,21 @@
 //! Plan files: beside the store, or where the user wants them.
 
 use crate::error::JobError;
-use pinwise_campaign::{CampaignInfo, Store};
+use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
 use pinwise_placement::Plan;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Which campaign of which store, and when it began: what tells the files of one campaign from
-/// another's of the same number.
-pub fn plan_identity(store: &Store, info: &CampaignInfo) -> String {
-    let file = store.path().file_name().unwrap_or_default().to_string_lossy();
-    let (number, begun) = number_and_begin(info);
-    format!("{number}{file}{begun}")
-}
-
-/// What tells a campaign apart but the name of its store, which may have another by now.
-fn number_and_begin(info: &CampaignInfo) -> (String, String) {
-    let begun = pinwise_present::figures::date(info.started);
-    (format!("campaign {} of ", info.id.0), format!(", begun {begun} ({})", info.started))
-}
-
-/// Whether the plan of `origin` is this campaign's: 2 where it says so, 1 where it names a store
+/// Whether the plan of `named` is this campaign's: 2 where it says so, 1 where it names a store
 /// that is no longer there (this one has another name since), 0 where it is not.
-fn likeness(origin: &str, store: &Store, info: &CampaignInfo) -> u8 {
-    let (number, begun) = number_and_begin(info);
-    let named = origin.strip_prefix(&number).and_then(|rest| rest.strip_suffix(&begun));
-    let Some(named) = named else { return 0 };
-    let other = store.path().with_file_name(named);
-    if other == store.path() { 2 } else { u8::from(!other.exists()) }
+fn likeness(named: &CampaignIdentity, store: &Store, info: &CampaignInfo) -> u8 {
+    let own = store.identity(info);
+    if (named.number, named.started) != (own.number, own.started) {
+        return 0;
+    }
+    let other = store.path().with_file_name(&named.store);
+    if named.store == own.store { 2 } else { u8::from(!other.exists()) }
 }
 
 /// The folder of the plans of a store.
@@ -36,25 +23,26 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign beside its store, where there is one: the latest that says so, or that
-/// did under another name of the store, or else `N.toml` if that does not say whose it is
-/// (written by hand, or before plans did).
+/// The plan of a campaign beside its store, where there is one: the latest that names the campaign,
+/// whatever its file is called, or else `N.toml` if that does not say whose it is (written by hand,
+/// or before plans did). A plan counts that names the store as it was called before.
 pub fn plan_beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
-    let number = info.id.0.to_string();
-    let of_number = |path: &PathBuf| {
-        let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-        name == number || name.strip_prefix(&number).is_some_and(|rest| rest.starts_with('-'))
-    };
     let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
-    let of = |path: &PathBuf| origin(path).flatten()?.campaign;
-    let like = |path: &PathBuf| of(path).map_or(0, |campaign| likeness(&campaign, store, info));
+    let like = |path: &Path| {
+        let named = origin(path).flatten().and_then(|origin| origin.campaign);
+        named.map_or(0, |named| likeness(&named, store, info))
+    };
     let files = fs::read_dir(folder(store)).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
     let latest = files
-        .filter(of_number)
-        .filter(|path| like(path) > 0)
-        .max_by_key(|path| (like(path), fs::metadata(path).and_then(|file| file.modified()).ok()));
-    latest.or_else(|| {
-        Some(folder(store).join(format!("{number}.toml"))).filter(|path| origin(path) == Some(None))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| (like(&path), path))
+        .filter(|(like, _)| *like > 0)
+        .max_by_key(|(like, path)| {
+            (*like, fs::metadata(path).and_then(|file| file.modified()).ok())
+        });
+    latest.map(|(_, path)| path).or_else(|| {
+        let path = folder(store).join(format!("{}.toml", info.id.0));
+        (origin(&path) == Some(None)).then_some(path)
     })
 }
 
@@ -136,7 +124,8 @@ mod tests {
     use super::*;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
-    use pinwise_topology::{Alike, Machine};
+    use pinwise_placement::{Advice, Origin, PlannedThread};
+    use pinwise_topology::{Alike, Fingerprint, Machine};
 
     fn campaign() -> CampaignInfo {
         CampaignInfo {
@@ -165,19 +154,44 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("new.db")).unwrap();
         let info = campaign();
-        let own = plan_identity(&store, &info);
-        let likeness = |origin: &str| likeness(origin, &store, &info);
+        let own = store.identity(&info);
+        let likeness = |named: &CampaignIdentity| likeness(named, &store, &info);
         assert_eq!(likeness(&own), 2);
-        assert_eq!(likeness(&own.replace("new.db", "old.db")), 1);
+        let old = CampaignIdentity { store: "old.db".into(), ..own.clone() };
+        assert_eq!(likeness(&old), 1);
         std::fs::write(folder.path().join("old.db"), "").unwrap();
-        assert_eq!(likeness(&own.replace("new.db", "old.db")), 0, "it is the other store's");
+        assert_eq!(likeness(&old), 0, "it is the other store's");
         for other in [
-            own.replace("campaign 3", "campaign 13"),
-            own.replace("1790000000", "1790000001"),
-            String::new(),
+            CampaignIdentity { number: CampaignId(13), ..own.clone() },
+            CampaignIdentity { started: own.started + 1, ..own },
         ] {
-            assert_eq!(likeness(&other), 0, "{other}");
+            assert_eq!(likeness(&other), 0, "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_plan_is_found_by_the_campaign_that_it_names_and_not_by_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("a.db")).unwrap();
+        let info = campaign();
+        let write = |name: &str, campaign: Option<CampaignIdentity>| {
+            let threads = vec![PlannedThread {
+                name: "a".into(),
+                role: "a".into(),
+                instance: 0,
+                cpus: [0].into_iter().collect(),
+            }];
+            let advice = Advice::Pin;
+            let origin = Origin { campaign, advice, simulated: false, notes: Vec::new() };
+            let plan = Plan::new("a", Fingerprint::of(&info.new.machine), threads);
+            keep_plan(&store, name, &Plan { origin: Some(origin), ..plan }).unwrap()
+        };
+        let own = store.identity(&info);
+        write("3", Some(CampaignIdentity { number: CampaignId(4), ..own.clone() }));
+        write("3-2", None);
+        assert_eq!(plan_beside(&store, &info), None, "the names of files say nothing");
+        let tuned = write("tune-a", Some(own));
+        assert_eq!(plan_beside(&store, &info), Some(tuned));
     }
 
     #[test]

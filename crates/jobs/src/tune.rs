@@ -658,7 +658,7 @@ fn plan(
         .chain(met.map(|note| sentence(&pinwise_present::note(note))))
         .collect();
     plan.origin = Some(Origin {
-        campaign: Some(plan_file::plan_identity(store, info)),
+        campaign: Some(store.identity(info)),
         advice: if choice == Choice::Placed { Advice::Pin } else { Advice::KeepDefault },
         simulated: false,
         notes,

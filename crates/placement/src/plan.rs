@@ -6,11 +6,13 @@
 //! whether this is the machine it was made for.
 
 mod error;
+mod identity;
 
 pub use error::PlanError;
 use error::malformed;
 
 use crate::{Advice, Estimate, Outcome};
+use pinwise_campaign::CampaignIdentity;
 use pinwise_measure::{Unit, Workload};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -57,10 +59,9 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
-    /// Which campaign of which store, and when it began: another one's differs. Absent where the
-    /// number of threads was found and could not be placed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub campaign: Option<String>,
+    /// The campaign of that search; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "identity::read")]
+    pub campaign: Option<CampaignIdentity>,
     /// Whether pinning is better than leaving the threads to the operating system.
     pub advice: Advice,
     /// The machine is a model: its CPUs are no machine's.
@@ -333,6 +334,43 @@ mod tests {
         Plan { measured: Some(measured), ..Plan::new("ipfwd", machine, threads) }
     }
 
+    fn campaign() -> CampaignIdentity {
+        let number = pinwise_campaign::CampaignId(12);
+        CampaignIdentity { store: "a, b.db".into(), number, started: 1_790_000_000 }
+    }
+
+    #[test]
+    fn a_plan_names_its_campaign_in_a_table_and_earlier_ones_in_a_sentence() {
+        let origin = |campaign| {
+            let (advice, simulated, notes) = (Advice::Pin, false, Vec::new());
+            Some(Origin { campaign, advice, simulated, notes })
+        };
+        let whole = Plan { origin: origin(Some(campaign())), ..plan() };
+        let text = whole.to_toml();
+        let table = "[origin.campaign]\nstore = \"a, b.db\"\nnumber = 12\nstarted = 1790000000\n";
+        assert!(text.contains(table), "{text}");
+        assert_eq!(Plan::parse(&text), Ok(whole.clone()));
+        let plain = text.replace(table, "");
+        let of = |words: &str| {
+            let line = format!("[origin]\ncampaign = {words}");
+            let read = Plan::parse(&plain.replace("[origin]", &line)).map(|plan| plan.origin);
+            read.map_err(|error| error.to_string())
+        };
+        let sentence = "campaign 12 of a, b.db, begun 2026-09-21 14:13 UTC (1790000000)";
+        assert_eq!(of(&format!("\"{sentence}\"")), Ok(whole.origin));
+        for other in ["", "campaign 12 of a.db", "campaign x of a.db, begun (1)", "mine"] {
+            assert_eq!(of(&format!("\"{other}\"")), Ok(origin(None)), "{other}");
+        }
+        for (table, reason) in [
+            ("{ store = \"a.db\", number = 1, begun = 3 }", "unknown field `begun`"),
+            ("{ store = \"a.db\", number = 1 }", "missing field `started`"),
+            ("12", "invalid type"),
+        ] {
+            let error = of(table).unwrap_err();
+            assert!(error.contains(reason) && error.contains("column"), "{table}: {error}");
+        }
+    }
+
     #[test]
     fn a_plan_reads_back_as_it_was_written() {
         let text = plan().to_toml();
@@ -347,12 +385,7 @@ mod tests {
         let of = |advice, simulated| {
             let notes =
                 if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
-            let origin = Some(Origin {
-                campaign: Some("campaign 1 of a.db".into()),
-                advice,
-                simulated,
-                notes,
-            });
+            let origin = Some(Origin { campaign: Some(campaign()), advice, simulated, notes });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
             plan.caution()

@@ -9,6 +9,19 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct CampaignId(pub i64);
 
+/// Names a campaign in a file outside its store, such as a plan: campaigns of other stores have the
+/// same numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CampaignIdentity {
+    /// The file name of its store, without the folder.
+    pub store: String,
+    /// Its number in that store.
+    pub number: CampaignId,
+    /// When it began, seconds since the Unix epoch. A store that was made anew has the number again.
+    pub started: i64,
+}
+
 /// The question that a campaign answers. It decides which type its question, its conclusion and
 /// the details of its records have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

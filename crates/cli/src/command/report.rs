@@ -12,7 +12,7 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use machine::OfMachine;
-use pinwise_campaign::{CampaignInfo, KeptCharacterization, Store};
+use pinwise_campaign::{CampaignIdentity, CampaignInfo, KeptCharacterization, Store};
 use pinwise_jobs::{Answer, Caller};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
@@ -107,8 +107,7 @@ impl Report {
         };
         // The page says whose it is, so that another campaign's of the same number is not written
         // over.
-        let identity = pinwise_jobs::plan_identity(&store, &info);
-        let mark = format!("<!-- {} -->\n", identity.replace("--", "-"));
+        let mark = mark(&store.identity(&info));
         let page = page.replace("</html>", &format!("{mark}</html>"));
         let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
         output::write(&file, page.as_bytes())?;
@@ -123,6 +122,15 @@ impl Report {
         let (measurements, size) = (counted(measured, "measurement"), page.len() / 1000);
         output::print(&format!("{}: {measurements}, {size} kB\n", file.display()))
     }
+}
+
+/// What a page says of its campaign, for whoever would write over it.
+fn mark(campaign: &CampaignIdentity) -> String {
+    let CampaignIdentity { store, number, started } = campaign;
+    let begun = pinwise_present::figures::date(*started);
+    let text = format!("campaign {} of {store}, begun {begun} ({started})", number.0);
+    // Two dashes end a comment.
+    format!("<!-- {} -->\n", text.replace("--", "-"))
 }
 
 /// What is known of the machine of a campaign; one that cannot be read is said, and no reason to
