@@ -5,7 +5,9 @@ use crate::output::{self, Interrupted, Stdout, Usage};
 use crate::progress::Progress;
 use anyhow::Context as _;
 use pinwise_campaign::{Store, StoreError};
-use pinwise_jobs::{Caller, Event, Events, Failure, Interrupt, JobError, Kept, Remedy};
+use pinwise_jobs::{
+    Caller, Event, Events, Failure, Interrupt, Interruption, JobError, Kept, Remedy,
+};
 use pinwise_present::{Files, shell};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
@@ -94,14 +96,9 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
         format!("pinwise campaign resume {}{flag}", kept.campaign.0)
     };
     match error {
-        JobError::Usage(reason) => Usage(reason).into(),
-        JobError::Interrupted(interruption) => {
-            let next = interruption
-                .kept
-                .map_or_else(String::new, |kept| format!("; continue with: {}", resume(kept)));
-            Interrupted(format!("{interruption}{next}")).into()
+        JobError::Interrupted(interruption @ Interruption { kept: Some(kept), .. }) => {
+            Interrupted(format!("{interruption}; go on with: {}", resume(kept))).into()
         }
-        JobError::Failed(failure @ Failure { kept: None, .. }) => anyhow::anyhow!("{failure}"),
         JobError::Failed(Failure { reason, kept: Some(kept), remedy }) => {
             let next = match remedy {
                 Remedy::AsCounter => {
@@ -116,6 +113,16 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
             };
             anyhow::anyhow!("{reason} ({kept}; {next})")
         }
+        error => failed(error),
+    }
+}
+
+/// What ended work of which nothing is stored, with the exit code it deserves.
+pub(crate) fn failed(error: JobError) -> anyhow::Error {
+    match error {
+        JobError::Usage(reason) => Usage(reason).into(),
+        JobError::Interrupted(interruption) => Interrupted(interruption.to_string()).into(),
+        JobError::Failed(failure) => anyhow::anyhow!("{failure}"),
         JobError::Output(error) => Stdout(error).into(),
         JobError::Store(unknown @ StoreError::NoCampaign { .. }) => {
             Usage(unknown.to_string()).into()

@@ -1,12 +1,12 @@
 //! One run of a campaign: from where it begins or is resumed until it ends.
 
-use crate::bed::Bed;
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events};
 use crate::job::Caller;
+use crate::open_subject::OpenSubject;
 use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, run,
+    CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, drive,
 };
 use pinwise_measure::{Disturbances, Note, OtherLoad, Testbed};
 use pinwise_placement::Budget;
@@ -22,20 +22,20 @@ pub(crate) struct Measured {
     pub(crate) notes: Vec<Note>,
 }
 
-/// Runs a campaign's strategy on `bed`.
+/// Runs a campaign's strategy on `testbed`.
 pub(crate) fn measure(
     store: &mut Store,
     info: &CampaignInfo,
     budget: Budget,
     strategy: &mut dyn Strategy,
-    bed: &mut Bed,
+    testbed: &mut dyn OpenSubject,
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Measured, JobError> {
-    let before = bed.notes();
-    let mut watched = WithOtherLoad::new(bed);
+    let before = testbed.notes();
+    let mut watched = WithOtherLoad::new(&mut *testbed);
     let measured = measure_on(store, info, budget, strategy, &mut watched, caller, events)?;
-    for note in bed.notes().iter().filter(|note| !before.contains(note)) {
+    for note in testbed.notes().iter().filter(|note| !before.contains(note)) {
         events.take(Event::Note(note)).map_err(JobError::Output)?;
     }
     Ok(measured)
@@ -56,9 +56,12 @@ pub(crate) fn measure_on(
     let clock = || start.elapsed();
     let stop = || caller.interrupt.came();
     let mut unheard = None;
-    let (ending, records) = run(store, info.id, strategy, testbed, &clock, &stop, &mut |record| {
+    let mut journal = store.journal(info.id)?;
+    let mut observe = |record: &Record| {
         unheard = events.take(Event::Measured(record)).err().or(unheard.take());
-    })?;
+    };
+    let (ending, records) = drive(&mut journal, strategy, testbed, &clock, &stop, &mut observe)?;
+    drop(journal);
     events.take(Event::Rested).map_err(JobError::Output)?;
     unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
     let notes = disturbances(store, [info.id])?;
@@ -79,9 +82,9 @@ pub(crate) struct Ends {
     pub(crate) total: bool,
 }
 
-impl From<&Bed> for Ends {
-    fn from(bed: &Bed) -> Self {
-        Self { restored: bed.pids().is_some(), total: bed.measures_a_total() }
+impl From<&dyn OpenSubject> for Ends {
+    fn from(testbed: &dyn OpenSubject) -> Self {
+        Self { restored: testbed.pids().is_some(), total: testbed.measures_a_total() }
     }
 }
 
@@ -103,12 +106,7 @@ pub(crate) fn conclude<A: Serialize>(
         store.conclude(id, CampaignState::Finished, Some(&conclusion))?;
         return Ok(answer);
     }
-    let stored = records_of(store, id)?;
-    let kept = (stored > 0).then_some(Kept { campaign: id, records: stored });
-    match kept {
-        Some(_) => store.conclude(id, CampaignState::Stopped, None)?,
-        None => store.delete(id)?,
-    }
+    let kept = stop(store, id)?;
     Err(match ending {
         Ending::Failed(reason) => {
             let remedy = if ends.total { Remedy::AsCounter } else { Remedy::Resume };
@@ -116,6 +114,35 @@ pub(crate) fn conclude<A: Serialize>(
         }
         _ => JobError::Interrupted(Interruption { kept, restored: ends.restored }),
     })
+}
+
+/// What ended a part, as what ended the campaign `id` that it is a part of.
+pub(crate) fn of_the_whole(
+    error: JobError,
+    store: &mut Store,
+    id: CampaignId,
+) -> Result<JobError, JobError> {
+    let kept = stop(store, id)?;
+    Ok(match error {
+        JobError::Interrupted(interruption) => {
+            JobError::Interrupted(Interruption { kept, ..interruption })
+        }
+        JobError::Failed(Failure { reason, remedy, .. }) => {
+            JobError::Failed(Failure { reason, kept, remedy })
+        }
+        other => other,
+    })
+}
+
+/// Ends a campaign without an answer. One without a measurement is not left behind.
+fn stop(store: &mut Store, id: CampaignId) -> Result<Option<Kept>, StoreError> {
+    let records = records_of(store, id)?;
+    if records == 0 {
+        store.delete(id)?;
+        return Ok(None);
+    }
+    store.conclude(id, CampaignState::Stopped, None)?;
+    Ok(Some(Kept { campaign: id, records }))
 }
 
 /// The measurements of a campaign and of its parts.
@@ -132,7 +159,7 @@ pub fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn disturbances(
+pub(crate) fn disturbances(
     store: &Store,
     ids: impl IntoIterator<Item = CampaignId>,
 ) -> Result<Vec<Note>, StoreError> {

@@ -4,11 +4,11 @@
 //! again beside naive and balanced placements and the program unpinned: these are the comparison's
 //! own records.
 
-use crate::bed::{self, Bed};
-use crate::campaign_run::{conclude, disturbances, measure, records_of};
-use crate::error::{Failure, Interruption, JobError, Kept};
+use crate::campaign_run::{conclude, disturbances, measure, of_the_whole};
+use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
+use crate::open_subject::{OpenSubject, open};
 use crate::place::{
     self, PROFILING, check_unchanged, decide_core_local, note, prepare_profile, search_stored,
     too_few,
@@ -119,34 +119,33 @@ pub(crate) fn run(
     let begin = Instant::now();
     let prepared = place::prepare(asked.request.clone(), None, begin, store, caller, events)?;
     place::ensure_choice(&prepared)?;
-    let place::Prepared { request, mut bed, new, search } = prepared;
+    let place::Prepared { request, mut testbed, new, search } = prepared;
     let tree = SharingTree::new(&new.machine, new.alike);
     let threads = new.workload.threads.len();
     let mut lineup = chance(&asked, &request.question, &tree, threads)?;
     let mut searches = Vec::new();
     for way in &WAYS {
         let mut of_way = request.clone();
-        if let (StrategyName::Blackbox, Bed::Instances(_), true) =
-            (way.strategy, &bed, asked.usual_budget)
-        {
+        let profiles_here = testbed.restart(request.period).is_some();
+        if way.strategy == StrategyName::Blackbox && profiles_here && asked.usual_budget {
             of_way.question.budget = Budget::Time(PROFILING);
         }
-        match question(way, &of_way, &new, &bed, store, events)? {
+        match question(way, &of_way, &new, &*testbed, store, events)? {
             Ok(question) => searches.push(question),
             Err(reason) => lineup.left_out.push((way.name.into(), reason)),
         }
     }
-    let few = too_few(&request, &bed, &search, begin.elapsed());
+    let few = too_few(&request, &*testbed, &search, begin.elapsed());
     let compared = Compared { request, lineup, searches };
     let new =
         NewCampaign { kind: Kind::Compare, question: serde_json::to_value(&compared)?, ..new };
     let id = store.create(&new)?;
     let info = store.get(id)?;
     events.take(Event::Begun(&info)).map_err(JobError::Output)?;
-    for line in bed.notes().iter().chain(&few) {
+    for line in testbed.notes().iter().chain(&few) {
         note(events, line)?;
     }
-    conduct(&info, compared, &mut bed, caller, store, events)
+    conduct(&info, compared, &mut *testbed, caller, store, events)
 }
 
 pub(crate) fn resume(
@@ -159,9 +158,9 @@ pub(crate) fn resume(
         return answer(store, info);
     }
     let compared = read(info)?;
-    let mut bed = bed::open(&compared.request, caller)?;
-    check_unchanged(info, &compared.request, &bed)?;
-    conduct(info, compared, &mut bed, caller, store, events)
+    let mut testbed = open(&compared.request, caller)?;
+    check_unchanged(info, &compared.request, &*testbed)?;
+    conduct(info, compared, &mut *testbed, caller, store, events)
 }
 
 /// What the records of a comparison show so far.
@@ -181,7 +180,7 @@ fn read(info: &CampaignInfo) -> Result<Compared, JobError> {
 fn conduct(
     info: &CampaignInfo,
     compared: Compared,
-    bed: &mut Bed,
+    testbed: &mut dyn OpenSubject,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
@@ -194,7 +193,7 @@ fn conduct(
         let request = Request { question: question.clone(), ..compared.request.clone() };
         let begins = Event::Search { number: index + 1, of, name: way.name };
         events.take(begins).map_err(JobError::Output)?;
-        match searched(way, info, request, bed, caller, store, events) {
+        match searched(way, info, request, testbed, caller, store, events) {
             Ok(searched) => {
                 if let Some(line) = unlooked(way, searched.drawn) {
                     note(events, &line)?;
@@ -202,7 +201,7 @@ fn conduct(
             }
             Err(error) => {
                 drop(lock);
-                return Err(of_the_whole(error, store, info)?);
+                return Err(of_the_whole(error, store, info.id)?);
             }
         }
     }
@@ -212,35 +211,12 @@ fn conduct(
     let lineup = &compared.lineup;
     let mut judge = Judge::new(lineup);
     let expected = Budget::Measurements(Judge::measurements(lineup));
-    let measured = measure(store, info, expected, &mut judge, bed, caller, events)?;
-    let comparison = conclude(store, info.id, measured, &*bed, |records, _| {
+    let measured = measure(store, info, expected, &mut judge, testbed, caller, events)?;
+    let comparison = conclude(store, info.id, measured, &*testbed, |records, _| {
         Comparison::new(lineup, &info.new.unit, records)
     })?;
     let notes = notes(store, info, &compared)?;
     Ok(CompareAnswer { campaign: store.get(info.id)?, compared, comparison, notes })
-}
-
-/// What ended a part, as what ended the comparison.
-fn of_the_whole(
-    error: JobError,
-    store: &mut Store,
-    info: &CampaignInfo,
-) -> Result<JobError, JobError> {
-    let records = records_of(store, info.id)?;
-    let kept = (records > 0).then_some(Kept { campaign: info.id, records });
-    match kept {
-        Some(_) => store.conclude(info.id, CampaignState::Stopped, None)?,
-        None => store.delete(info.id)?,
-    }
-    Ok(match error {
-        JobError::Interrupted(interruption) => {
-            JobError::Interrupted(Interruption { kept, ..interruption })
-        }
-        JobError::Failed(Failure { reason, remedy, .. }) => {
-            JobError::Failed(Failure { reason, kept, remedy })
-        }
-        other => other,
-    })
 }
 
 /// What is known before anything is searched: the unpinned program, and what chance gives.
@@ -286,7 +262,7 @@ fn question(
     way: &Way,
     request: &Request,
     new: &NewCampaign,
-    bed: &Bed,
+    testbed: &dyn OpenSubject,
     store: &Store,
     events: &mut dyn Events,
 ) -> Result<Result<Question, String>, JobError> {
@@ -300,8 +276,9 @@ fn question(
         ..request.question.clone()
     };
     if way.strategy == StrategyName::Blackbox {
-        if !bed.testbed().profiles() {
-            let reason = "its profile needs instances that run alone, and more than there are";
+        if !testbed.profiles() {
+            let reason = "its profile takes instances of the program that run alone, and more of \
+                          them than there are";
             return Ok(Err(reason.to_owned()));
         }
         if ThreadKinds::new(&new.workload).instances().len() < 2 {
@@ -312,9 +289,9 @@ fn question(
             )));
         }
         question.profile.top = Some(TOP);
-        decide_core_local(&mut question.profile, Some(store), &bed.fingerprint(), events)?;
+        decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
         let mut asked = Request { question, ..request.clone() };
-        match prepare_profile(&mut asked, bed, events) {
+        match prepare_profile(&mut asked, testbed, events) {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
             Err(JobError::Usage(reason)) => return Ok(Err(reason)),
@@ -353,7 +330,7 @@ fn searched(
     way: &Way,
     info: &CampaignInfo,
     request: Request,
-    bed: &mut Bed,
+    testbed: &mut dyn OpenSubject,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
@@ -376,7 +353,7 @@ fn searched(
     } else {
         let tree = SharingTree::new(&part.new.machine, part.new.alike);
         let search = Search::new(&request.question, &tree, &part.new.workload)?;
-        search_stored(store, &part, &request.question, search, bed, caller, events)?
+        search_stored(store, &part, &request.question, search, testbed, caller, events)?
     };
     Ok(Searched::new(part.id, outcome, &store.records(part.id)?))
 }

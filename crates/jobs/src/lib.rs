@@ -14,17 +14,17 @@
 
 #![forbid(unsafe_code)]
 
-mod bed;
+mod calibration;
 mod campaign_run;
 mod characterize;
 mod compare;
 mod error;
 mod events;
-mod instances;
 mod interrupt;
 mod job;
 mod latency;
 mod model;
+mod open_subject;
 mod own_testbed;
 mod place;
 mod plan_file;
@@ -35,8 +35,8 @@ mod threads;
 mod tune;
 mod with_other_load;
 
-pub use bed::{Bed, allowed_machine, open, scope, simulated, virtual_time};
-pub use campaign_run::{disturbances, records_of};
+pub use calibration::{Calibration, CalibrationExamples, CalibrationRequest, calibrate_thresholds};
+pub use campaign_run::records_of;
 pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
@@ -45,27 +45,25 @@ pub use interrupt::Interrupt;
 pub use job::{Answer, Caller, Job, answer, resume, run};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use model::{DESCRIPTION, Model};
+pub use open_subject::scope;
 pub use own_testbed::place_on;
 pub use place::{
-    Outlook, PROFILING, PlaceAnswer, PlaceRequest, STARTING, StoredSearch, decide_core_local,
-    decimal, experiments, long_time, merged_level, place_part,
+    Outlook, PROFILING, PlaceAnswer, PlaceRequest, ProfilingCost, StoredSearch, profiling_cost,
 };
-pub use plan_file::{check_plan_path, keep_plan, plan_beside, write_plan};
+pub use plan_file::plan_beside;
 pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };
 pub use select::SelectAnswer;
 pub use summary::Summary;
 pub use threads::{
-    HeldProgram, HereProgram, ModelledProgram, Searched, ShownProbe, ThreadsAnswer,
-    ThreadsConclusion, ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion,
-    ThreadsRequest, Usable, platform, search_threads, usable,
+    HereProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion, ThreadsMethod,
+    ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 pub use tune::{
     Concluded, Finals, FinalsQuestion, PoliciesQuestion, PolicyTrial, PolicyTrials, TuneAnswer,
     TuneConclusion, TuneRequest, TunedPlacement,
 };
-pub use with_other_load::WithOtherLoad;
 
 /// Serves as the guardian, which puts affinities back, where this process was started for that:
 /// whoever opens real programs calls it first thing in `main`, and returns where it is true.

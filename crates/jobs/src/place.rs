@@ -5,17 +5,15 @@ mod profile;
 mod resume_check;
 
 pub(crate) use budget_check::too_few;
-pub(crate) use profile::prepare as prepare_profile;
-pub use profile::{
-    Outlook, STARTING, decide_core_local, decimal, experiments, long_time, merged_level,
-};
+pub use profile::{Outlook, ProfilingCost, profiling_cost};
+pub(crate) use profile::{decide_core_local, prepare as prepare_profile};
 pub(crate) use resume_check::changed;
 
-use crate::bed::{self, Bed};
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
+use crate::open_subject::{OpenSubject, open};
 use crate::plan_file;
 use crate::request::{Request, Subject};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
@@ -88,22 +86,30 @@ pub(crate) fn run(
         )?;
     }
     ensure_choice(&prepared)?;
-    if let Some(why) = too_few(&prepared.request, &prepared.bed, &prepared.search, begin.elapsed())
+    if let Some(why) =
+        too_few(&prepared.request, &*prepared.testbed, &prepared.search, begin.elapsed())
     {
         note(events, &why)?;
     }
-    let Prepared { request, mut bed, new, search } = prepared;
+    let Prepared { request, testbed, new, search } = prepared;
     let id = store.create(&new)?;
     let info = store.get(id)?;
-    conduct(store, &info, &request, &mut bed, search, plan, caller, events)
+    conduct(&info, Ready { request, testbed, search }, plan, caller, store, events)
 }
 
 /// A program that is known, and the question about it.
 pub(crate) struct Prepared {
     pub(crate) request: Request,
-    pub(crate) bed: Bed,
+    pub(crate) testbed: Box<dyn OpenSubject>,
     pub(crate) new: NewCampaign,
     pub(crate) search: Search,
+}
+
+/// What goes on with a campaign: its question, the program, and the search.
+struct Ready {
+    request: Request,
+    testbed: Box<dyn OpenSubject>,
+    search: Search,
 }
 
 /// Gets to know the program, and decides what that says about the request: what is needed to begin
@@ -126,25 +132,25 @@ pub(crate) fn prepare(
             &format!("there is no file {file} yet; waiting for the program to create it"),
         )?;
     }
-    let bed = bed::open(&request, caller)?;
-    let unit = bed.testbed().unit().clone();
-    request.affinities = bed.affinities();
-    request.question.pieces = bed.testbed().profiles();
-    request.question.restart = bed.restart(request.period);
+    let testbed = open(&request, caller)?;
+    let unit = testbed.unit().clone();
+    request.affinities = testbed.affinities();
+    request.question.pieces = testbed.profiles();
+    request.question.restart = testbed.restart(request.period);
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
-        decide_core_local(&mut question.profile, Some(store), &bed.fingerprint(), events)?;
-        prepare_profile(&mut request, &bed, events)?;
+        decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
+        prepare_profile(&mut request, &*testbed, events)?;
     }
     let spent = begin.elapsed();
-    let mut workload = bed.testbed().workload().clone();
+    let mut workload = testbed.workload().clone();
     if let Some(name) = &request.name {
         workload.name.clone_from(name);
     }
-    let tree = SharingTree::new(bed.testbed().machine(), request.question.alike);
+    let tree = SharingTree::new(testbed.machine(), request.question.alike);
     let Some(left) = request.question.budget.after(spent) else {
         let search = Search::new(&request.question, &tree, &workload).ok();
-        let remedy = search.map(|search| budget_check::remedy(&request, &bed, &search, spent));
+        let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
         return Err(JobError::failed(format!(
             "preparing the program took {}, which is all of the budget: {}",
             figures::duration(spent),
@@ -158,7 +164,7 @@ pub(crate) fn prepare(
         kind: Kind::Place,
         parent,
         command: caller.command.clone(),
-        machine: bed.testbed().machine().clone(),
+        machine: testbed.machine().clone(),
         alike: request.question.alike,
         workload,
         unit,
@@ -184,7 +190,7 @@ pub(crate) fn prepare(
             "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
         )));
     }
-    Ok(Prepared { request, bed, new, search })
+    Ok(Prepared { request, testbed, new, search })
 }
 
 /// An error where there is one assignment only. Not for a search among several numbers of threads:
@@ -221,20 +227,20 @@ pub(crate) fn resume(
     }
     let request = Request::deserialize(&info.new.question)
         .map_err(|error| unreadable(info, "question", &error))?;
-    let mut bed = bed::open(&request, caller)?;
-    check_unchanged(info, &request, &bed)?;
+    let testbed = open(&request, caller)?;
+    check_unchanged(info, &request, &*testbed)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = Search::new(&request.question, &tree, &info.new.workload)?;
-    conduct(store, info, &request, &mut bed, search, None, caller, events)
+    conduct(info, Ready { request, testbed, search }, None, caller, store, events)
 }
 
 /// That what a campaign's measurements depend on is as it was.
 pub(crate) fn check_unchanged(
     info: &CampaignInfo,
     request: &Request,
-    bed: &Bed,
+    testbed: &dyn OpenSubject,
 ) -> Result<(), JobError> {
-    let Some(change) = changed(info, request, bed) else { return Ok(()) };
+    let Some(change) = changed(info, request, testbed) else { return Ok(()) };
     Err(JobError::failed(format!(
         "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
         info.id.0,
@@ -242,17 +248,15 @@ pub(crate) fn check_unchanged(
     )))
 }
 
-#[expect(clippy::too_many_arguments, reason = "a run's parts, each used once")]
 fn conduct(
-    store: &mut Store,
     info: &CampaignInfo,
-    request: &Request,
-    bed: &mut Bed,
-    search: Search,
+    ready: Ready,
     plan: Option<PathBuf>,
     caller: &Caller,
+    store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<PlaceAnswer, JobError> {
+    let Ready { request, mut testbed, search } = ready;
     if let Err(error) = events.take(Event::Begun(info)) {
         // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
         // The error that counts is the first.
@@ -261,11 +265,12 @@ fn conduct(
         }
         return Err(JobError::Output(error));
     }
-    for line in bed.notes() {
+    for line in testbed.notes() {
         note(events, &line)?;
     }
-    let outcome = search_stored(store, info, &request.question, search, bed, caller, events)?;
-    let written = keep_plan(store, info, &outcome, bed.fingerprint(), plan);
+    let testbed = &mut *testbed;
+    let outcome = search_stored(store, info, &request.question, search, testbed, caller, events)?;
+    let written = keep_plan(store, info, &outcome, testbed.fingerprint(), plan);
     let (plan, unwritten) = match written {
         Ok(plan) => (plan, None),
         Err(error) => (None, Some(error.to_string())),
@@ -279,12 +284,12 @@ pub(crate) fn search_stored(
     info: &CampaignInfo,
     question: &Question,
     mut search: Search,
-    bed: &mut Bed,
+    testbed: &mut dyn OpenSubject,
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Outcome, JobError> {
-    let measured = measure(store, info, question.budget, &mut search, bed, caller, events)?;
-    conclude(store, info.id, measured, &*bed, |records, notes| Outcome {
+    let measured = measure(store, info, question.budget, &mut search, testbed, caller, events)?;
+    conclude(store, info.id, measured, &*testbed, |records, notes| Outcome {
         notes,
         ..search.outcome(&info.new.unit, records, None)
     })
@@ -304,7 +309,7 @@ pub struct StoredSearch {
 ///
 /// # Errors
 /// As [`crate::run()`].
-pub fn place_part(
+pub(crate) fn place_part(
     request: Request,
     parent: Option<Parent>,
     caller: &Caller,
@@ -316,11 +321,11 @@ pub fn place_part(
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
     let prepared = prepare(request, parent, Instant::now(), store, caller, events)?;
-    let Prepared { request, mut bed, new, search } = prepared;
+    let Prepared { request, mut testbed, new, search } = prepared;
     let id = store.create(&new)?;
     let info = store.get(id)?;
     let question = &request.question;
-    let outcome = search_stored(store, &info, question, search, &mut bed, caller, events)?;
+    let outcome = search_stored(store, &info, question, search, &mut *testbed, caller, events)?;
     Ok(StoredSearch { info: store.get(id)?, outcome })
 }
 

@@ -51,7 +51,7 @@ pub fn plan_beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
 ///
 /// # Errors
 /// The folder or the file cannot be written.
-pub fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobError> {
+pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobError> {
     let folder = folder(store);
     fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error))?;
     let names = std::iter::once(format!("{name}.toml"))
@@ -77,7 +77,7 @@ pub fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobE
 ///
 /// # Errors
 /// The file cannot be written, or its folder does not exist.
-pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), JobError> {
+pub(crate) fn write_plan(path: &Path, plan: &Plan) -> Result<(), JobError> {
     fs::write(path, plan.to_toml()).map_err(|error| cannot("write", path, &error))
 }
 
@@ -85,7 +85,7 @@ pub fn write_plan(path: &Path, plan: &Plan) -> Result<(), JobError> {
 ///
 /// # Errors
 /// The folder of `wanted` does not exist or may not be written; it is a folder itself.
-pub fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<(), JobError> {
+pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<(), JobError> {
     let Some(path) = wanted else {
         let folder = folder(store);
         return fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error));
@@ -125,7 +125,7 @@ mod tests {
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Advice, Origin, PlannedThread};
-    use pinwise_topology::{Alike, Fingerprint, Machine};
+    use pinwise_topology::{Alike, CpuSet, Fingerprint, Machine};
 
     fn campaign() -> CampaignInfo {
         CampaignInfo {
@@ -179,12 +179,13 @@ mod tests {
                 name: "a".into(),
                 role: "a".into(),
                 instance: 0,
-                cpus: [0].into_iter().collect(),
+                cpus: CpuSet::parse_list("0").unwrap(),
             }];
             let advice = Advice::Pin;
             let origin = Origin { campaign, advice, simulated: false, notes: Vec::new() };
-            let plan = Plan::new("a", Fingerprint::of(&info.new.machine), threads);
-            keep_plan(&store, name, &Plan { origin: Some(origin), ..plan }).unwrap()
+            let mut plan = Plan::new("a", Fingerprint::of(&info.new.machine), threads);
+            plan.origin = Some(origin);
+            keep_plan(&store, name, &plan).unwrap()
         };
         let own = store.identity(&info);
         write("3", Some(CampaignIdentity { number: CampaignId(4), ..own.clone() }));

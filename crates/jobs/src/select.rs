@@ -1,10 +1,10 @@
 //! Which of the ready programs run together, and where.
 
-use crate::bed::{self, Bed, allowed_machine};
 use crate::campaign_run::{conclude, measure};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::Caller;
+use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
 use crate::place::unreadable;
 use crate::request::{SelectRequest, Simulation};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
@@ -57,8 +57,8 @@ pub(crate) fn run(
         error => JobError::usage(error),
     })?;
     request.alone = alone(&processor, &machine, &programs, &simulation, request.mix.seed)?;
-    let bed = bed::ready(&request)?;
-    let mut workload = bed.testbed().workload().clone();
+    let testbed = open_ready(&request)?;
+    let mut workload = testbed.workload().clone();
     if let Some(name) = &request.name {
         workload.name.clone_from(name);
     }
@@ -69,13 +69,13 @@ pub(crate) fn run(
         machine,
         alike: Alike::ByStructure,
         workload,
-        unit: bed.testbed().unit().clone(),
+        unit: testbed.unit().clone(),
         question: serde_json::to_value(&request)?,
         seed: request.mix.seed,
     };
     let id = store.create(&new)?;
     let info = store.get(id)?;
-    conduct(&info, request, bed, caller, store, events)
+    conduct(&info, request, testbed, caller, store, events)
 }
 
 pub(crate) fn resume(
@@ -88,8 +88,8 @@ pub(crate) fn resume(
         return answer(store, info);
     }
     let request = read(info)?;
-    let bed = bed::ready(&request)?;
-    conduct(info, request, bed, caller, store, events)
+    let testbed = open_ready(&request)?;
+    conduct(info, request, testbed, caller, store, events)
 }
 
 /// What the records of a selection show so far.
@@ -109,7 +109,7 @@ fn read(info: &CampaignInfo) -> Result<SelectRequest, JobError> {
 fn conduct(
     info: &CampaignInfo,
     request: SelectRequest,
-    mut bed: Bed,
+    mut testbed: SimulatedTestbed,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
@@ -117,8 +117,11 @@ fn conduct(
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
     let budget = Budget::Measurements(request.mix.budget);
-    let measured = measure(store, info, budget, &mut search, &mut bed, caller, events)?;
-    let outcome = conclude(store, info.id, measured, &bed, |records, _| search.outcome(records))?;
+    let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
+    let outcome =
+        conclude(store, info.id, measured, &testbed as &dyn OpenSubject, |records, _| {
+            search.outcome(records)
+        })?;
     Ok(SelectAnswer { campaign: store.get(info.id)?, request, outcome })
 }
 
@@ -138,18 +141,19 @@ fn alone(
         if rates.contains_key(program.name()) {
             continue;
         }
-        let mut bed = SimulatedTestbed::new(
+        let mut testbed = SimulatedTestbed::new(
             processor.clone(),
             machine.clone(),
             vec![*program],
             window,
             seed,
         )?;
-        let space = Space::new(tree.clone(), bed.workload().threads.len(), PerContext::AtMost(1))?;
+        let space =
+            Space::new(tree.clone(), testbed.workload().threads.len(), PerContext::AtMost(1))?;
         let effort = Effort { windows: ALONE_WINDOWS };
         let trials: Vec<_> =
             space.classes().take(ALONE).map(|placed| (Setting::Pinned(placed), effort)).collect();
-        let measured = bed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
+        let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
         let best = measured.iter().map(|measured| measured.performance).fold(0.0, f64::max);
         rates.insert(program.name(), best);
     }

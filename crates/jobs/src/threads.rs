@@ -16,8 +16,8 @@ use crate::events::{Event, Events};
 use crate::interrupt::Interrupt;
 use crate::job::Caller;
 use crate::place::unreadable;
+pub(crate) use here::usable;
 use here::{Here, names_nothing};
-pub use here::{Usable, usable};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
@@ -28,9 +28,9 @@ use pinwise_programs::{LinuxProber, Setter};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{Note, Searcher};
 use pinwise_topology::{Alike, Machine};
+pub(crate) use request::platform;
 pub use request::{
     HereProgram, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
-    platform,
 };
 use serde::Deserialize;
 use std::time::Instant;
@@ -185,7 +185,7 @@ fn unanswered(ending: Ending, kept: Option<Kept>, remedy: Remedy, names_nothing:
 }
 
 /// A search that has ended.
-pub struct Searched {
+pub(crate) struct Searched {
     /// What it showed.
     pub outcome: ThreadsOutcome,
     /// How it ended.
@@ -195,7 +195,7 @@ pub struct Searched {
 }
 
 /// What was probed.
-pub enum HeldProgram {
+pub(crate) enum HeldProgram {
     /// A program on this machine.
     Here(Box<LinuxProber>),
     /// A program on a model.
@@ -204,7 +204,7 @@ pub enum HeldProgram {
 
 impl HeldProgram {
     /// Whether the last probe failed because what was asked for does not exist.
-    pub fn names_nothing(&self) -> bool {
+    pub(crate) fn names_nothing(&self) -> bool {
         match self {
             Self::Here(prober) => names_nothing(prober.error()),
             Self::Modelled => false,
@@ -233,7 +233,7 @@ impl HeldProgram {
 /// # Errors
 /// The program cannot be opened, or the journal cannot serve. A search that ended without an answer
 /// is none.
-pub fn search_threads(
+pub(crate) fn search_threads(
     question: &ThreadsQuestion,
     machine: &Machine,
     journal: &mut dyn Journal,

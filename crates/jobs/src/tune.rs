@@ -10,8 +10,8 @@ mod finals;
 mod policies;
 mod program;
 
-use crate::campaign_run::{Ends, conclude, measure_on, records_of};
-use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
+use crate::campaign_run::{Ends, conclude, measure_on, of_the_whole};
+use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::Caller;
 use crate::place::{self, StoredSearch, note, place_part, unreadable};
@@ -207,7 +207,7 @@ fn conduct(
     drop(lock);
     let Ended { unfinished, interrupted } = match ended {
         Ok(ended) => ended,
-        Err(error) => return Err(of_the_whole(error, store, info)?),
+        Err(error) => return Err(of_the_whole(error, store, info.id)?),
     };
     Ok(TuneAnswer { unfinished, interrupted, ..answer(store, &store.get(info.id)?)? })
 }
@@ -229,15 +229,15 @@ fn parts(
     let (begin, before) = (Instant::now(), spent(store, info.id)?);
     let budget = request.threads.time();
     let left = || budget.saturating_sub(before + begin.elapsed());
-    let (outcome, found, prober) = number(info, request, caller, store, events)?;
+    let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
     // Where the number took longer than its share, it is placing that has less.
     let reserved = budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = left().saturating_sub(reserved).min(budget.mul_f64(PLACING));
     let end = begin.elapsed() + placing;
     let time = placing.mul_f64(POLICIES);
-    let trials = policies(info, &outcome, &found, &mut program, time, caller, store, events)?;
-    let list = trials.shortlist(&rates(&outcome), found.parameter);
+    let trials = policies(info, &number, &mut program, time, caller, store, events)?;
+    let list = trials.shortlist(&rates(&number.outcome), number.found.parameter);
     let time = end.saturating_sub(begin.elapsed());
     let (n, placed) = placements(info, &mut program, list, time, caller, store, events)?;
     let unplaced = placed.into_iter().filter_map(|one| Some((one.parameter, one.reason?)));
@@ -346,27 +346,6 @@ fn finals(
     Ok((finals, interrupted))
 }
 
-/// What ended a part, as what ended the whole.
-fn of_the_whole(
-    error: JobError,
-    store: &mut Store,
-    info: &CampaignInfo,
-) -> Result<JobError, JobError> {
-    let records = records_of(store, info.id)?;
-    let kept = (records > 0).then_some(Kept { campaign: info.id, records });
-    match kept {
-        Some(_) => store.conclude(info.id, CampaignState::Stopped, None)?,
-        None => store.delete(info.id)?,
-    }
-    Ok(match error {
-        JobError::Interrupted(_) => JobError::Interrupted(Interruption { kept, restored: true }),
-        JobError::Failed(Failure { reason, remedy, .. }) => {
-            JobError::Failed(Failure { reason, kept, remedy })
-        }
-        other => other,
-    })
-}
-
 /// The part of a campaign for a step, made by `new` where there is none.
 fn part(
     store: &mut Store,
@@ -383,6 +362,12 @@ fn part(
     Ok(store.get(id)?)
 }
 
+/// The number alone.
+struct NumberSearched {
+    outcome: ThreadsOutcome,
+    found: FoundNumber,
+}
+
 /// Searches for the number alone, and keeps hold of a program that goes on running.
 fn number(
     info: &CampaignInfo,
@@ -390,7 +375,7 @@ fn number(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<(ThreadsOutcome, FoundNumber, LinuxProber), JobError> {
+) -> Result<(NumberSearched, LinuxProber), JobError> {
     let part = part(store, info, "threads", |new| {
         let (question, machine) = number_question(request)?;
         let question = serde_json::to_value(&question)?;
@@ -411,14 +396,14 @@ fn number(
             let conclusion = serde_json::to_value(&conclusion)?;
             store.conclude(part.id, CampaignState::Finished, Some(&conclusion))?;
             let found = found.clone();
-            Ok((outcome, found, *prober))
+            Ok((NumberSearched { outcome, found }, *prober))
         }
         _ => {
             store.conclude(part.id, CampaignState::Stopped, None)?;
             // What the probes showed does not change when the campaign is resumed.
             let over = matches!(outcome.found, Err(Some(_)));
             Err(match ending {
-                Ending::Interrupted => JobError::nothing_measured(false),
+                Ending::Interrupted => JobError::nothing_measured(true),
                 Ending::Finished(reason) | Ending::Failed(reason) if over && !names_nothing => {
                     let remedy = Remedy::AskAgain;
                     JobError::Failed(Failure { reason, kept: None, remedy })
@@ -431,11 +416,9 @@ fn number(
 }
 
 /// Measures numbers under policies of placement, where there is time for some.
-#[expect(clippy::too_many_arguments, reason = "the parts of a run, each used once")]
 fn policies(
     info: &CampaignInfo,
-    outcome: &ThreadsOutcome,
-    found: &FoundNumber,
+    NumberSearched { outcome, found }: &NumberSearched,
     program: &mut TunedProgram<'_>,
     time: Duration,
     caller: &Caller,

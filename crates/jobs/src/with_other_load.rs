@@ -1,6 +1,6 @@
 //! A program that is measured, with what other programs take of its contexts meanwhile.
 
-use crate::bed::Bed;
+use crate::open_subject::OpenSubject;
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, OtherLoad, Setting, Testbed, Time, Unit,
     Workload,
@@ -9,9 +9,9 @@ use pinwise_monitor::OtherLoadWatch;
 use pinwise_topology::Machine;
 use std::cell::Cell;
 
-/// A bed that is watched for what other programs take of its contexts.
-pub struct WithOtherLoad<'a> {
-    bed: &'a mut Bed,
+/// An open subject that is watched for what other programs take of its contexts.
+pub(crate) struct WithOtherLoad<'a> {
+    testbed: &'a mut dyn OpenSubject,
     watch: Option<OtherLoadWatch>,
     /// What was last known of others: of a program that has ended meanwhile it is what was known
     /// while it ran.
@@ -20,53 +20,53 @@ pub struct WithOtherLoad<'a> {
 
 impl<'a> WithOtherLoad<'a> {
     /// From now on.
-    pub fn new(bed: &'a mut Bed) -> Self {
-        let watch = bed
+    pub(crate) fn new(testbed: &'a mut dyn OpenSubject) -> Self {
+        let watch = testbed
             .pids()
-            .and_then(|pids| OtherLoadWatch::begin(&bed.testbed().machine().allowed, &pids));
-        Self { bed, watch, others: Cell::default() }
+            .and_then(|pids| OtherLoadWatch::begin(&testbed.machine().allowed, &pids));
+        Self { testbed, watch, others: Cell::default() }
     }
 }
 
 impl Testbed for WithOtherLoad<'_> {
     fn machine(&self) -> &Machine {
-        self.bed.testbed().machine()
+        self.testbed.machine()
     }
 
     fn workload(&self) -> &Workload {
-        self.bed.testbed().workload()
+        self.testbed.workload()
     }
 
     fn unit(&self) -> &Unit {
-        self.bed.testbed().unit()
+        self.testbed.unit()
     }
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        self.bed.testbed_mut().measure(setting, effort)
+        self.testbed.measure(setting, effort)
     }
 
     fn profiles(&self) -> bool {
-        self.bed.testbed().profiles()
+        self.testbed.profiles()
     }
 
     fn time(&self) -> Time {
-        self.bed.testbed().time()
+        self.testbed.time()
     }
 
     fn disturbances(&self) -> Disturbances {
-        let others = self.watch.as_ref().and_then(|watch| watch.so_far(&self.bed.pids()?));
+        let others = self.watch.as_ref().and_then(|watch| watch.so_far(&self.testbed.pids()?));
         self.others.set(others.or(self.others.get()));
-        Disturbances { others: self.others.get(), ..self.bed.testbed().disturbances() }
+        Disturbances { others: self.others.get(), ..self.testbed.disturbances() }
     }
 
     fn seek(&mut self, number: u64) {
-        self.bed.testbed_mut().seek(number);
+        self.testbed.seek(number);
     }
 
     fn measure_all(
         &mut self,
         trials: &[(Setting, Effort)],
     ) -> Vec<Result<Measurement, MeasureError>> {
-        self.bed.testbed_mut().measure_all(trials)
+        self.testbed.measure_all(trials)
     }
 }

@@ -41,6 +41,8 @@ pub struct LiveOptions {
     pub survey: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
+    /// What the user should know of the meter, one line each. [`LiveTestbed::notes`] begins with it.
+    pub notes: Vec<String>,
 }
 
 impl Default for LiveOptions {
@@ -51,6 +53,7 @@ impl Default for LiveOptions {
             floor: None,
             survey: Duration::from_millis(300),
             patience: Duration::from_secs(30),
+            notes: Vec::new(),
         }
     }
 }
@@ -147,12 +150,13 @@ impl LiveTestbed {
         })
     }
 
-    /// Notes for the user, one line each: threads left alone, what was not permitted.
+    /// Notes for the user, one line each: on the meter, threads left alone, what was not permitted.
     pub fn notes(&self) -> Vec<String> {
-        let told = thread_filter::describe(
+        let left_alone = thread_filter::describe(
             self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())),
         );
-        told.into_iter().chain(self.not_punctual.clone()).collect()
+        let meter = self.options.notes.iter().cloned();
+        meter.chain(left_alone).chain(self.not_punctual.clone()).collect()
     }
 
     /// Threads that came and went.

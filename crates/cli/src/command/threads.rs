@@ -11,7 +11,7 @@ pub(crate) use document::{Document, notes};
 pub(crate) use text::{answer, probed, watched};
 
 use crate::events::{self, Terminal};
-use crate::output::{self, Interrupted, Usage};
+use crate::output::{self, Interrupted};
 use arguments::Action;
 use document::Remains;
 use pinwise_campaign::Store;
@@ -20,7 +20,7 @@ use pinwise_jobs::{
 };
 use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
-use pinwise_present::{figures, texts};
+use pinwise_present::texts;
 use pinwise_report::ThreadsSearch;
 use std::path::Path;
 
@@ -137,24 +137,10 @@ pub(crate) fn leave(
     }
 }
 
-/// Probes that nobody stores were interrupted.
-fn interrupted(probes: u64) -> anyhow::Error {
-    let were = if probes == 1 { "was" } else { "were" };
-    Interrupted(format!(
-        "interrupted: {} {were} made, all that was started has ended",
-        figures::counted(probes, "probe")
-    ))
-    .into()
-}
-
 fn print_remains(remains: &Remains, json: bool) -> anyhow::Result<()> {
     match (remains.probes.is_empty(), json) {
         (true, false) => Ok(()),
         (_, true) => output::print_json(remains),
         (false, false) => output::print(&text::remains(remains)),
     }
-}
-
-fn usage(error: impl std::fmt::Display) -> Usage {
-    Usage(error.to_string())
 }

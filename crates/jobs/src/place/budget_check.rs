@@ -1,29 +1,22 @@
 //! Whether a budget has room for the measurements of a verdict, and which one has.
 
-use crate::bed::Bed;
+use crate::open_subject::OpenSubject;
 use crate::request::Request;
+use pinwise_measure::Time;
 use pinwise_placement::{Budget, Search};
 use pinwise_present::figures;
 use std::time::Duration;
 
 /// The budget that may do, where `spent` went before the first measurement: into a run, of a
 /// program that is started anew.
-pub(super) fn remedy(request: &Request, bed: &Bed, search: &Search, spent: Duration) -> String {
-    pinwise_present::budget_for(search.enough(), Some(each(request, bed, spent)), spent)
-}
-
-/// How long a measurement takes, about; `spent` is what getting to know the program took.
-fn each(request: &Request, bed: &Bed, spent: Duration) -> Duration {
-    match bed {
-        Bed::Rerun(_) => spent,
-        // A period that was stretched to a number that comes slowly: a window begins with one and
-        // ends with the next, and what settles takes until the one before.
-        Bed::Live(bed, _) if bed.period() > request.period => {
-            bed.each().max(2 * bed.period() * 4 / 5)
-        }
-        Bed::Live(bed, _) => bed.each(),
-        Bed::Instances(_) | Bed::Simulated(_) => request.period,
-    }
+pub(super) fn remedy(
+    request: &Request,
+    testbed: &dyn OpenSubject,
+    search: &Search,
+    spent: Duration,
+) -> String {
+    let each = testbed.each(request.period, spent);
+    pinwise_present::budget_for(search.enough(), Some(each), spent)
 }
 
 /// That what is left of a budget of time has no room for the measurements of a verdict, before the
@@ -31,16 +24,15 @@ fn each(request: &Request, bed: &Bed, spent: Duration) -> Duration {
 /// getting to know the program took.
 pub(crate) fn too_few(
     request: &Request,
-    bed: &Bed,
+    testbed: &dyn OpenSubject,
     search: &Search,
     spent: Duration,
 ) -> Option<String> {
     let Budget::Time(left) = request.question.budget else { return None };
-    if matches!(bed, Bed::Simulated(_)) {
-        // It takes time of the model's own.
+    if testbed.time() != Time::Real {
         return None;
     }
-    let (enough, each) = (search.enough(), each(request, bed, spent));
+    let (enough, each) = (search.enough(), testbed.each(request.period, spent));
     no_room(left, enough, each)
         .map(|why| format!("{why}, and {}", pinwise_present::budget_for(enough, Some(each), spent)))
 }

@@ -1,23 +1,25 @@
 //! What there is to know of a BlackBox profile before its first experiment.
 
-use crate::bed::Bed;
 use crate::error::JobError;
 use crate::events::Events;
+use crate::job::Caller;
+use crate::open_subject::{OpenSubject, open, this_machine};
 use crate::place::note;
-use crate::request::Request;
+use crate::request::{Request, Subject};
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
-use pinwise_measure::MeasureError;
-use pinwise_placement::{BlackboxOptions, Budget, core_local};
+use pinwise_measure::{MeasureError, Time, Workload};
+use pinwise_placement::{BlackboxOptions, Budget, SearchError, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_present::figures;
+use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
 use std::fmt;
 use std::time::Duration;
 
 /// Starting two programs for an experiment on this machine takes about so long, until they run
 /// steadily, where that was not measured yet.
-pub const STARTING: Duration = Duration::from_secs(3);
+const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
 /// Where one instance alone has as many assignments, the search says itself that there is no
@@ -28,7 +30,7 @@ const MOST_SAID: f64 = 1e6;
 ///
 /// # Errors
 /// Nobody takes the events.
-pub fn decide_core_local(
+pub(crate) fn decide_core_local(
     profile: &mut BlackboxOptions,
     store: Option<&Store>,
     fingerprint: &Fingerprint,
@@ -66,7 +68,7 @@ pub fn decide_core_local(
 
 /// What a sharing tree calls a level: of levels whose domains have the same contexts only one is
 /// there, and a domain of one context is that context.
-pub fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
+fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
     fn find(domain: &Domain, level: DomainKind) -> Option<&CpuSet> {
         let here = (domain.kind == level).then_some(&domain.cpus);
         here.or_else(|| domain.children.iter().find_map(|child| find(child, level)))
@@ -106,10 +108,10 @@ pub fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
 /// budget has time for.
 pub(crate) fn prepare(
     request: &mut Request,
-    bed: &Bed,
+    testbed: &dyn OpenSubject,
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
-    let outlook = outlook(request, bed)?;
+    let outlook = outlook(request, testbed)?;
     if let Some(outlook) = outlook {
         note(events, &outlook.to_string())?;
     }
@@ -118,10 +120,9 @@ pub(crate) fn prepare(
 
 /// What profiling will take, and the share of the experiments that the budget has time for, which
 /// `request` gets. `None` where the search says itself that there is no profile.
-fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError> {
+fn outlook(request: &mut Request, testbed: &dyn OpenSubject) -> Result<Option<Outlook>, JobError> {
     let named = request.name.clone();
-    let name = &named.unwrap_or_else(|| bed.testbed().workload().name.clone());
-    let testbed = bed.testbed();
+    let name = &named.unwrap_or_else(|| testbed.workload().name.clone());
     let (machine, workload) = (testbed.machine(), testbed.workload());
     let thread_kinds = ThreadKinds::new(workload);
     if thread_kinds.instances().len() < 2 {
@@ -130,7 +131,7 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
              more (--workload NAME:2), or use --strategy auto"
         )));
     }
-    let Some((each, simulated)) = bed.experiment(request) else {
+    let Some(each) = testbed.experiment(request.period) else {
         return Err(JobError::usage(MeasureError::no_profiles(name)));
     };
     let question = &mut request.question;
@@ -147,7 +148,7 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
     let base = decimal(&count.base);
     let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(None) };
     let seconds = |experiments: f64| long_time(experiments * each.as_secs_f64());
-    if let (Budget::Time(budget), false) = (question.budget, simulated) {
+    if let (Budget::Time(budget), Time::Real) = (question.budget, testbed.time()) {
         let affordable = PROFILE_SHARE * budget.as_secs_f64() / each.as_secs_f64();
         let least = base + Profiling::allowed(0.0, base, entries) as f64;
         if affordable < least {
@@ -163,8 +164,82 @@ fn outlook(request: &mut Request, bed: &Bed) -> Result<Option<Outlook>, JobError
         question.profile.share = question.profile.share.min(share);
     }
     let slowdown = Profiling::allowed(question.profile.share, base, entries) as f64;
-    let here = bed.simulating().map(|each| (base + slowdown) * each.as_secs_f64());
+    let here = testbed.simulating().map(|each| (base + slowdown) * each.as_secs_f64());
     Ok(Some(Outlook { alone: base, company: slowdown, each: each.as_secs_f64(), here }))
+}
+
+/// What profiling costs, before anything is started.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProfilingCost {
+    /// The experiments and their time.
+    pub outlook: Outlook,
+    /// Within which level threads are taken to interfere, as the machine's tree calls it,
+    pub level: DomainKind,
+    /// and why.
+    pub because: String,
+}
+
+/// Counts what profiling for `request` costs. Starts nothing.
+///
+/// # Errors
+/// The program has no profile, or more experiments than can be counted; nobody takes the events.
+pub fn profiling_cost(
+    request: &Request,
+    caller: &Caller,
+    store: Option<&Store>,
+    events: &mut dyn Events,
+) -> Result<ProfilingCost, JobError> {
+    let (machine, workload, each, here) = profiled(request, caller)?;
+    let mut profile = request.question.profile.clone();
+    decide_core_local(&mut profile, store, &Fingerprint::of(&machine), events)?;
+    profile.core_local = profile.core_local.map(|level| merged_level(&machine, level));
+    let tree = SharingTree::new(&machine, request.question.alike);
+    let local = core_local(&tree, workload.threads.len(), &profile, request.question.per_context)
+        .map_err(|error| JobError::usage(SearchError::Local(error)))?;
+    let count = ExperimentCount::new(&tree, &ThreadKinds::new(&workload), &local)
+        .map_err(JobError::usage)?;
+    let entries = count.slowdown.ok_or_else(|| {
+        JobError::usage("too many experiments to count: give --core-local a smaller level")
+    })?;
+    let alone = decimal(&count.base);
+    let company = Profiling::allowed(profile.share, alone, entries) as f64;
+    let here = here.map(|here| (alone + company) * here.as_secs_f64());
+    let outlook = Outlook { alone, company, each: each.as_secs_f64(), here };
+    Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })
+}
+
+/// What would be profiled on which machine, how long an experiment takes, and on a model how long
+/// it takes this machine.
+fn profiled(
+    request: &Request,
+    caller: &Caller,
+) -> Result<(Machine, Workload, Duration, Option<Duration>), JobError> {
+    if matches!(request.subject, Subject::Simulated(_)) {
+        // What a run refuses is refused here.
+        let testbed = open(request, caller)?;
+        let each = testbed.each(request.period, Duration::ZERO);
+        let each = testbed.experiment(request.period).unwrap_or(each);
+        let (machine, workload) = (testbed.machine().clone(), testbed.workload().clone());
+        return Ok((machine, workload, each, testbed.simulating()));
+    }
+    let Some(programs) = request.subject.as_built_in(&caller.program()?) else {
+        let name = match &request.subject {
+            Subject::Launched(command) | Subject::Rerun(command) => {
+                command.first().map(String::as_str)
+            }
+            _ => None,
+        };
+        let name = name.unwrap_or("a running program");
+        return Err(JobError::usage(MeasureError::no_profiles(name)));
+    };
+    // The model has the same threads by the same names.
+    let modelled = |name| {
+        let none = || JobError::failed(format!("there is no model of {name}"));
+        PacketProgram::named(name).ok_or_else(none)
+    };
+    let pipelines = programs.programs().iter().map(|program| modelled(program.name()));
+    let workload = PacketProgram::workload(&pipelines.collect::<Result<Vec<_>, _>>()?);
+    Ok((this_machine(request)?, workload, STARTING + request.period, None))
 }
 
 /// What profiling takes at most.
@@ -198,17 +273,17 @@ impl fmt::Display for Outlook {
 }
 
 /// `1 experiment`, `2,111 experiments`.
-pub fn experiments(count: &str) -> String {
+fn experiments(count: &str) -> String {
     format!("{} experiment{}", figures::group(count), if count == "1" { "" } else { "s" })
 }
 
 /// A number of experiments, as near as it can be.
-pub fn decimal(count: &BigUint) -> f64 {
+fn decimal(count: &BigUint) -> f64 {
     count.to_string().parse().unwrap_or(f64::INFINITY)
 }
 
 /// `417 ms`, `5.5 hours`, `2.5 days`.
-pub fn long_time(seconds: f64) -> String {
+fn long_time(seconds: f64) -> String {
     const HOUR: f64 = 3600.0;
     const YEAR: f64 = 365.25 * 24.0 * HOUR;
     let figure =

@@ -1,20 +1,24 @@
 //! Whether a campaign can go on: what its measurements depend on is as it was.
 
-use crate::bed::Bed;
+use crate::open_subject::OpenSubject;
 use crate::request::{Request, Subject};
 use pinwise_campaign::CampaignInfo;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
 /// What has changed since a campaign was begun that its measurements depend on.
-pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Option<String> {
-    let (before, now) = (&info.new, bed.testbed());
+pub(crate) fn changed(
+    info: &CampaignInfo,
+    request: &Request,
+    testbed: &dyn OpenSubject,
+) -> Option<String> {
+    let before = &info.new;
     // How much memory a node has is no matter for a placement, and changes with the kernel.
     let placed_on = |machine: &Machine| {
         let mut machine = machine.clone();
         machine.numa.iter_mut().for_each(|node| node.memory = None);
         machine
     };
-    let (mut machine, began_on) = (placed_on(now.machine()), placed_on(&before.machine));
+    let (mut machine, began_on) = (placed_on(testbed.machine()), placed_on(&before.machine));
     // The description is the campaign's own. What its name says of it is another digest since.
     if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some())
     {
@@ -36,10 +40,10 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
             ),
         });
     }
-    if now.workload().threads != before.workload.threads {
-        return Some("the program's threads are not those it began with".to_owned());
+    if testbed.workload().threads != before.workload.threads {
+        return Some("the program's threads are no longer those it was begun with".to_owned());
     }
-    let affinities = bed.affinities();
+    let affinities = testbed.affinities();
     let differs = |(name, before): (&String, &CpuSet)| {
         let now = affinities.get(name).filter(|now| *now != before)?;
         Some(format!(
@@ -53,9 +57,9 @@ pub(crate) fn changed(info: &CampaignInfo, request: &Request, bed: &Bed) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bed::open;
     use crate::job::Caller;
     use crate::model::Model;
+    use crate::open_subject::open;
     use crate::request::Simulation;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_placement::Budget;
@@ -86,17 +90,17 @@ mod tests {
             };
             let subject = Subject::Simulated(simulation);
             let request = Request::new(subject, "packets", Budget::Measurements(30));
-            let bed = open(&request, &Caller::default()).unwrap();
+            let testbed = open(&request, &Caller::default()).unwrap();
             let mut info = CampaignInfo {
                 id: CampaignId(1),
                 new: NewCampaign {
                     kind: Kind::Place,
                     parent: None,
                     command: Vec::new(),
-                    machine: bed.testbed().machine().clone(),
+                    machine: testbed.machine().clone(),
                     alike: request.question.alike,
-                    workload: bed.testbed().workload().clone(),
-                    unit: bed.testbed().unit().clone(),
+                    workload: testbed.workload().clone(),
+                    unit: testbed.unit().clone(),
                     question: serde_json::to_value(&request).unwrap(),
                     seed: 1,
                 },
@@ -106,11 +110,11 @@ mod tests {
                 records: 1,
                 running: false,
             };
-            assert_eq!(changed(&info, &request, &bed), None);
+            assert_eq!(changed(&info, &request, &*testbed), None);
             info.new.machine.name = "ultrasparc-t2 (0123abcd)".to_owned();
-            assert_eq!(changed(&info, &request, &bed).is_none(), goes_on, "{machine}");
+            assert_eq!(changed(&info, &request, &*testbed).is_none(), goes_on, "{machine}");
             info.new.machine.caches.pop();
-            assert!(changed(&info, &request, &bed).is_some(), "{machine}: a cache is gone");
+            assert!(changed(&info, &request, &*testbed).is_some(), "{machine}: a cache is gone");
         }
     }
 }

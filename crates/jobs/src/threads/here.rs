@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// What a program may keep busy.
 #[derive(Debug, PartialEq)]
-pub struct Usable {
+pub(crate) struct Usable {
     /// Contexts, by its affinity and the quota of its control group.
     pub contexts: u32,
     /// By its affinity alone: what programs count that decide by themselves how many threads to
@@ -34,7 +34,7 @@ pub struct Usable {
 ///
 /// # Errors
 /// There is no such process.
-pub fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, JobError> {
+pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, JobError> {
     let cpus = match pid {
         Some(pid) => {
             process::allowed(pid).map_err(|_| JobError::usage(TargetError::NoProcess(pid)))?

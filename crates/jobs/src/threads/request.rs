@@ -199,7 +199,7 @@ impl ModelledProgram {
 ///
 /// # Errors
 /// The machine has more contexts than are modelled.
-pub fn platform(name: &str, machine: &Machine) -> Result<(Platform, bool), JobError> {
+pub(crate) fn platform(name: &str, machine: &Machine) -> Result<(Platform, bool), JobError> {
     if name == "opteron-24" {
         return Ok((Platform::opteron_24(), false));
     }

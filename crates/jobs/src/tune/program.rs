@@ -1,8 +1,8 @@
 //! The program with any number of threads, as a testbed.
 
-use crate::bed::{self, Bed};
 use crate::error::{Interruption, JobError};
 use crate::job::Caller;
+use crate::open_subject::{OpenSubject, open_with};
 use crate::request::{Request, Subject};
 use crate::threads::{HereProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::with_other_load::WithOtherLoad;
@@ -57,7 +57,7 @@ pub(super) struct TunedProgram<'a> {
     /// CPUs it may run on.
     pub(super) cpus: u32,
     /// What stands ready to be measured, by n; `None`: as nobody decides it.
-    open: Vec<(Option<u32>, Bed)>,
+    open: Vec<(Option<u32>, Box<dyn OpenSubject>)>,
     /// The number whose threads are known by name, and these names.
     known: Option<(u32, Workload)>,
     /// Measurements of a round, after which the program begins anew where it goes on running.
@@ -251,20 +251,18 @@ impl<'a> TunedProgram<'a> {
 
     /// The program with `n`, ready to be measured. One that goes on running has one number at a
     /// time: the others end.
-    fn bed(&mut self, n: Option<u32>) -> Result<usize, JobError> {
+    fn opened(&mut self, n: Option<u32>) -> Result<usize, JobError> {
         if let Some(place) = self.open.iter().position(|(open, _)| *open == n) {
             return Ok(place);
         }
         if !self.starts_anew() {
             self.end();
         }
-        let mut request = self.request(n, Duration::ZERO)?;
-        if let Some((_, workload)) = self.known.as_ref().filter(|(known, _)| Some(*known) == n) {
-            let allowed = pinwise_linux::machine()?.allowed;
-            let names = workload.threads.iter().map(|thread| thread.name.clone());
-            request.affinities = names.map(|name| (name, allowed.clone())).collect();
-        }
-        self.open.push((n, bed::open(&request, self.caller)?));
+        let request = self.request(n, Duration::ZERO)?;
+        let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);
+        let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
+        let threads = threads.map(|thread| thread.name.clone()).collect();
+        self.open.push((n, open_with(&request, threads, self.caller)?));
         Ok(self.open.len() - 1)
     }
 }
@@ -313,16 +311,16 @@ impl Testbed for TunedProgram<'_> {
         let other = |reason: String| MeasureError::new(Retry::Other, reason);
         let begin = Instant::now();
         let ready = self.open.iter().any(|(open, _)| open == n);
-        let place = self.bed(*n).map_err(|error| match error {
+        let place = self.opened(*n).map_err(|error| match error {
             JobError::Interrupted(Interruption { .. }) => MeasureError::interrupted(),
             JobError::Usage(reason) => MeasureError::new(Retry::Never, reason),
             error => other(error.to_string()),
         })?;
         let opening = if ready { Duration::ZERO } else { begin.elapsed() };
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == *n);
-        let bed = &mut self.open[place].1;
-        let threads = bed.testbed().workload().threads.len();
-        let tree = SharingTree::new(bed.testbed().machine(), Alike::ExceptNuma);
+        let testbed = &mut *self.open[place].1;
+        let threads = testbed.workload().threads.len();
+        let tree = SharingTree::new(testbed.machine(), Alike::ExceptNuma);
         if tree.leaves().is_empty() {
             return Err(other("it may use no CPU".into()));
         }
@@ -330,17 +328,16 @@ impl Testbed for TunedProgram<'_> {
             None => None,
             Some(Placed::By(policy)) => Some(policy.assign(&tree, threads)),
             Some(Placed::At(assignment)) => {
-                if known.is_some_and(|(_, known)| known.threads != bed.testbed().workload().threads)
-                {
+                if known.is_some_and(|(_, known)| known.threads != testbed.workload().threads) {
                     return Err(other("its threads were others when it was started again".into()));
                 }
                 Some(assignment.clone())
             }
         };
         let footprint = assignment.as_ref().map(|assignment| tree.footprint(assignment));
-        let unit = bed.testbed().unit().clone();
+        let unit = testbed.unit().clone();
         let began = Instant::now();
-        let mut watched = WithOtherLoad::new(bed);
+        let mut watched = WithOtherLoad::new(&mut *testbed);
         let setting = assignment.map_or(Setting::Unpinned, Setting::Pinned);
         let measured = watched.measure(&setting, effort);
         let (measuring, others) = (began.elapsed(), watched.disturbances().others);

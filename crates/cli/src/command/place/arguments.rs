@@ -144,11 +144,6 @@ impl Place {
         };
         Ok(request)
     }
-
-    /// The built-in workload that is meant, where no program of the user's is.
-    pub(crate) fn built_in(&self) -> Option<&str> {
-        self.subject.built_in()
-    }
 }
 
 #[cfg(test)]

@@ -210,16 +210,6 @@ impl SubjectArguments {
         (!own).then(|| self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD))
     }
 
-    /// One live measurement.
-    pub(crate) fn period(&self) -> Duration {
-        self.period
-    }
-
-    /// The program that is started, where one is.
-    pub(crate) fn command_name(&self) -> Option<&str> {
-        self.command.first().map(String::as_str)
-    }
-
     /// What runs already and is meant.
     pub(crate) fn attached(&self) -> Option<Subject> {
         if !self.pid.is_empty() {

@@ -1,7 +1,6 @@
 //! What is typed after `pinwise threads`.
 
 use super::calibrate::Calibrate;
-use super::usage;
 use crate::command::place::{fraction, time};
 use crate::machine::MachineArgument;
 use crate::number::whole;
@@ -374,6 +373,10 @@ impl From<Method> for ThreadsMethod {
             Method::Sweep => Self::Sweep,
         }
     }
+}
+
+fn usage(error: impl std::fmt::Display) -> Usage {
+    Usage(error.to_string())
 }
 
 /// What counts as high, from a file as `calibrate` writes it.

@@ -8,27 +8,30 @@
 //! is that of its instance, and its role has its program's name before it. Where nothing is
 //! profiled it is the program that was started, and nothing else.
 
+use super::{OpenSubject, live};
 use crate::error::JobError;
+use crate::interrupt::Interrupt;
+use crate::request::{Request, Subject};
 use pinwise_linux::Pid;
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, Note, Piece, Retry, Setting, Testbed, Thread,
     Unit, Workload,
 };
 use pinwise_programs::LiveTestbed;
-use pinwise_topology::{Assignment, CpuSet, Machine};
+use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use pinwise_workloads::{Program, Workload as Programs};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Starts a workload; and what the user should know of how they are measured.
-pub(crate) type Start = Box<dyn Fn(&Programs) -> Result<(LiveTestbed, Vec<String>), JobError>>;
+/// Starts a workload.
+type Start = Box<dyn Fn(&Programs) -> Result<LiveTestbed, JobError>>;
 
 /// The share of a window that threads which are not watched are measured for: only their places
 /// matter.
 const GLANCE: f64 = 0.05;
 
 /// See the module.
-pub struct Instances {
+pub(super) struct Instances {
     start: Start,
     /// The workload as a whole, while that runs.
     whole: Option<LiveTestbed>,
@@ -36,7 +39,6 @@ pub struct Instances {
     workload: Workload,
     unit: Unit,
     affinities: BTreeMap<String, CpuSet>,
-    metric: Vec<String>,
     /// Of the whole when it ran last.
     notes: Vec<String>,
     /// What disturbed it until then, each once.
@@ -48,49 +50,21 @@ pub struct Instances {
 
 impl Instances {
     /// The instances of `programs`, started by `start`.
-    pub(crate) fn new(programs: Programs, start: Start) -> Result<Self, JobError> {
+    fn new(programs: Programs, start: Start) -> Result<Self, JobError> {
         let begin = Instant::now();
-        let (whole, metric) = start(&programs)?;
+        let whole = start(&programs)?;
         Ok(Self {
             starting: begin.elapsed(),
             machine: whole.machine().clone(),
             workload: told_apart(whole.workload(), programs.programs(), &programs),
             unit: whole.unit().clone(),
             affinities: whole.affinities(),
-            metric,
             notes: Vec::new(),
             disturbances: Vec::new(),
             whole: Some(whole),
             start,
             programs,
         })
-    }
-
-    /// How long an experiment of a profile with windows of `window` takes, about: two programs are
-    /// started for it.
-    pub(crate) fn experiment(&self, window: Duration) -> Duration {
-        self.starting + self.alone(window)
-    }
-
-    /// How long one instance alone takes to be measured for `window`, about.
-    pub(crate) fn alone(&self, window: Duration) -> Duration {
-        self.starting + window
-    }
-
-    /// The processes of the whole, while it runs.
-    pub(crate) fn pids(&self) -> Vec<Pid> {
-        self.whole.as_ref().map(LiveTestbed::pids).unwrap_or_default()
-    }
-
-    /// On which CPUs the threads may run by themselves.
-    pub(crate) fn affinities(&self) -> BTreeMap<String, CpuSet> {
-        self.affinities.clone()
-    }
-
-    /// What the user should know.
-    pub(crate) fn notes(&self) -> Vec<String> {
-        let now = self.whole.as_ref().map_or_else(|| self.notes.clone(), LiveTestbed::notes);
-        self.metric.iter().cloned().chain(now).collect()
     }
 
     fn disturbances_with(&self, whole: &LiveTestbed) -> Vec<Note> {
@@ -100,7 +74,7 @@ impl Instances {
     }
 
     fn begin(&self, programs: &Programs) -> Result<LiveTestbed, MeasureError> {
-        (self.start)(programs).map(|(bed, _)| bed).map_err(|error| match error {
+        (self.start)(programs).map_err(|error| match error {
             JobError::Interrupted(_) => MeasureError::interrupted(),
             error => MeasureError::new(Retry::Same, error.to_string()),
         })
@@ -234,6 +208,51 @@ impl Testbed for Instances {
             .map_or_else(|| self.disturbances.clone(), |whole| self.disturbances_with(whole));
         Disturbances { others: None, notes }
     }
+}
+
+impl OpenSubject for Instances {
+    fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        self.affinities.clone()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.whole.as_ref().map_or_else(|| self.notes.clone(), LiveTestbed::notes)
+    }
+
+    fn pids(&self) -> Option<Vec<Pid>> {
+        Some(self.whole.as_ref().map(LiveTestbed::pids).unwrap_or_default())
+    }
+
+    /// Two programs are started for it.
+    fn experiment(&self, period: Duration) -> Option<Duration> {
+        Some(2 * self.starting + period)
+    }
+
+    fn restart(&self, period: Duration) -> Option<Duration> {
+        Some(self.starting + period)
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        pinwise_linux::fingerprint(&self.machine)
+    }
+}
+
+/// Starts `programs`, which `program` runs.
+pub(super) fn open(
+    programs: Programs,
+    request: Request,
+    threads: Vec<String>,
+    program: String,
+    interrupt: Interrupt,
+) -> Result<Instances, JobError> {
+    let whole = Subject::built_in(&program, &programs);
+    let start = move |programs: &Programs| {
+        let subject = Subject::built_in(&program, programs);
+        // Names are those of the whole.
+        let threads = if subject == whole { threads.clone() } else { Vec::new() };
+        live::open(&Request { subject, ..request.clone() }, threads, &interrupt)
+    };
+    Instances::new(programs, Box::new(start))
 }
 
 #[cfg(test)]

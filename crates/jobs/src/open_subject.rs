@@ -1,0 +1,217 @@
+//! From a subject to the testbed that measures it.
+//!
+//! What can be measured is one file below this one: a testbed, how it is opened, and what a job asks
+//! of it besides measurements. [`open`] is the only place that names them all.
+
+mod instances;
+mod live;
+mod rerun;
+mod simulated;
+
+pub(crate) use simulated::open_ready;
+
+use crate::error::JobError;
+use crate::job::Caller;
+use crate::request::{Request, Subject};
+use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
+use pinwise_measure::{MeasureError, Testbed};
+use pinwise_metric::{Interpretation, MetricOptions, Pattern};
+use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// A subject that is open: a testbed that knows where its threads come from.
+///
+/// What a method returns by default is what a testbed of virtual time has.
+pub(crate) trait OpenSubject: Testbed {
+    /// On which CPUs the threads may run as far as anyone but pinwise decides, by name. Empty where
+    /// they have no affinities of their own: a program that is started anew inherits ours.
+    fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        BTreeMap::new()
+    }
+
+    /// What the user should know, one line each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The program's processes on this machine, none between two runs; `None` on a model.
+    fn pids(&self) -> Option<Vec<Pid>> {
+        None
+    }
+
+    /// Whether the metric turned out to be a total, though its name says that it is a rate.
+    fn measures_a_total(&self) -> bool {
+        false
+    }
+
+    /// How long a measurement takes, about, settling included. `period` is what was asked for,
+    /// `spent` what opening the subject took.
+    fn each(&self, period: Duration, _spent: Duration) -> Duration {
+        period
+    }
+
+    /// How long an experiment of a profile takes, about, in the testbed's own time; `None` where
+    /// there can be none.
+    fn experiment(&self, _period: Duration) -> Option<Duration> {
+        None
+    }
+
+    /// How long an instance alone takes to be measured, about, where it is started for that.
+    fn restart(&self, _period: Duration) -> Option<Duration> {
+        None
+    }
+
+    /// How long this machine takes, about, for a measurement of the whole workload on a model: as
+    /// long as one that is made for that, of which nothing is stored. `None` for a program on this
+    /// machine.
+    fn simulating(&self) -> Option<Duration> {
+        None
+    }
+
+    /// What has to be the same for its plan to hold.
+    fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::of(self.machine())
+    }
+}
+
+/// Launches or attaches, and finds the threads. Those that the request knows by name are waited for.
+///
+/// # Errors
+/// The program, its metric or its threads cannot be used; the user asked to stop.
+pub(crate) fn open(request: &Request, caller: &Caller) -> Result<Box<dyn OpenSubject>, JobError> {
+    open_with(request, request.affinities.keys().cloned().collect(), caller)
+}
+
+/// Opens a subject that has `threads`, by name: these are waited for, and placed whatever they do.
+pub(crate) fn open_with(
+    request: &Request,
+    threads: Vec<String>,
+    caller: &Caller,
+) -> Result<Box<dyn OpenSubject>, JobError> {
+    if let Subject::Simulated(simulation) = &request.subject {
+        return Ok(Box::new(simulated::open(simulation, request)?));
+    }
+    let program = caller.program()?;
+    let interrupt = &caller.interrupt;
+    match request.subject.as_built_in(&program) {
+        Some(workload) => {
+            let program = program.to_string_lossy().into_owned();
+            instances::open(workload, request.clone(), threads, program, interrupt.clone())
+                .map(|bed| Box::new(bed) as _)
+        }
+        None if matches!(request.subject, Subject::Rerun(_)) => {
+            rerun::open(request, threads, interrupt).map(|bed| Box::new(bed) as _)
+        }
+        None => live::open(request, threads, interrupt).map(|bed| Box::new(bed) as _),
+    }
+}
+
+/// What to attach to; `None` for a program that is started.
+pub fn scope(subject: &Subject) -> Option<Scope> {
+    match subject {
+        Subject::Launched(_) | Subject::Rerun(_) | Subject::Simulated(_) => None,
+        Subject::Pids(pids) => Some(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect())),
+        Subject::Tree(pid) => Some(Scope::Trees(vec![Pid(*pid)])),
+        Subject::Cgroup(path) => Some(Scope::Cgroup(path.clone())),
+    }
+}
+
+/// This machine, as far as the request allows.
+pub(crate) fn this_machine(request: &Request) -> Result<Machine, JobError> {
+    let machine = pinwise_linux::machine().map_err(|error| {
+        JobError::failed(format!("cannot read this machine's topology: {error}"))
+    })?;
+    allowed_machine(machine, request.cpus.as_deref())
+}
+
+/// The machine, as far as `--cpus` allows.
+pub(crate) fn allowed_machine(
+    mut machine: Machine,
+    cpus: Option<&str>,
+) -> Result<Machine, JobError> {
+    if let Some(list) = cpus {
+        let wanted = CpuSet::parse_list(list).map_err(usage)?;
+        let missing = wanted.difference(&machine.allowed);
+        if wanted.is_empty() {
+            let message = format!("--cpus names no CPU; allowed are {}", machine.allowed);
+            return Err(JobError::Usage(message));
+        }
+        if !missing.is_empty() {
+            let message = format!(
+                "--cpus {list}: not allowed here: {missing}; allowed are {}",
+                machine.allowed
+            );
+            return Err(JobError::Usage(message));
+        }
+        // Before anything else is said of the question: there is none.
+        if wanted.len() == 1 {
+            return Err(JobError::Usage(format!(
+                "--cpus {list}: one context only, so there is nothing to choose: name more of them"
+            )));
+        }
+        machine.allowed = wanted;
+    }
+    Ok(machine)
+}
+
+/// Which threads are placed: those that the request names, and `known` ones whatever they do.
+fn thread_filter(request: &Request, known: Vec<String>) -> Result<ThreadFilter, JobError> {
+    ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref())
+        .map(|filter| filter.known(known))
+        .map_err(usage)
+}
+
+/// How the metric is read.
+fn metric_options(request: &Request) -> Result<MetricOptions, JobError> {
+    let pattern = |text: &String| Pattern::new(text).map_err(usage);
+    let counter =
+        |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
+    let usual = MetricOptions::default();
+    Ok(MetricOptions {
+        patience: request.deadline.map_or(usual.patience, |end| {
+            usual.patience.min(end.saturating_duration_since(Instant::now()))
+        }),
+        until: request.deadline,
+        pick: request.reading.pick.as_ref().map(pattern).transpose()?,
+        interpretation: request.reading.counter.map(counter),
+        lower_is_better: request.reading.lower_is_better,
+        unit: request.reading.unit.clone(),
+    })
+}
+
+fn launch(command: &[String], request: &Request) -> Launch {
+    let mut words = command.iter();
+    Launch {
+        program: words.next().map(Into::into).unwrap_or_default(),
+        arguments: words.map(Into::into).collect(),
+        environment: request
+            .environment
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+        stdout: request.output.clone().map_or_else(Output::default, Output::File),
+        ..Launch::default()
+    }
+}
+
+/// An error of the target with the exit code it deserves.
+fn told(error: TargetError) -> JobError {
+    match error {
+        TargetError::Measure(MeasureError { interrupted: true, .. }) => {
+            JobError::nothing_measured(true)
+        }
+        error @ (TargetError::NoProcess(_) | TargetError::NoneChosen { .. }) => usage(error),
+        TargetError::Launch { ref cause, .. } | TargetError::Cgroup { ref cause, .. }
+            if cause.kind() == io::ErrorKind::NotFound =>
+        {
+            usage(error)
+        }
+        error => JobError::failed(error),
+    }
+}
+
+fn usage(error: impl std::fmt::Display) -> JobError {
+    JobError::usage(error)
+}

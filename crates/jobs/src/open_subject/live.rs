@@ -1,0 +1,139 @@
+//! A program that runs, and is re-pinned while it does.
+
+use super::{OpenSubject, launch, metric_options, scope, this_machine, thread_filter, told, usage};
+use crate::error::JobError;
+use crate::interrupt::Interrupt;
+use crate::request::{Request, Subject};
+use pinwise_linux::{Pid, Streams, Target, process};
+use pinwise_measure::Testbed as _;
+use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
+use pinwise_present::figures;
+use pinwise_programs::{LiveOptions, LiveTestbed};
+use pinwise_topology::{CpuSet, Fingerprint};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How long after it closed its output a program may take to end.
+const ENDING: Duration = Duration::from_millis(300);
+
+impl OpenSubject for LiveTestbed {
+    fn affinities(&self) -> BTreeMap<String, CpuSet> {
+        self.affinities()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes()
+    }
+
+    fn pids(&self) -> Option<Vec<Pid>> {
+        Some(self.pids())
+    }
+
+    fn measures_a_total(&self) -> bool {
+        self.measures_a_total()
+    }
+
+    fn each(&self, period: Duration, _spent: Duration) -> Duration {
+        // A period that was stretched to a number that comes slowly: a window begins with one and
+        // ends with the next, and what settles takes until the one before.
+        let stretched = if self.period() > period { 2 * self.period() * 4 / 5 } else { period };
+        self.each().max(stretched)
+    }
+
+    fn fingerprint(&self) -> Fingerprint {
+        pinwise_linux::fingerprint(self.machine())
+    }
+}
+
+/// Launches or attaches.
+pub(super) fn open(
+    request: &Request,
+    threads: Vec<String>,
+    interrupt: &Interrupt,
+) -> Result<LiveTestbed, JobError> {
+    let machine = this_machine(request)?;
+    let metric: MetricSpec = request.metric.parse().map_err(usage)?;
+    let options = metric_options(request)?;
+    let filter = thread_filter(request, threads)?;
+    let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
+        (_, Some(scope)) => {
+            let target = Target::attach(scope).map_err(told)?;
+            metric.check(&options, Some(&target.pids())).map_err(usage)?;
+            (target, Streams::default())
+        }
+        (Subject::Launched(command), _) => {
+            metric.check(&options, None).map_err(usage)?;
+            Target::launch(&launch(command, request)).map_err(told)?
+        }
+        (subject, None) => {
+            return Err(JobError::failed(format!("{subject:?} is nothing to attach to")));
+        }
+    };
+    let Metric { meter, shortest_window, mut notes, .. } =
+        take_up(&metric, &options, &mut target, &mut streams, interrupt)?;
+    // A fifth settles; the rest has to be as long as the metric needs.
+    let period = request.period.max(shortest_window * 5 / 4);
+    if period > request.period {
+        let [needed, asked] = [period, request.period].map(figures::duration);
+        notes.push(format!("--period is {needed} instead of {asked}: the metric needs it"));
+    }
+    let options =
+        LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };
+    LiveTestbed::new(target, &machine, meter, options, interrupt.flag()).map_err(told)
+}
+
+/// Takes up the metric. Where the program has ended, that is what the user is told: the silence of
+/// the metric follows from it.
+fn take_up(
+    metric: &MetricSpec,
+    options: &MetricOptions,
+    target: &mut Target,
+    streams: &mut Streams,
+    interrupt: &Interrupt,
+) -> Result<Metric, JobError> {
+    let roots = target.pids();
+    let ended = || roots.iter().all(|&pid| process::ended(pid));
+    // What it said at last is read before its end is taken for that of the metric.
+    let since: Cell<Option<Instant>> = Cell::new(None);
+    let silent = || {
+        since.set(ended().then(|| since.get().unwrap_or_else(Instant::now)));
+        since.get().is_some_and(|end| end.elapsed() > ENDING)
+    };
+    let watched = roots.clone();
+    let pids = Box::new(move || {
+        let all = process::all().unwrap_or_default();
+        watched.iter().copied().chain(process::descendants(&watched, &all)).collect()
+    });
+    let error = match metric.open(options, streams, pids, &|| interrupt.came() || silent()) {
+        Ok(metric) => return Ok(metric),
+        Err(error) => error,
+    };
+    if interrupt.came() {
+        return Err(JobError::nothing_measured(true));
+    }
+    // Its output is closed a moment before it has ended.
+    let closed = matches!(error, MetricError::Closed { .. });
+    let soon = Instant::now() + ENDING;
+    while closed && !ended() && Instant::now() < soon {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if let Err(end) = target.check() {
+        let unmatched =
+            matches!(error, MetricError::Closed { numbers: 0, .. }) && target.finished();
+        let told = told(end);
+        return Err(if unmatched {
+            told.context(format!("--metric '{metric}' matched no line"))
+        } else {
+            told
+        });
+    }
+    let over = options.until.is_some_and(|until| Instant::now() >= until);
+    let missing = match error {
+        MetricError::NeverRead { .. } if over => "was a number",
+        MetricError::TooFew { .. } if over => "were enough numbers",
+        error if error.is_usage() => return Err(usage(error)),
+        error => return Err(JobError::failed(error)),
+    };
+    Err(JobError::failed(error).context(format!("the budget ended before there {missing}")))
+}

@@ -1,0 +1,59 @@
+//! Programs on a simulated processor.
+
+use super::{OpenSubject, allowed_machine, usage};
+use crate::error::JobError;
+use crate::request::{Request, SelectRequest, Simulation};
+use pinwise_measure::{Effort, Setting, Testbed};
+use pinwise_processor::program::PacketProgram;
+use pinwise_processor::{Processor, SimulatedTestbed, Window};
+use pinwise_topology::Machine;
+use std::time::{Duration, Instant};
+
+impl OpenSubject for SimulatedTestbed {
+    fn experiment(&self, _period: Duration) -> Option<Duration> {
+        Some(self.each())
+    }
+
+    fn simulating(&self) -> Option<Duration> {
+        let begin = Instant::now();
+        self.clone().measure(&Setting::Unpinned, Effort::default()).ok()?;
+        Some(begin.elapsed())
+    }
+}
+
+/// The program of a request.
+pub(super) fn open(
+    simulation: &Simulation,
+    request: &Request,
+) -> Result<SimulatedTestbed, JobError> {
+    let Parts { processor, machine, programs, window } =
+        parts(simulation, request.cpus.as_deref())?;
+    SimulatedTestbed::new(processor, machine, programs, window, request.question.seed)
+        .map_err(usage)
+}
+
+/// The ready programs of a selection.
+pub(crate) fn open_ready(selected: &SelectRequest) -> Result<SimulatedTestbed, JobError> {
+    let Parts { processor, machine, programs, window } =
+        parts(selected.simulation()?, selected.cpus.as_deref())?;
+    let alone = selected.alone.clone();
+    SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.mix.seed)
+        .map_err(usage)
+}
+
+/// What a simulated testbed is made of.
+struct Parts {
+    processor: Processor,
+    machine: Machine,
+    programs: Vec<PacketProgram>,
+    window: Window,
+}
+
+fn parts(simulation: &Simulation, cpus: Option<&str>) -> Result<Parts, JobError> {
+    let processor = simulation.model.processor()?;
+    let programs =
+        simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
+    let machine = allowed_machine(processor.machine(), cpus)?;
+    let window = Window { cycles: simulation.cycles, starts: simulation.starts };
+    Ok(Parts { processor, machine, programs, window })
+}
