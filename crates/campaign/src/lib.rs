@@ -12,8 +12,8 @@ mod store;
 pub use campaign_lock::CampaignLock;
 pub use journal::{Journal, MemoryJournal};
 pub use record::{Purpose, Record, Trial};
-pub use run::{Ending, Step, Strategy, TRIES, drive, run};
+pub use run::{Ending, Step, Strategy, TRIES, drive};
 pub use store::{
-    CampaignId, CampaignIdentity, CampaignInfo, CampaignState, KeptCharacterization, Kind, Listing,
+    CampaignId, CampaignIdentity, CampaignInfo, CampaignState, Kind, Listing, MachineDocument,
     NewCampaign, Parent, Store, StoreError, StoreJournal,
 };

@@ -3,7 +3,7 @@
 mod ahead;
 
 use crate::store::assignment_text;
-use crate::{CampaignId, Journal, Record, Store, StoreError, Trial};
+use crate::{CampaignId, Journal, Record, StoreError, Trial};
 use ahead::Ahead;
 use pinwise_measure::{Disturbances, MeasureError, Measurement, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,8 @@ pub enum Ending {
     Failed(String),
 }
 
-/// Runs campaign `id` until its strategy stops, `stop` returns true, or the testbed cannot go on.
+/// Runs the campaign of a journal until its strategy stops, `stop` returns true, or the testbed
+/// cannot go on.
 ///
 /// *Resumption.* Recorded trials are replayed into the strategy first. A resumed campaign then goes
 /// on as if nothing had happened. A history that this strategy would not have made is refused.
@@ -71,23 +72,10 @@ pub enum Ending {
 ///
 /// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
 /// campaign that is killed and resumed still knows those of its earlier parts
-/// ([`Store::disturbances`]).
+/// ([`crate::Store::disturbances`]).
 ///
 /// `observe` is called with each new record, not with those replayed. The campaign is open while it
-/// runs. The caller stores how it ended ([`Store::conclude`]).
-pub fn run(
-    store: &mut Store,
-    id: CampaignId,
-    strategy: &mut dyn Strategy,
-    testbed: &mut dyn Testbed,
-    clock: &dyn Fn() -> Duration,
-    stop: &dyn Fn() -> bool,
-    observe: &mut dyn FnMut(&Record),
-) -> Result<(Ending, Vec<Record>), StoreError> {
-    drive(&mut store.journal(id)?, strategy, testbed, clock, stop, observe)
-}
-
-/// As [`run()`], with the records in any [`Journal`].
+/// runs. The caller stores how it ended ([`crate::Store::conclude`]).
 pub fn drive(
     journal: &mut dyn Journal,
     strategy: &mut dyn Strategy,

@@ -9,25 +9,25 @@
 //! another one's commit. A campaign itself has one writer, see [`Store::lock`].
 
 mod campaign;
-mod characterization;
 mod disturbances;
 mod error;
 mod file;
 mod inode;
 mod journal;
+mod machine;
 mod row;
 
 use crate::{CampaignLock, Record};
 pub use campaign::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignState, Kind, NewCampaign, Parent,
 };
-pub use characterization::KeptCharacterization;
 pub use error::StoreError;
 use error::explain;
 pub(crate) use error::unusable;
 use file::{FORMAT, connect};
 use inode::Inode;
 pub use journal::StoreJournal;
+pub use machine::MachineDocument;
 use pinwise_measure::{Unit, Workload};
 pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, retry_text, text, word};
@@ -77,6 +77,11 @@ impl Store {
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// That the store cannot serve, and why, as a clause that goes on from its name.
+    pub fn unusable(&self, reason: impl Into<String>) -> StoreError {
+        unusable(&self.path, reason)
     }
 
     /// The name of a campaign of this store, for files outside it.

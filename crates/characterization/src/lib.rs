@@ -8,8 +8,8 @@
 //! * [`execute()`]: runs the plan on a [`pinwise_measure::Bench`], in rounds, in random order, with
 //!   runs alone in between.
 //! * [`estimate()`]: how long that takes.
-//! * [`Characterization`]: the result, with intervals, noise and warnings; it is stored and read
-//!   again.
+//! * [`Characterization`]: the result, with intervals, noise and warnings.
+//! * [`KeptCharacterization`]: one in a store, where predictors find it later.
 //! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores
 //!   matter.
 
@@ -19,6 +19,7 @@ mod characterization;
 mod estimate;
 mod execute;
 mod findings;
+mod kept;
 mod level;
 mod plan;
 mod scope;
@@ -32,6 +33,7 @@ pub use execute::{RunsDone, Task, execute};
 pub use findings::{
     CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
+pub use kept::KeptCharacterization;
 pub use level::{Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};

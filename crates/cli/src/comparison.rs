@@ -2,9 +2,8 @@
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, KeptCharacterization, Record, Store,
-};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
+use pinwise_characterization::KeptCharacterization;
 use pinwise_jobs::{CompareAnswer, Compared};
 use pinwise_placement::{Comparison, Judge, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;

@@ -97,7 +97,7 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
     };
     match error {
         JobError::Interrupted(interruption @ Interruption { kept: Some(kept), .. }) => {
-            Interrupted(format!("{interruption}; go on with: {}", resume(kept))).into()
+            Interrupted(format!("{interruption}; continue with: {}", resume(kept))).into()
         }
         JobError::Failed(Failure { reason, kept: Some(kept), remedy }) => {
             let next = match remedy {

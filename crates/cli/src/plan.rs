@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The plan a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PlanArgument {
-    /// The file of the plan, or the number of the campaign that found it
+    /// A plan file, or the number of the campaign that found the plan
     #[arg(value_name = "PLAN")]
     path: PathBuf,
 }
@@ -90,12 +90,14 @@ fn without_placement(info: &CampaignInfo) -> String {
         info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
     match outcome {
         Some(outcome) if outcome.best.is_none() => format!(
-            "campaign {number} ended undecided and has no plan ({}): search again with a larger --budget, as it was: {}",
+            "campaign {number} ended undecided and has no plan ({}): search again with a larger \
+             --budget; it was: {}",
             joined(&outcome.stopped_because),
             shell(&info.new.command)
         ),
         _ => format!(
-            "the plan of campaign {number} is not beside the store: it may have been moved, deleted or written elsewhere (--plan): name its file"
+            "the plan of campaign {number} is not next to the store: it was moved, deleted or \
+             written elsewhere (--plan); name its file"
         ),
     }
 }
@@ -106,7 +108,8 @@ fn without_tuned_plan(info: &CampaignInfo) -> String {
     let conclusion = info.conclusion.as_ref();
     match conclusion.and_then(|conclusion| TuneConclusion::deserialize(conclusion).ok()) {
         Some(TuneConclusion { plan: Some(path), .. }) => format!(
-            "the plan of campaign {number} is not beside the store: it was written to {}: name its file",
+            "the plan of campaign {number} is not next to the store; it was written to {}: name \
+             its file",
             path.display()
         ),
         _ => format!(

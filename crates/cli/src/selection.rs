@@ -2,7 +2,8 @@
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignInfo, KeptCharacterization};
+use pinwise_campaign::CampaignInfo;
+use pinwise_characterization::KeptCharacterization;
 use pinwise_jobs::{SelectAnswer, SelectRequest};
 use pinwise_placement::{DrawnMix, MixOutcome, PlacedMix};
 use pinwise_prediction::ThreadKinds;

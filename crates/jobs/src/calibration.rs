@@ -158,16 +158,16 @@ impl Numbers {
         let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
         if within < 4 {
             return Err(JobError::Usage(format!(
-                "VCX_RATE is looked at up to as many threads as contexts, in four numbers at \
-                 least; {contexts} contexts give {within}: take a machine with four contexts or \
-                 more, or a smaller --step"
+                "VCX_RATE needs at least four numbers of threads up to the number of contexts; \
+                 {contexts} contexts give {within}: use a machine with four contexts or more, or \
+                 a smaller --step"
             )));
         }
         let beyond = numbers.iter().filter(|&&threads| threads >= contexts).count();
         if beyond < 4 {
             return Err(JobError::Usage(format!(
-                "MIGR_RATE is looked at from as many threads as contexts on, in four numbers at \
-                 least; --max and --step leave {beyond}: raise --max, or take a smaller --step"
+                "MIGR_RATE needs at least four numbers of threads from the number of contexts \
+                 up; --max and --step leave {beyond}: raise --max or lower --step"
             )));
         }
         Ok(Self { numbers, rounds: request.rounds.max(1) })

@@ -7,11 +7,11 @@ use crate::job::Caller;
 use crate::model::Model;
 use crate::place::unreadable;
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, KeptCharacterization, Kind, NewCampaign, Purpose, Record,
-    Step, Store, Strategy, TRIES, Trial,
+    CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy,
+    TRIES, Trial,
 };
 use pinwise_characterization::{
-    Characterization, Conditions, Plan, PlanError, Reference, Task, estimate,
+    Characterization, Conditions, KeptCharacterization, Plan, PlanError, Reference, Task, estimate,
 };
 use pinwise_hardware::HostBench;
 use pinwise_measure::{
@@ -138,8 +138,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<CharacterizeA
         None => (None, None),
     };
     let kept = match &characterization {
-        Some(found) => store
-            .characterization(&found.fingerprint)?
+        Some(found) => KeptCharacterization::latest(store, &found.fingerprint)?
             .filter(|kept| kept.characterization == *found)
             .or_else(|| {
                 let characterization = found.clone();
@@ -218,7 +217,8 @@ fn conduct(
     if let Some(Conclusion { characterization, excerpt }) = &found {
         // First, because a finished campaign is not resumed: were pinwise killed in between, the
         // other commands would never find the characterization.
-        kept = Some(store.keep_characterization(characterization.clone(), excerpt.is_none())?);
+        kept =
+            Some(KeptCharacterization::keep(store, characterization.clone(), excerpt.is_none())?);
     }
     let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
     conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
@@ -428,7 +428,8 @@ mod tests {
         let answer = resume(&begun, &caller, &mut store, &mut events).unwrap();
         assert_eq!((answer.campaign.state, answer.runs), (CampaignState::Finished, begun.records));
         let kept = answer.kept.unwrap();
-        let found = store.characterization(&kept.characterization.fingerprint).unwrap();
+        let found =
+            KeptCharacterization::latest(&store, &kept.characterization.fingerprint).unwrap();
         assert_eq!(found.map(|found| found.id), Some(kept.id));
     }
 }

@@ -277,8 +277,7 @@ fn question(
     };
     if way.strategy == StrategyName::Blackbox {
         if !testbed.profiles() {
-            let reason = "its profile takes instances of the program that run alone, and more of \
-                          them than there are";
+            let reason = "its profile needs instances that run alone, and more than there are";
             return Ok(Err(reason.to_owned()));
         }
         if ThreadKinds::new(&new.workload).instances().len() < 2 {

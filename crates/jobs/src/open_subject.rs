@@ -148,7 +148,7 @@ pub(crate) fn allowed_machine(
         // Before anything else is said of the question: there is none.
         if wanted.len() == 1 {
             return Err(JobError::Usage(format!(
-                "--cpus {list}: one context only, so there is nothing to choose: name more of them"
+                "--cpus {list}: one context leaves nothing to choose; name more"
             )));
         }
         machine.allowed = wanted;

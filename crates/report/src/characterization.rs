@@ -4,8 +4,9 @@
 use crate::figure::Table;
 use crate::page::{ReportError, STYLE};
 use askama::Template;
-use pinwise_campaign::KeptCharacterization;
-use pinwise_characterization::{Characterization, SensitivityClass, Slowdown};
+use pinwise_characterization::{
+    Characterization, KeptCharacterization, SensitivityClass, Slowdown,
+};
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
 use pinwise_present::{Files, quoted};

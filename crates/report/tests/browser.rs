@@ -10,8 +10,8 @@ mod synthetic;
 mod tuned;
 
 use matrices::page_of;
-use pinwise_campaign::{CampaignId, KeptCharacterization};
-use pinwise_characterization::Characterization;
+use pinwise_campaign::CampaignId;
+use pinwise_characterization::{Characterization, KeptCharacterization};
 use pinwise_placement::{
     BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, Loss, Row, Standing,
 };

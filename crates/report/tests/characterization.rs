@@ -3,8 +3,7 @@
 
 mod synthetic;
 
-use pinwise_campaign::KeptCharacterization;
-use pinwise_characterization::Characterization;
+use pinwise_characterization::{Characterization, KeptCharacterization};
 use pinwise_present::Files;
 use pinwise_report::{characterization_mark, characterization_page, page};
 use std::path::Path;

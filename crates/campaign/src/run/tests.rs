@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
-use crate::{NewCampaign, Purpose};
+use crate::{NewCampaign, Purpose, Store};
 use pinwise_measure::{Disturbances, Effort, Note, Setting, Time, Unit, Workload};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
@@ -12,6 +12,19 @@ fn store() -> (TempDir, Store, CampaignId) {
     let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
     let id = store.create(&campaign()).unwrap();
     (folder, store, id)
+}
+
+/// Runs a campaign of the store.
+fn run(
+    store: &mut Store,
+    id: CampaignId,
+    strategy: &mut dyn Strategy,
+    testbed: &mut dyn Testbed,
+    clock: &dyn Fn() -> Duration,
+    stop: &dyn Fn() -> bool,
+    observe: &mut dyn FnMut(&Record),
+) -> Result<(Ending, Vec<Record>), StoreError> {
+    drive(&mut store.journal(id)?, strategy, testbed, clock, stop, observe)
 }
 
 /// Runs until `stop_after` records are there.

@@ -12,7 +12,8 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use machine::OfMachine;
-use pinwise_campaign::{CampaignIdentity, CampaignInfo, KeptCharacterization, Store};
+use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
+use pinwise_characterization::KeptCharacterization;
 use pinwise_jobs::{Answer, Caller};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
@@ -136,10 +137,14 @@ fn mark(campaign: &CampaignIdentity) -> String {
 /// What is known of the machine of a campaign; one that cannot be read is said, and no reason to
 /// have no page.
 fn characterized(store: &Store, info: &CampaignInfo) -> Option<KeptCharacterization> {
-    store.characterization(&Fingerprint::of(&info.new.machine)).unwrap_or_else(|error| {
-        output::aside(&format!("note: the page has no characterization of the machine: {error}"));
-        None
-    })
+    KeptCharacterization::latest(store, &Fingerprint::of(&info.new.machine)).unwrap_or_else(
+        |error| {
+            output::aside(&format!(
+                "note: the page is without the machine's characterization: {error}"
+            ));
+            None
+        },
+    )
 }
 
 /// The file of a page in this directory: `STEM.html`, or where another page has that name, the

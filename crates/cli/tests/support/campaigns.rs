@@ -1,6 +1,6 @@
 //! A store of campaigns that repeat exactly, for transcripts: their testbeds look performances up.
 
-use pinwise_campaign::{CampaignState, Ending, Kind, NewCampaign, Record, Store, run};
+use pinwise_campaign::{CampaignState, Ending, Kind, NewCampaign, Record, Store, drive};
 use pinwise_measure::{Thread, Unit, Workload};
 use pinwise_placement::{Budget, Question, Search, StrategyName};
 use pinwise_synthetic::{Disturbance, Replay};
@@ -106,9 +106,8 @@ impl Made {
             .unwrap();
         let mut search = Search::new(&question, &tree, &workload).unwrap();
         let made = Cell::new(0);
-        let (ending, records) = run(
-            store,
-            id,
+        let (ending, records) = drive(
+            &mut store.journal(id).unwrap(),
             &mut search,
             &mut testbed,
             &|| Duration::ZERO,

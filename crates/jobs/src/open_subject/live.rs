@@ -76,7 +76,7 @@ pub(super) fn open(
     let period = request.period.max(shortest_window * 5 / 4);
     if period > request.period {
         let [needed, asked] = [period, request.period].map(figures::duration);
-        notes.push(format!("--period is {needed} instead of {asked}: the metric needs it"));
+        notes.push(format!("--period is {needed}, not {asked}: the metric needs it"));
     }
     let options =
         LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };

@@ -451,9 +451,8 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
                 case.search(&serde_json::from_value(store.get(id).unwrap().new.question).unwrap());
             let stop = || made.get() >= limit;
             let mut observe = |_: &Record| made.set(made.get() + 1);
-            let (ending, records) = pinwise_campaign::run(
-                &mut store,
-                id,
+            let (ending, records) = pinwise_campaign::drive(
+                &mut store.journal(id).unwrap(),
                 &mut search,
                 &mut testbed,
                 &|| Duration::ZERO,

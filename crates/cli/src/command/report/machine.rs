@@ -5,6 +5,7 @@ use crate::machine::Simulated;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
+use pinwise_characterization::KeptCharacterization;
 use pinwise_present::figures::{counted, date};
 use pinwise_present::{Files, quoted};
 use pinwise_report::{characterization_mark, characterization_page};
@@ -59,7 +60,10 @@ impl OfMachine {
             ),
         };
         let store = self.store.open_existing()?;
-        let kept = store.map(|store| store.characterization(&fingerprint)).transpose()?.flatten();
+        let kept = store
+            .map(|store| KeptCharacterization::latest(&store, &fingerprint))
+            .transpose()?
+            .flatten();
         let kept = kept.ok_or_else(|| self.nothing(&fingerprint))?;
         let page = characterization_page(&kept)?;
         let mark = characterization_mark(&fingerprint);

@@ -63,7 +63,7 @@ impl Calibrate {
             calibrate_thresholds(&request, &interrupt, &mut terminal).map_err(
                 |error| match error {
                     JobError::Interrupted(_) => Interrupted(
-                        "interrupted: what was started has ended, nothing is stored".into(),
+                        "interrupted: all that was started has ended, nothing is stored".into(),
                     )
                     .into(),
                     error => events::failed(error),
@@ -83,8 +83,8 @@ impl Calibrate {
             let [Some(locks), Some(switches), Some(parallelism)] = commands.map(Clone::clone)
             else {
                 return Err(Usage(
-                    "three examples are needed: add --locks, --switches and --parallelism, each \
-                     with {n} in it"
+                    "calibrate needs three examples: add --locks, --switches and --parallelism, \
+                     each with {n} in it"
                         .into(),
                 )
                 .into());
@@ -93,8 +93,8 @@ impl Calibrate {
         }
         if commands.into_iter().any(Option::is_some) {
             return Err(Usage(
-                "on a model the examples are the paper's: leave --locks, --switches and \
-                 --parallelism out"
+                "a model has the paper's examples: leave out --locks, --switches and \
+                 --parallelism"
                     .into(),
             )
             .into());
