@@ -44,8 +44,12 @@ pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
 fn missing(plan: &Plan) -> Option<String> {
     let has = |name: &str| plan.threads.iter().any(|thread| thread.name == name);
     plan.threads.iter().find_map(|thread| {
-        let (comm, order) = thread.name.rsplit_once('#')?;
-        let order: usize = order.parse().ok()?;
+        let (comm, suffix) = thread.name.rsplit_once('#')?;
+        let order: usize = suffix.parse().ok()?;
+        if order.to_string() != suffix {
+            // Suricata itself calls a thread `W#01`.
+            return None;
+        }
         (0..order).map(|earlier| format!("{comm}#{earlier}")).find(|earlier| !has(earlier))
     })
 }
