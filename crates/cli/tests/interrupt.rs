@@ -201,7 +201,7 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
     // One CPU leaves nothing to choose; what matters is that the others are not taken all the same.
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(
-        !output.status.success() && message.contains(&format!("may run on CPU {cpu} only")),
+        !output.status.success() && message.contains(&format!("may only run on CPU {cpu}")),
         "{message}"
     );
     assert_eq!(affinities(target.pid()), before);

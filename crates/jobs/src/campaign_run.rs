@@ -135,7 +135,7 @@ pub(crate) fn of_the_whole(
 }
 
 /// Ends a campaign without an answer. One without a measurement is not left behind.
-fn stop(store: &mut Store, id: CampaignId) -> Result<Option<Kept>, StoreError> {
+pub(crate) fn stop(store: &mut Store, id: CampaignId) -> Result<Option<Kept>, StoreError> {
     let records = records_of(store, id)?;
     if records == 0 {
         store.delete(id)?;

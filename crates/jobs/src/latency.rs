@@ -4,7 +4,7 @@ use crate::campaign_run::{Ends, conclude, measure_on};
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
-use crate::place::unreadable;
+use crate::place::{check_machine, unreadable};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
 };
@@ -71,7 +71,8 @@ pub(crate) fn resume(
         return answer(store, info);
     }
     let request = read(info)?;
-    let missing = request.contexts.difference(&pinwise_linux::machine()?.allowed);
+    let now = pinwise_linux::machine()?;
+    let missing = request.contexts.difference(&now.allowed);
     if !missing.is_empty() {
         return Err(JobError::failed(format!(
             "campaign {}: CPU {missing} may no longer be used; allow it again (cpuset, affinity), \
@@ -79,6 +80,7 @@ pub(crate) fn resume(
             info.id.0
         )));
     }
+    check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
     let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
     conduct(info, order, caller, store, events)
 }

@@ -7,7 +7,7 @@ mod resume_check;
 pub(crate) use budget_check::too_few;
 pub use profile::{Outlook, ProfilingCost, profiling_cost};
 pub(crate) use profile::{decide_core_local, prepare as prepare_profile};
-pub(crate) use resume_check::changed;
+pub(crate) use resume_check::{changed, check_machine};
 
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
@@ -241,11 +241,7 @@ pub(crate) fn check_unchanged(
     testbed: &dyn OpenSubject,
 ) -> Result<(), JobError> {
     let Some(change) = changed(info, request, testbed) else { return Ok(()) };
-    Err(JobError::failed(format!(
-        "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
-        info.id.0,
-        shell(&info.new.command)
-    )))
+    Err(resume_check::no_longer(info, &change))
 }
 
 fn conduct(

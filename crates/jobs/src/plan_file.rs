@@ -3,6 +3,7 @@
 use crate::error::JobError;
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
 use pinwise_placement::Plan;
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -58,9 +59,9 @@ pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBu
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(mut file) => {
-                if let Err(error) = file.write_all(plan.to_toml().as_bytes()) {
-                    // What there is of it is no plan, and would take its name.
+            // The name is taken: until the plan is whole, by an empty file, which is no plan.
+            Ok(_) => {
+                if let Err(error) = replace(&path, plan) {
                     let _ = fs::remove_file(&path);
                     return Err(cannot("write", &path, &error));
                 }
@@ -78,7 +79,36 @@ pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBu
 /// # Errors
 /// The file cannot be written, or its folder does not exist.
 pub(crate) fn write_plan(path: &Path, plan: &Plan) -> Result<(), JobError> {
-    fs::write(path, plan.to_toml()).map_err(|error| cannot("write", path, &error))
+    replace(path, plan).map_err(|error| cannot("write", path, &error))
+}
+
+/// Writes a plan in place of what is there, all of it or nothing: a plan that was cut short would
+/// be a plan for fewer threads. A link stays a link, and a device or a pipe is written as it is.
+fn replace(path: &Path, plan: &Plan) -> io::Result<()> {
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let there = fs::metadata(&real).ok();
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        return fs::write(path, plan.to_toml());
+    }
+    let mut name = OsString::from(".");
+    name.push(real.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    let whole = real.with_file_name(name);
+    // Of a process with this number that was killed.
+    let _ = fs::remove_file(&whole);
+    let written = (|| {
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&whole)?;
+        file.write_all(plan.to_toml().as_bytes())?;
+        file.sync_all()?;
+        if let Some(there) = &there {
+            fs::set_permissions(&whole, there.permissions())?;
+        }
+        fs::rename(&whole, &real)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&whole);
+    }
+    written
 }
 
 /// That the plan will have a place, before the first measurement: at `wanted`, or beside the store.
@@ -90,7 +120,8 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
         let folder = folder(store);
         return fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error));
     };
-    let there = path.exists();
+    // A link counts, even one to nothing: it is not ours to remove.
+    let there = fs::symlink_metadata(path).is_ok();
     OpenOptions::new()
         .append(true)
         .create(true)
@@ -126,6 +157,7 @@ mod tests {
     use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Advice, Origin, PlannedThread};
     use pinwise_topology::{Alike, CpuSet, Fingerprint, Machine};
+    use std::os::unix::fs::PermissionsExt;
 
     fn campaign() -> CampaignInfo {
         CampaignInfo {
@@ -213,5 +245,32 @@ mod tests {
         fs::write(&new, "old").unwrap();
         check_plan_path(&store, Some(&new)).unwrap();
         assert_eq!(fs::read_to_string(&new).unwrap(), "old");
+    }
+
+    #[test]
+    fn a_plan_takes_the_place_of_another_whole_and_a_link_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Plan::new("a", Fingerprint::of(&Machine::from_shape("2").unwrap()), Vec::new());
+        let (real, link) = (folder.path().join("real.toml"), folder.path().join("link.toml"));
+        fs::write(&real, "an earlier one, longer than any plan".repeat(100)).unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        write_plan(&link, &plan).unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), plan.to_toml());
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+        write_plan(Path::new("/dev/null"), &plan).unwrap();
+        assert!(write_plan(Path::new("/dev/full"), &plan).is_err());
+    }
+
+    #[test]
+    fn a_dangling_link_is_not_removed_by_the_check() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("a.db")).unwrap();
+        let link = folder.path().join("link.toml");
+        std::os::unix::fs::symlink(folder.path().join("nothing"), &link).unwrap();
+        check_plan_path(&store, Some(&link)).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }
 }

@@ -10,12 +10,12 @@ mod here;
 mod outcome;
 mod request;
 
-use crate::campaign_run::records_of;
+use crate::campaign_run::stop;
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events};
 use crate::interrupt::Interrupt;
 use crate::job::Caller;
-use crate::place::unreadable;
+use crate::place::{check_machine, unreadable};
 pub(crate) use here::usable;
 use here::{Here, names_nothing};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
@@ -92,6 +92,8 @@ pub(crate) fn resume(
                 info.id.0, question.contexts
             )));
         }
+        // Which contexts they are does not matter to a number.
+        check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
     }
     conduct(info, question, caller, store, events)
 }
@@ -128,11 +130,7 @@ fn conduct(
     let searched = match searched {
         Ok(searched) => searched,
         Err(error) => {
-            if records_of(store, id)? == 0 {
-                store.delete(id)?;
-            } else {
-                store.conclude(id, CampaignState::Stopped, None)?;
-            }
+            stop(store, id)?;
             return Err(error);
         }
     };
@@ -143,12 +141,7 @@ fn conduct(
     let finished = matches!(ending, Ending::Finished(_));
     let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
     let Some(mut conclusion) = outcome.conclusion() else {
-        let records = records_of(store, id)?;
-        let kept = (records > 0).then_some(Kept { campaign: id, records });
-        match kept {
-            Some(_) => store.conclude(id, CampaignState::Stopped, None)?,
-            None => store.delete(id)?,
-        }
+        let kept = stop(store, id)?;
         // What the probes showed does not change when the campaign is resumed.
         let remedy = match &outcome.found {
             Err(Some(_)) => Remedy::AskAgain,

@@ -14,7 +14,7 @@ use crate::campaign_run::{Ends, conclude, measure_on, of_the_whole};
 use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::Caller;
-use crate::place::{self, StoredSearch, note, place_part, unreadable};
+use crate::place::{self, StoredSearch, check_machine, note, place_part, unreadable};
 use crate::plan_file;
 use crate::threads::{
     self, HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, ThreadsRequest, search_threads,
@@ -173,7 +173,10 @@ pub(crate) fn resume(
     if info.state == CampaignState::Finished {
         return answer(store, info);
     }
-    conduct(info, &read(info)?, caller, store, events)
+    let request = read(info)?;
+    let (_, machine) = number_question(&request)?;
+    check_machine(info, &machine)?;
+    conduct(info, &request, caller, store, events)
 }
 
 fn read(info: &CampaignInfo) -> Result<TuneRequest, JobError> {

@@ -1,8 +1,10 @@
 //! Whether a campaign can go on: what its measurements depend on is as it was.
 
+use crate::error::JobError;
 use crate::open_subject::OpenSubject;
 use crate::request::{Request, Subject};
 use pinwise_campaign::CampaignInfo;
+use pinwise_present::shell;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
 /// What has changed since a campaign was begun that its measurements depend on.
@@ -12,33 +14,14 @@ pub(crate) fn changed(
     testbed: &dyn OpenSubject,
 ) -> Option<String> {
     let before = &info.new;
-    // How much memory a node has is no matter for a placement, and changes with the kernel.
-    let placed_on = |machine: &Machine| {
-        let mut machine = machine.clone();
-        machine.numa.iter_mut().for_each(|node| node.memory = None);
-        machine
-    };
-    let (mut machine, began_on) = (placed_on(testbed.machine()), placed_on(&before.machine));
+    let mut machine = testbed.machine().clone();
     // The description is the campaign's own. What its name says of it is another digest since.
     if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some())
     {
-        machine.name.clone_from(&began_on.name);
+        machine.name.clone_from(&before.machine.name);
     }
-    if machine != began_on {
-        let same = Machine { allowed: began_on.allowed.clone(), ..machine.clone() } == began_on;
-        return Some(match same {
-            true => format!(
-                "its threads could run on CPU {} when it began, and on {} now (restore them: \
-                 affinity, cpuset, offline CPUs)",
-                began_on.allowed, machine.allowed
-            ),
-            false => format!(
-                "the machine has changed: {} then, {} now; or its name, caches, kinds of cores \
-                 or distances differ",
-                Fingerprint::of(&began_on).summary,
-                Fingerprint::of(&machine).summary
-            ),
-        });
+    if let Some(change) = machine_changed(&before.machine, &machine) {
+        return Some(change);
     }
     if testbed.workload().threads != before.workload.threads {
         return Some("the program's threads are no longer those it was begun with".to_owned());
@@ -52,6 +35,53 @@ pub(crate) fn changed(
         ))
     };
     request.affinities.iter().find_map(differs)
+}
+
+fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
+    // How much memory a node has is no matter for a placement, and changes with the kernel.
+    let compared = |machine: &Machine| {
+        let mut machine = machine.clone();
+        machine.numa.iter_mut().for_each(|node| node.memory = None);
+        machine
+    };
+    let (began_on, now) = (compared(began_on), compared(now));
+    if now == began_on {
+        return None;
+    }
+    let same = Machine { allowed: began_on.allowed.clone(), ..now.clone() } == began_on;
+    Some(match same {
+        true => format!(
+            "its threads could run on CPU {} when it began, and on {} now (restore them: \
+             affinity, cpuset, offline CPUs)",
+            began_on.allowed, now.allowed
+        ),
+        false => format!(
+            "the machine has changed: {} then, {} now; or its name, caches, kinds of cores \
+             or distances differ",
+            Fingerprint::of(&began_on).summary,
+            Fingerprint::of(&now).summary
+        ),
+    })
+}
+
+/// That a campaign is resumed on the machine it began on.
+///
+/// # Errors
+/// It is another machine, or other contexts of it may be used.
+pub(crate) fn check_machine(info: &CampaignInfo, now: &Machine) -> Result<(), JobError> {
+    match machine_changed(&info.new.machine, now) {
+        None => Ok(()),
+        Some(change) => Err(no_longer(info, &change)),
+    }
+}
+
+/// That a campaign cannot be resumed, since something has changed.
+pub(crate) fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
+    JobError::failed(format!(
+        "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
+        info.id.0,
+        shell(&info.new.command)
+    ))
 }
 
 #[cfg(test)]
@@ -116,5 +146,18 @@ mod tests {
             info.new.machine.caches.pop();
             assert!(changed(&info, &request, &*testbed).is_some(), "{machine}: a cache is gone");
         }
+    }
+
+    #[test]
+    fn a_campaign_is_resumed_on_its_own_machine_only() {
+        let began_on = Machine::from_shape("2").unwrap();
+        let allowed: CpuSet = began_on.allowed.first().into_iter().collect();
+        let confined = Machine { allowed, ..began_on.clone() };
+        let other = Machine::from_shape("4").unwrap();
+        assert_eq!(machine_changed(&began_on, &began_on), None);
+        let change = machine_changed(&began_on, &confined).unwrap();
+        assert!(change.contains("could run on CPU 0-1 when it began, and on 0 now"), "{change}");
+        let change = machine_changed(&began_on, &other).unwrap();
+        assert!(change.contains("the machine has changed"), "{change}");
     }
 }

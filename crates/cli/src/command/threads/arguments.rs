@@ -451,7 +451,7 @@ mod tests {
         let sound = toml::to_string(&Thresholds::OPTERON_24).unwrap();
         assert_eq!(read(&sound), Ok(Thresholds::OPTERON_24));
         let refused = read(&sound.replace("delta_lock = 8.26", "delta_lock = nan")).unwrap_err();
-        assert!(refused.starts_with("delta_lock = NaN is no threshold"), "{refused}");
+        assert!(refused.starts_with("delta_lock = NaN is not a threshold"), "{refused}");
         let refused = read(&sound.replace("lock = 41.3\n", "")).unwrap_err();
         assert!(
             refused.contains("missing field `lock`; it needs lock, delta_lock, delta_vcx_rate"),
