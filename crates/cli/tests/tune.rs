@@ -224,7 +224,7 @@ fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards
     );
     let (success, said) = apply(Some("--set"));
     assert!(success, "{said}");
-    assert!(said.contains("is set, by: echo"), "{said}");
+    assert!(said.contains("was set with: echo"), "{said}");
     assert_eq!(told(), answer["parameter"].to_string(), "apply tells it the plan's number");
 }
 

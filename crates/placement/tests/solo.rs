@@ -61,7 +61,7 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
         let bound = &outcome.bound;
         assert_eq!(bound.method, "solo", "{bound:?}");
         assert!(
-            bound.notes.iter().any(|note| note.contains("company never making an instance faster")),
+            bound.notes.iter().any(|note| note.contains("company never makes one faster")),
             "{bound:?}"
         );
         assert!(bound.gap_high.unwrap() <= 0.025, "{bound:?}");

@@ -255,9 +255,9 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
         let page = page(&info, &campaign.records, &outcome, Files::default(), None).unwrap();
         let terminal = outcome_text(&info, &outcome, Files::default(), usize::MAX);
-        let first = if simulated { 1 } else { 0 };
-        let verdict = terminal.lines().nth(first).unwrap().to_owned();
-        let note = terminal.lines().nth(first + 1).unwrap().to_owned();
+        // Of a model the second line says so.
+        let verdict = terminal.lines().next().unwrap().to_owned();
+        let note = terminal.lines().nth(1 + usize::from(simulated)).unwrap().to_owned();
         assert_eq!(note, "The machine was busy.");
         let page = text(&page).replace("&#39;", "'");
         assert!(page.contains(&format!("{verdict} {note}")), "{verdict}: {page}");

@@ -304,7 +304,10 @@ mod tests {
             assert_eq!((error.name, error.value), ("lock", value));
         }
         let error = Thresholds { delta_cpu_util: f64::NAN, ..sound }.check().unwrap_err();
-        assert!(error.to_string().starts_with("delta_cpu_util = NaN is not a threshold"), "{error}");
+        assert!(
+            error.to_string().starts_with("delta_cpu_util = NaN is not a threshold"),
+            "{error}"
+        );
     }
 
     #[test]

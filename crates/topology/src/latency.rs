@@ -305,7 +305,7 @@ mod tests {
         assert!(refuse(&[0], &[0.0]).contains("1 contexts; expected 2 to 2048"));
         assert!(refuse(&[0, 1], &[0.0; 3]).contains("3 values for 2 contexts; expected 4"));
         assert!(refuse(&[3, 3], &[0.0; 4]).contains("context 3 appears twice"));
-        assert!(refuse(&[0, 1], &[0.0, -5.0, 5.0, 0.0]).contains("-5 is no latency"));
-        assert!(refuse(&[0, 1], &[0.0, f64::INFINITY, 5.0, 0.0]).contains("inf is no latency"));
+        assert!(refuse(&[0, 1], &[0.0, -5.0, 5.0, 0.0]).contains("-5 is not a latency"));
+        assert!(refuse(&[0, 1], &[0.0, f64::INFINITY, 5.0, 0.0]).contains("inf is not a latency"));
     }
 }

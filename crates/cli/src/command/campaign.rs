@@ -126,10 +126,10 @@ impl Campaign {
             Self::Resume(one) => resume(&one),
             Self::Export { one, format } => {
                 let (store, info) = one.open()?;
-                let records = store.records(info.id)?;
+                let document = export::document(&store, info)?;
                 match format {
-                    Format::Csv => print_data(&export::csv(&info, &records)),
-                    Format::Json => print_json(&export::document(&info, &records)),
+                    Format::Csv => print_data(&export::csv(&document)),
+                    Format::Json => print_json(&document),
                 }
             }
             Self::Delete { ids, store } => delete(&store, &ids),

@@ -89,7 +89,7 @@ mod tests {
             Latencies::new(directions, None, Duration::ZERO).warnings()
         };
         assert_eq!(of(vec![direction(0, 0.0, steady.clone())]), []);
-        let wide = vec![vec![40.0, 40.0, 40.0, 50.0, 60.0, 60.0, 60.0]];
+        let wide = vec![vec![25.0, 25.0, 25.0, 50.0, 75.0, 75.0, 75.0]];
         let (from, to) = (CpuId(1), CpuId(9));
         assert_eq!(
             of(vec![
@@ -99,7 +99,7 @@ mod tests {
             ]),
             [
                 LatencyWarning::Busy { directions: 2, of: 3, waited: 0.3, from, to },
-                LatencyWarning::Unsteady { directions: 1, of: 3, spread: 0.4, from, to },
+                LatencyWarning::Unsteady { directions: 1, of: 3, spread: 1.0, from, to },
                 LatencyWarning::NoTime { directions: vec![(CpuId(2), to)] },
             ]
         );

@@ -294,7 +294,7 @@ mod tests {
         let figure = Figure { experiment, slowdown: 7.6, exact: true, source: "4.2 fig4b".into() };
         assert_eq!(Figure::parse_all(csv), Ok(vec![figure]));
         let error = Figure::parse_all(&csv.replace("7.6", "much")).unwrap_err();
-        assert_eq!(error, "line 3: 'much' is no number");
+        assert_eq!(error, "line 3: 'much' is not a number");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The measurements of a campaign for other tools.
 
 use clap::ValueEnum;
-use pinwise_campaign::{CampaignInfo, Purpose, Record};
+use pinwise_campaign::{CampaignInfo, Purpose, Record, Store, StoreError};
 use pinwise_measure::{Placed, Retry, Setting};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -44,24 +44,36 @@ struct Row {
 
 /// The document of an export.
 #[derive(Serialize)]
-struct Document<'a> {
-    campaign: &'a CampaignInfo,
+pub(super) struct Document {
+    campaign: CampaignInfo,
     records: Vec<Row>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Document>,
 }
 
-pub(super) fn document(info: &CampaignInfo, records: &[Record]) -> impl Serialize {
-    Document { campaign: info, records: rows(info, records) }
+/// A campaign with its parts.
+pub(super) fn document(store: &Store, info: CampaignInfo) -> Result<Document, StoreError> {
+    let records = rows(&info, &store.records(info.id)?);
+    let parts = store.parts(info.id)?.into_iter().map(|part| document(store, part));
+    Ok(Document { parts: parts.collect::<Result<_, _>>()?, campaign: info, records })
 }
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
-pub(super) fn csv(info: &CampaignInfo, records: &[Record]) -> String {
+/// The last column is the campaign of each row: of parts, it is the part.
+pub(super) fn csv(document: &Document) -> String {
     let mut text = String::from(
-        "number,purpose,cpus,windows,value,performance,duration_s,spread,elapsed_s,error,retry\n",
+        "number,purpose,cpus,windows,value,performance,duration_s,spread,elapsed_s,error,retry,\
+         campaign\n",
     );
-    for row in rows(info, records) {
+    write_rows(document, &mut text);
+    text
+}
+
+fn write_rows(document: &Document, text: &mut String) {
+    for row in &document.records {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-        let cpus = row.cpus.map_or_else(
+        let cpus = row.cpus.as_ref().map_or_else(
             || row.n.map_or_else(|| "unpinned".to_owned(), |n| format!("n={n}")),
             |cpus| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
         );
@@ -75,13 +87,16 @@ pub(super) fn csv(info: &CampaignInfo, records: &[Record]) -> String {
             number(row.duration_s),
             number(row.spread),
             row.elapsed_s.to_string(),
-            quoted(&row.error.unwrap_or_default()),
+            quoted(row.error.as_deref().unwrap_or_default()),
             word(serde_json::json!(row.retry)),
+            document.campaign.id.0.to_string(),
         ];
         text.push_str(&cells.join(","));
         text.push('\n');
     }
-    text
+    for part in &document.parts {
+        write_rows(part, text);
+    }
 }
 
 fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
