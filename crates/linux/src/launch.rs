@@ -66,7 +66,7 @@ pub struct Running {
     pub stderr: Option<Tail>,
     /// The end of its standard output.
     pub stdout: Option<Tail>,
-    /// When it began to run, a moment after its exec.
+    /// When it was started, a moment before its exec.
     pub begin: Instant,
     /// The mark in its environment, which everything it starts inherits.
     mark: String,
@@ -215,8 +215,10 @@ impl Launch {
             .stderr(stdio(&self.stderr).map_err(failed)?);
         keep_nice(&mut command);
         guardian.enter(&[GuardianEntry::Launching { mark: mark.clone() }])?;
+        // Before: the program may already run for a while when `spawn` returns.
+        let begin = Instant::now();
         let child = command.spawn().map_err(failed)?;
-        let running = Running { child, stderr: None, stdout: None, begin: Instant::now(), mark };
+        let running = Running { child, stderr: None, stdout: None, begin, mark };
         // If the guardian cannot hear of it, it finds the program by its mark.
         guardian.enter(&[GuardianEntry::Launched { pid: running.pid() }])?;
         Ok(running)
