@@ -35,6 +35,16 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::{Path, PathBuf};
 
+/// The step of a part as JSON. Versions before this one stored it as words.
+const STEP: &str = "CASE WHEN parent IS NULL OR json_valid(step) THEN step
+    WHEN step LIKE 'place n=%, round %' THEN json_object('place', json_object(
+        'n', CAST(substr(step, 9) AS INTEGER),
+        'round', CAST(substr(step, instr(step, ', round ') + 8) AS INTEGER)))
+    ELSE json_quote(CASE step
+        WHEN 'BlackBox' THEN 'blackbox' WHEN 'random, iterative' THEN 'random'
+        WHEN 'hill climbing' THEN 'climb' WHEN 'default strategy' THEN 'auto'
+        ELSE step END) END";
+
 /// A SQLite file of campaigns.
 #[derive(Debug)]
 pub struct Store {
@@ -93,7 +103,7 @@ impl Store {
     /// Begins a campaign.
     pub fn create(&mut self, campaign: &NewCampaign) -> Result<CampaignId, StoreError> {
         let parent = campaign.parent.as_ref();
-        let step = parent.map_or(Value::Null, |parent| Value::Text(parent.step.clone()));
+        let step = parent.map_or(Value::Null, |parent| Value::Text(text(&parent.step)));
         let parent = parent.map_or(Value::Null, |parent| Value::Integer(parent.id.0));
         let texts = [
             campaign.kind.name().to_owned(),
@@ -218,7 +228,7 @@ impl Store {
         // As upgrade.sql has it.
         let kind = "CASE WHEN json_type(question, '$.lineup') IS NOT NULL THEN 'compare'
             WHEN json_type(question, '$.alone') IS NOT NULL THEN 'select' ELSE 'place' END, NULL, NULL";
-        let kind = if self.format < FORMAT { kind } else { "kind, parent, step" };
+        let kind = if self.format < FORMAT { kind } else { &format!("kind, parent, {STEP}") };
         format!(
             "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
              (SELECT count(*) FROM record WHERE campaign = campaign.id), {kind} FROM campaign"

@@ -334,7 +334,7 @@ fn searched(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<Searched, JobError> {
-    let parent = Parent { id: info.id, step: way.name.to_owned() };
+    let parent = Parent::new(info.id, &way.strategy);
     let part = match place::part(store, Some(&parent))? {
         Some(part) => part,
         None => {
@@ -381,15 +381,9 @@ fn joined(
         return Ok(compared);
     }
     for part in store.parts(info.id)? {
-        let Some(way) = part
-            .new
-            .parent
-            .as_ref()
-            .and_then(|parent| WAYS.iter().find(|way| way.name == parent.step))
-            .filter(|_| part.state == CampaignState::Finished)
-        else {
-            continue;
-        };
+        let strategy = part.new.parent.as_ref().and_then(Parent::step::<StrategyName>);
+        let way = WAYS.iter().find(|way| Some(way.strategy) == strategy);
+        let Some(way) = way.filter(|_| part.state == CampaignState::Finished) else { continue };
         let outcome = place::answer(&Caller::default(), store, &part)?.outcome;
         let searched = Searched::new(part.id, outcome, &store.records(part.id)?);
         enter(&mut compared.lineup, way, &searched);

@@ -330,11 +330,9 @@ pub(crate) fn part(
     store: &Store,
     parent: Option<&Parent>,
 ) -> Result<Option<CampaignInfo>, JobError> {
-    let Some(parent) = parent else { return Ok(None) };
-    let parts = store.parts(parent.id)?;
-    Ok(parts
-        .into_iter()
-        .find(|part| part.new.parent.as_ref().is_some_and(|known| known.step == parent.step)))
+    let Some(whole) = parent else { return Ok(None) };
+    let parts = store.parts(whole.id)?;
+    Ok(parts.into_iter().find(|part| part.new.parent.as_ref() == parent))
 }
 
 /// The events of a part: it has no answer of its own.

@@ -27,7 +27,7 @@ use pinwise_campaign::{
 use pinwise_linux::Pid;
 use pinwise_measure::{Unit, Workload, values_or_text};
 use pinwise_placement::{
-    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, Way,
+    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Way,
 };
 use pinwise_present::{sentence, tune_note};
 use pinwise_programs::LinuxProber;
@@ -247,7 +247,7 @@ fn parts(
     let unplaced = unplaced.collect();
     let placed = stored(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
-    let part = part(store, info, FINALS, |new| {
+    let part = part(store, info, TuneStep::Finals, |new| {
         let assignment = search(n).and_then(|searched| searched.outcome.best.as_ref());
         let question = FinalsQuestion {
             n,
@@ -297,9 +297,6 @@ fn parts(
     store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&conclusion)?))?;
     Ok(Ended { unfinished, interrupted })
 }
-
-/// The step of the last comparison.
-const FINALS: &str = "finals";
 
 fn opened_finals(part: &CampaignInfo) -> Result<FinalsQuestion, JobError> {
     FinalsQuestion::deserialize(&part.new.question)
@@ -353,10 +350,10 @@ fn finals(
 fn part(
     store: &mut Store,
     info: &CampaignInfo,
-    step: &str,
+    step: TuneStep,
     new: impl FnOnce(NewCampaign) -> Result<NewCampaign, JobError>,
 ) -> Result<CampaignInfo, JobError> {
-    let parent = Parent { id: info.id, step: step.to_owned() };
+    let parent = Parent::new(info.id, &step);
     if let Some(part) = place::part(store, Some(&parent))? {
         return Ok(part);
     }
@@ -379,7 +376,7 @@ fn number(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(NumberSearched, LinuxProber), JobError> {
-    let part = part(store, info, "threads", |new| {
+    let part = part(store, info, TuneStep::Threads, |new| {
         let (question, machine) = number_question(request)?;
         let question = serde_json::to_value(&question)?;
         Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
@@ -428,7 +425,7 @@ fn policies(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<PolicyTrials, JobError> {
-    let parent = Parent { id: info.id, step: "policies".into() };
+    let parent = Parent::new(info.id, &TuneStep::Policies);
     let known = place::part(store, Some(&parent))?;
     let machine = match &known {
         Some(part) => part.new.machine.clone(),
@@ -438,7 +435,7 @@ fn policies(
         let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
         let Some(question) = asked else { return Ok(PolicyTrials::default()) };
         let question = serde_json::to_value(&question)?;
-        part(store, info, "policies", |new| {
+        part(store, info, TuneStep::Policies, |new| {
             Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
         })?;
     }
@@ -494,8 +491,7 @@ fn placements(
         let each = time.saturating_sub(begin.elapsed()).min(of_round);
         let each = each / list.numbers().len() as u32;
         for &n in list.numbers() {
-            let step = format!("place n={n}, round {round}");
-            let parent = Parent { id: info.id, step };
+            let parent = Parent::new(info.id, &TuneStep::Place { n, round });
             let placement = place_number(program, parent, n, each, caller, store, events)?;
             let earlier =
                 placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
@@ -546,9 +542,11 @@ fn place_number(
 fn stored(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlacement>, JobError> {
     let mut placed: Vec<TunedPlacement> = Vec::new();
     for part in store.parts(info.id)? {
-        let step = part.new.parent.as_ref().map_or("", |parent| parent.step.as_str());
-        let n = step.strip_prefix("place n=").and_then(|rest| rest.split(',').next()?.parse().ok());
-        let Some(parameter) = n.filter(|_| part.state == CampaignState::Finished) else { continue };
+        let step = part.new.parent.as_ref().and_then(Parent::step);
+        let Some(TuneStep::Place { n: parameter, .. }) = step else { continue };
+        if part.state != CampaignState::Finished {
+            continue;
+        }
         let outcome = place::answer(&Caller::default(), store, &part)?.outcome;
         placed.retain(|earlier| earlier.parameter != parameter);
         let searched = Some(StoredSearch { info: part, outcome });
@@ -560,19 +558,19 @@ fn stored(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlacement>, Job
 /// What a campaign answers as far as it came.
 pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
     let request = read(info)?;
-    let of = |step: &str| place::part(store, Some(&Parent { id: info.id, step: step.to_owned() }));
-    let threads = match of("threads")? {
+    let of = |step: TuneStep| place::part(store, Some(&Parent::new(info.id, &step)));
+    let threads = match of(TuneStep::Threads)? {
         Some(part) if part.records > 0 => Some(threads::answer(store, &part)?.outcome),
         _ => None,
     };
-    let trials = match of("policies")? {
+    let trials = match of(TuneStep::Policies)? {
         Some(part) => opened_policies(&part)?.0.trials(&store.records(part.id)?),
         None => PolicyTrials::default(),
     };
     let mut placements = stored(store, info)?;
     let conclusion = info.conclusion.as_ref();
     let conclusion = conclusion.and_then(|stored| TuneConclusion::deserialize(stored).ok());
-    let concluded = match (conclusion, of(FINALS)?) {
+    let concluded = match (conclusion, of(TuneStep::Finals)?) {
         (Some(conclusion), Some(part)) => {
             for (parameter, reason) in &conclusion.unplaced {
                 let (parameter, reason) = (*parameter, Some(reason.clone()));

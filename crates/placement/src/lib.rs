@@ -15,6 +15,7 @@ mod selection;
 mod statistics;
 mod tune_comparison;
 mod tune_note;
+mod tune_step;
 
 pub use bound::Bound;
 pub use compare::{
@@ -31,3 +32,4 @@ pub use search::{Search, SearchError, core_local};
 pub use selection::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
 pub use tune_comparison::{Choice, Contest, Gain, Way};
 pub use tune_note::TuneNote;
+pub use tune_step::TuneStep;

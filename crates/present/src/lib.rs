@@ -28,7 +28,8 @@ pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{stopped, threads_note};
 pub use tune::{
-    NO_TUNE_VERDICT, TuneVerdict, gain_text, policy_name, tune_next, tune_note, unannounced,
+    NO_TUNE_VERDICT, TuneVerdict, gain_text, policy_name, tune_next, tune_note, tune_step,
+    unannounced,
 };
 pub use verdict::{
     NextStep, Verdict, budget_for, is_simulated, next_steps, notes, tagged_notes, verdict,

@@ -6,7 +6,7 @@ use crate::note::note;
 use crate::other_load::{beside, busy};
 use crate::shell::quoted;
 use crate::verdict::NextStep;
-use pinwise_placement::{Choice, Contest, Gain, Outcome, TuneNote, Way};
+use pinwise_placement::{Choice, Contest, Gain, Outcome, TuneNote, TuneStep, Way};
 use pinwise_topology::Policy;
 use std::path::Path;
 
@@ -146,6 +146,16 @@ pub fn tune_next(plan: &Path, command: Option<&str>) -> NextStep {
 /// `compact`, `unpinned`
 pub fn policy_name(policy: Option<Policy>) -> &'static str {
     policy.map_or("unpinned", Policy::name)
+}
+
+/// A part in a few words: `placement of n = 4, round 2`.
+pub fn tune_step(step: TuneStep) -> String {
+    match step {
+        TuneStep::Threads => "number of threads".to_owned(),
+        TuneStep::Policies => "policies of placement".to_owned(),
+        TuneStep::Place { n, round } => format!("placement of n = {n}, round {round}"),
+        TuneStep::Finals => "last comparison".to_owned(),
+    }
 }
 
 /// A note, as a sentence that begins small and has no full stop.

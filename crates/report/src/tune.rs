@@ -8,11 +8,13 @@ use crate::floorplan::{self, Block};
 use crate::page::{ReportError, Shell};
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
 use pinwise_measure::Unit;
 use pinwise_placement::{Outcome, Way};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NO_TUNE_VERDICT, NextStep, TuneVerdict, gain_text, policy_name};
+use pinwise_present::{
+    Files, NO_TUNE_VERDICT, NextStep, TuneVerdict, gain_text, policy_name, tune_step,
+};
 use pinwise_topology::{Policy, SharingTree};
 
 /// What the page shows of such a search, next to its campaign.
@@ -120,8 +122,9 @@ impl Part {
             CampaignState::Open => "killed",
             CampaignState::Stopped => "stopped",
         };
+        let step = info.new.parent.as_ref().and_then(Parent::step);
         Self {
-            step: info.new.parent.as_ref().map_or(String::new(), |parent| parent.step.clone()),
+            step: step.map_or(String::new(), tune_step),
             id: info.id.0,
             measurements: figures::count(info.records),
             state,

@@ -368,7 +368,7 @@ fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
         "default: n = 8, unpinned",
         "n = 4 (3-4).",
         "The best was n = 4, compact",
-        "place n=4, round 1",
+        "placement of n = 4, round 1",
         "pinwise report 8",
         "not placed: it has ended",
         "pinwise run tuned.toml -- encoder {n}",

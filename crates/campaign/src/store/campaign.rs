@@ -2,6 +2,7 @@
 
 use pinwise_measure::{Unit, Workload};
 use pinwise_topology::{Alike, Machine};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The number of a campaign in its store.
@@ -69,8 +70,21 @@ impl Kind {
 pub struct Parent {
     /// The campaign.
     pub id: CampaignId,
-    /// Which of its steps the part is, unique among its parts: `place n=4`.
-    pub step: String,
+    /// Which of its steps the part is, unique among its parts, as the type of the campaign's kind
+    /// serializes it; opaque here.
+    pub step: serde_json::Value,
+}
+
+impl Parent {
+    /// Names a step of a campaign. A step that has no form in JSON equals no other one.
+    pub fn new(id: CampaignId, step: &impl Serialize) -> Self {
+        Self { id, step: serde_json::to_value(step).unwrap_or_default() }
+    }
+
+    /// The step, where it is one of this type.
+    pub fn step<T: DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(&self.step).ok()
+    }
 }
 
 /// What is known of a campaign before its first measurement.

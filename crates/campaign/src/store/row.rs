@@ -31,7 +31,7 @@ pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
         new: NewCampaign {
             kind: worded(row, 12)?,
             parent: match row.get::<_, Option<i64>>(13)? {
-                Some(id) => Some(Parent { id: CampaignId(id), step: row.get(14)? }),
+                Some(id) => Some(Parent { id: CampaignId(id), step: parsed(row, 14)? }),
                 None => None,
             },
             command: parsed(row, 2)?,

@@ -6,7 +6,7 @@ CREATE TABLE campaign (
     started    INTEGER NOT NULL DEFAULT (unixepoch()), -- seconds since the Unix epoch
     kind       TEXT NOT NULL,                          -- place, compare, select, threads, tune, policies, finals, characterize, latency
     parent     INTEGER,                                -- the campaign that this one is a part of
-    step       TEXT,                                   -- which of its steps: place n=4
+    step       TEXT,                                   -- JSON: which of its steps, {"place":{"n":4,"round":1}}
     command    TEXT NOT NULL,                          -- JSON array: the command line that asked
     machine    TEXT NOT NULL,                          -- JSON
     alike      TEXT NOT NULL,                          -- which domains count as interchangeable

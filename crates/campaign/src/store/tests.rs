@@ -64,7 +64,7 @@ fn a_running_campaign_keeps_its_parts() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
     let whole = store.create(&campaign()).unwrap();
-    let parent = Some(Parent { id: whole, step: "search".into() });
+    let parent = Some(Parent::new(whole, &"search"));
     let part = store.create(&NewCampaign { parent, ..campaign() }).unwrap();
     store.append(part, &record(0, 1.0)).unwrap();
     let lock = store.lock(whole).unwrap();
@@ -204,7 +204,7 @@ fn a_store_of_the_versions_before_is_upgraded_and_read_where_it_may_not_be_writt
     let mut store = Store::open(&path).unwrap();
     assert_eq!(store.format, FORMAT);
     read(&store);
-    let parent = Parent { id: CampaignId(1), step: "place n=4".into() };
+    let parent = Parent::new(CampaignId(1), &"search");
     let part = NewCampaign { kind: Kind::Place, parent: Some(parent), ..campaign() };
     let id = store.create(&part).unwrap();
     assert_eq!(store.get(id).unwrap().new, part);
@@ -520,5 +520,34 @@ fn a_new_store_may_be_opened_by_several_at_once() {
             opening.into_iter().map(|opening| opening.join().unwrap()).collect()
         });
         assert!(opened.iter().all(Result::is_ok), "{opened:?}");
+    }
+}
+
+#[test]
+fn a_step_is_json_and_the_words_of_earlier_versions_are_read_as_such() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let whole = store.create(&campaign()).unwrap();
+    let step = serde_json::json!({ "place": { "n": 12, "round": 2 } });
+    let parent = Parent::new(whole, &step);
+    let part = NewCampaign { parent: Some(parent.clone()), ..campaign() };
+    let id = store.create(&part).unwrap();
+    let read = |store: &Store| store.get(id).unwrap().new.parent.unwrap();
+    assert_eq!(read(&store), parent);
+    let words = [
+        ("place n=12, round 2", step),
+        ("finals", "finals".into()),
+        ("BlackBox", "blackbox".into()),
+        ("random, iterative", "random".into()),
+        ("hill climbing", "climb".into()),
+        ("default strategy", "auto".into()),
+    ];
+    for (word, step) in words {
+        store
+            .sql(|connection| {
+                connection.execute("UPDATE campaign SET step = ?2 WHERE id = ?1", (id.0, word))
+            })
+            .unwrap();
+        assert_eq!(read(&store), Parent::new(whole, &step), "{word}");
     }
 }

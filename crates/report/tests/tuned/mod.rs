@@ -3,7 +3,7 @@
 use crate::synthetic::{Plot, Synthetic, campaign};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Parent};
 use pinwise_measure::{Measure, Probe, Progress, SchedulingProfile, Unit};
-use pinwise_placement::{Choice, Contest, Way};
+use pinwise_placement::{Choice, Contest, TuneStep, Way};
 use pinwise_present::{Files, TuneVerdict, tune_next};
 use pinwise_report::{PlacedNumber, ThreadsSearch, TriedPolicy, TuneSearch, tune_page};
 use pinwise_topology::Policy;
@@ -25,7 +25,7 @@ pub(crate) fn tuned(name: &str) -> Tuned {
     let mut part = campaign.info.clone();
     part.id = CampaignId(8);
     part.new.kind = Kind::Place;
-    part.new.parent = Some(Parent { id: campaign.info.id, step: "place n=4, round 1".into() });
+    part.new.parent = Some(Parent::new(campaign.info.id, &TuneStep::Place { n: 4, round: 1 }));
     let mut contest = Contest::new(vec![Way::Default, Way::Number, Way::Placed], 0.95);
     for round in 0..6 {
         let off = 1.0 + 0.004 * f64::from(round % 3);

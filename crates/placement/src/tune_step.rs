@@ -1,0 +1,22 @@
+//! The parts of a search for the number of threads and their placement together.
+
+use serde::{Deserialize, Serialize};
+
+/// A part, as its campaign names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TuneStep {
+    /// The search for the number alone.
+    Threads,
+    /// Numbers under policies of placement.
+    Policies,
+    /// The search for the placement of a number.
+    Place {
+        /// The number.
+        n: u32,
+        /// The round of halving, from 1.
+        round: u32,
+    },
+    /// The last comparison.
+    Finals,
+}
