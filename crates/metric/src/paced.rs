@@ -33,10 +33,7 @@ impl MetricMeter for Paced {
         let start = Instant::now() + settle;
         self.arrivals.resume();
         sleep_until(start, cancelled)?;
-        match self.interpretation {
-            Interpretation::Counter => self.counter(start, window, cancelled),
-            Interpretation::Value => self.values(start, window, cancelled),
-        }
+        self.since(start, window, cancelled)
     }
 
     fn moved(&mut self) {
@@ -51,6 +48,18 @@ impl MetricMeter for Paced {
 }
 
 impl Paced {
+    fn since(
+        &mut self,
+        start: Instant,
+        window: Duration,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Summary, Duration), MeasureError> {
+        match self.interpretation {
+            Interpretation::Counter => self.counter(start, window, cancelled),
+            Interpretation::Value => self.values(start, window, cancelled),
+        }
+    }
+
     /// First arrival after `start` to the last one in the window, which is extended until they are
     /// half a window apart: lines held back by a program that stood still come at once.
     fn counter(
@@ -162,19 +171,28 @@ mod tests {
     use super::*;
     use crate::arrivals::tests::script;
 
-    fn paced(interpretation: Interpretation, arrivals: &[(u64, f64)]) -> Paced {
-        let patience = Duration::from_secs(1);
-        Paced { arrivals: Box::new(script(arrivals)), interpretation, patience, detection: None }
+    /// A script of numbers, and when it begins.
+    struct Scripted {
+        paced: Paced,
+        begin: Instant,
     }
 
-    /// Settling takes no time here; the script's times are those after its construction, an instant
-    /// before measuring begins.
+    fn paced(interpretation: Interpretation, arrivals: &[(u64, f64)]) -> Scripted {
+        let script = script(arrivals);
+        let begin = script.start;
+        let patience = Duration::from_secs(1);
+        let paced = Paced { arrivals: Box::new(script), interpretation, patience, detection: None };
+        Scripted { paced, begin }
+    }
+
+    /// Measures from `settle` ms after the script's beginning. No time passes.
     fn measure(
-        paced: &mut Paced,
+        scripted: &mut Scripted,
         settle: u64,
         window: u64,
     ) -> Result<(Summary, Duration), MeasureError> {
-        paced.summarize(Duration::from_millis(settle), Duration::from_millis(window), &|| false)
+        let start = scripted.begin + Duration::from_millis(settle);
+        scripted.paced.since(start, Duration::from_millis(window), &|| false)
     }
 
     fn close(value: f64, expected: f64) -> bool {
@@ -249,19 +267,17 @@ mod tests {
     fn a_value_that_turns_out_to_be_a_total_ends_it_unless_the_user_says_that_it_is_none() {
         let lines: Vec<(u64, f64)> =
             (0..120).map(|line| (line * 10, 5000.0 + line as f64)).collect();
-        let measure = |paced: &mut Paced| {
-            paced.moved();
-            measure(paced, 0, 100)
+        let measure = |scripted: &mut Scripted| {
+            scripted.paced.moved();
+            measure(scripted, 0, 100)
         };
         let said = &mut paced(Interpretation::Value, &lines);
-        assert!((0..9).all(|_| measure(said).is_ok()) && said.counter_detection().is_none());
-        let unsaid = &mut Paced {
-            detection: Some((CounterDetection::default(), Instant::now())),
-            ..paced(Interpretation::Value, &lines)
-        };
+        assert!((0..9).all(|_| measure(said).is_ok()) && said.paced.counter_detection().is_none());
+        let unsaid = &mut paced(Interpretation::Value, &lines);
+        unsaid.paced.detection = Some((CounterDetection::default(), unsaid.begin));
         assert!(
             (0..5).all(|_| measure(unsaid).is_ok())
-                && unsaid.counter_detection().is_some_and(|seen| seen.is_doubtful())
+                && unsaid.paced.counter_detection().is_some_and(|seen| seen.is_doubtful())
         );
         let error = (0..9).find_map(|_| measure(unsaid).err()).unwrap();
         assert_eq!(error.retry, Retry::Never);

