@@ -9,7 +9,7 @@
 //!   runs alone in between.
 //! * [`estimate()`]: how long that takes.
 //! * [`Characterization`]: the result, with intervals, noise and warnings.
-//! * [`KeptCharacterization`]: one in a store, where predictors find it later.
+//! * [`StoredCharacterization`]: one in a store, where predictors find it later.
 //! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores
 //!   matter.
 
@@ -19,11 +19,11 @@ mod characterization;
 mod estimate;
 mod execute;
 mod findings;
-mod kept;
 mod level;
 mod plan;
 mod scope;
 mod statistics;
+mod stored;
 
 pub use characterization::{
     Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
@@ -33,7 +33,7 @@ pub use execute::{RunsDone, Task, execute};
 pub use findings::{
     CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
-pub use kept::KeptCharacterization;
 pub use level::{Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};
+pub use stored::StoredCharacterization;

@@ -3,7 +3,7 @@
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{CompareAnswer, Compared};
 use pinwise_placement::{Comparison, Judge, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
@@ -46,7 +46,7 @@ pub(crate) fn page(
     store: &Store,
     answer: &CompareAnswer,
     files: Files<'_>,
-    characterization: Option<&KeptCharacterization>,
+    characterization: Option<&StoredCharacterization>,
 ) -> anyhow::Result<String> {
     let CompareAnswer { campaign, compared, comparison, .. } = answer;
     let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();

@@ -1,6 +1,6 @@
 //! How the terminal shows what happens while a job runs, and how it ended.
 
-use crate::command::place;
+use crate::opening::opening;
 use crate::output::{self, Interrupted, Stdout, Usage};
 use crate::progress::Progress;
 use anyhow::Context as _;
@@ -53,7 +53,7 @@ impl Events for Terminal {
             Event::Begun(info) => {
                 let places = !info.new.workload.threads.is_empty();
                 if places && !self.json {
-                    return output::write_stdout(&place::opening(info));
+                    return output::write_stdout(&opening(info));
                 }
             }
             Event::Search { number, of, name } => {

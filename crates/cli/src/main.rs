@@ -8,6 +8,7 @@ mod help;
 mod machine;
 mod name;
 mod number;
+mod opening;
 mod outcome;
 mod output;
 mod plan;

@@ -3,7 +3,7 @@
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::CampaignInfo;
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{SelectAnswer, SelectRequest};
 use pinwise_placement::{DrawnMix, MixOutcome, PlacedMix};
 use pinwise_prediction::ThreadKinds;
@@ -30,7 +30,7 @@ pub(crate) fn print(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> 
 pub(crate) fn page(
     answer: &SelectAnswer,
     files: Files<'_>,
-    characterization: Option<&KeptCharacterization>,
+    characterization: Option<&StoredCharacterization>,
 ) -> anyhow::Result<String> {
     let (told, outcome) = (Told::new(answer), &answer.outcome);
     let pieces = outcome.best.iter().flat_map(|best| &best.pieces);

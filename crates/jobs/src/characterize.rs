@@ -11,7 +11,8 @@ use pinwise_campaign::{
     TRIES, Trial,
 };
 use pinwise_characterization::{
-    Characterization, Conditions, KeptCharacterization, Plan, PlanError, Reference, Task, estimate,
+    Characterization, Conditions, Plan, PlanError, Reference, StoredCharacterization, Task,
+    estimate,
 };
 use pinwise_hardware::HostBench;
 use pinwise_measure::{
@@ -51,7 +52,7 @@ pub struct CharacterizeAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
     /// The characterization, as it is in the store. `None`: it is not complete.
-    pub kept: Option<KeptCharacterization>,
+    pub kept: Option<StoredCharacterization>,
     /// Runs in all.
     pub runs: u64,
     /// Why nothing is decided by it, if so.
@@ -138,12 +139,12 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<CharacterizeA
         None => (None, None),
     };
     let kept = match &characterization {
-        Some(found) => KeptCharacterization::latest(store, &found.fingerprint)?
+        Some(found) => StoredCharacterization::latest(store, &found.fingerprint)?
             .filter(|kept| kept.characterization == *found)
             .or_else(|| {
                 let characterization = found.clone();
                 let (at, whole) = (info.started, excerpt.is_none());
-                Some(KeptCharacterization { id: 0, at, whole, characterization })
+                Some(StoredCharacterization { id: 0, at, whole, characterization })
             }),
         None => None,
     };
@@ -218,7 +219,7 @@ fn conduct(
         // First, because a finished campaign is not resumed: were pinwise killed in between, the
         // other commands would never find the characterization.
         kept =
-            Some(KeptCharacterization::keep(store, characterization.clone(), excerpt.is_none())?);
+            Some(StoredCharacterization::keep(store, characterization.clone(), excerpt.is_none())?);
     }
     let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
     conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
@@ -429,7 +430,7 @@ mod tests {
         assert_eq!((answer.campaign.state, answer.runs), (CampaignState::Finished, begun.records));
         let kept = answer.kept.unwrap();
         let found =
-            KeptCharacterization::latest(&store, &kept.characterization.fingerprint).unwrap();
+            StoredCharacterization::latest(&store, &kept.characterization.fingerprint).unwrap();
         assert_eq!(found.map(|found| found.id), Some(kept.id));
     }
 }

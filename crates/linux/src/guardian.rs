@@ -36,7 +36,7 @@
 mod launched;
 
 use launched::Launched;
-pub(crate) use launched::marked;
+pub(crate) use launched::{GRACE, marked};
 
 use crate::fifo::Fifo;
 use crate::process;

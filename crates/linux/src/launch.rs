@@ -1,9 +1,9 @@
 //! How a program is started, and how it ended.
 
 use crate::fifo::keep_nice;
-use crate::guardian::{Guardian, GuardianEntry, MARK, marked};
+use crate::guardian::{GRACE, Guardian, GuardianEntry, MARK, marked};
 use crate::stream::{Streams, Tail, follow};
-use crate::target::TargetError;
+use crate::target_error::TargetError;
 use crate::thread::Pid;
 use pinwise_figures::duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,9 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// How long a program may take to end after SIGTERM.
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// The advice for a program that finished its work although it should have gone on.
 const WHOLE_RUNS: &str = "; measure whole runs of a program that runs to its end: --metric runtime, or --per-run for a number that it prints";

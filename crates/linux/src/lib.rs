@@ -20,6 +20,7 @@ mod stream;
 pub mod survey;
 pub mod sys;
 mod target;
+mod target_error;
 pub mod thread;
 pub mod thread_filter;
 
@@ -38,6 +39,7 @@ pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use stream::{Line, Streams, Tail, each_line, follow, quotable};
 pub use survey::{HARDLY_RUNS, SurveyedThread};
-pub use target::{Target, TargetError, common_contexts, pause};
+pub use target::{Target, common_contexts, pause};
+pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{LeftAlone, ThreadFilter, ThreadFilterError};

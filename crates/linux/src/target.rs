@@ -1,9 +1,5 @@
 //! The program under test: launched or attached to. How its threads are pinned and released.
 
-mod error;
-
-pub use error::TargetError;
-
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, release_inherited};
 use crate::launch::{Launch, Running};
@@ -11,6 +7,7 @@ use crate::process;
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::survey::{HARDLY_RUNS, SurveyedThread, same_crew, survey};
+use crate::target_error::TargetError;
 use crate::thread::{Pid, StartTime, Stat, ThreadId};
 use pinwise_measure::MeasureError;
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};

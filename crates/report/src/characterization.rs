@@ -2,10 +2,10 @@
 //! follows.
 
 use crate::figure::Table;
-use crate::page::{ReportError, STYLE};
+use crate::shell::{HEAT_STYLE, ReportError, STYLE};
 use askama::Template;
 use pinwise_characterization::{
-    Characterization, KeptCharacterization, SensitivityClass, Slowdown,
+    Characterization, SensitivityClass, Slowdown, StoredCharacterization,
 };
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
@@ -20,7 +20,7 @@ const SHADES: usize = 8;
 ///
 /// # Errors
 /// The template could not be filled in.
-pub fn characterization_page(kept: &KeptCharacterization) -> Result<String, ReportError> {
+pub fn characterization_page(kept: &StoredCharacterization) -> Result<String, ReportError> {
     let characterization = &kept.characterization;
     let page = CharacterizationPage {
         of: characterization,
@@ -54,7 +54,7 @@ pub fn characterization_mark(fingerprint: &Fingerprint) -> String {
 }
 
 /// Where and when it was measured, as a sentence.
-fn origin(kept: &KeptCharacterization) -> String {
+fn origin(kept: &StoredCharacterization) -> String {
     let of = &kept.characterization;
     let how = if is_model(of) { "Simulated" } else { "Measured" };
     let fingerprint = &of.fingerprint;
@@ -72,7 +72,7 @@ fn origin(kept: &KeptCharacterization) -> String {
 }
 
 /// Why nothing is decided by it, if so.
-fn excerpt(kept: &KeptCharacterization) -> Option<String> {
+fn excerpt(kept: &StoredCharacterization) -> Option<String> {
     let noise = &kept.characterization.noise;
     if kept.whole {
         return None;
@@ -105,9 +105,6 @@ fn worst(characterization: &Characterization) -> Option<String> {
         ),
     })
 }
-
-// Named in the template.
-pub(crate) const HEAT_STYLE: &str = include_str!("../assets/heat.css");
 
 #[derive(Template)]
 #[template(path = "characterization.html")]
@@ -142,7 +139,7 @@ pub(crate) struct Sharing {
 }
 
 impl Sharing {
-    pub(crate) fn of(kept: &KeptCharacterization, files: Files<'_>) -> Self {
+    pub(crate) fn of(kept: &StoredCharacterization, files: Files<'_>) -> Self {
         let characterization = &kept.characterization;
         let machine = match is_model(characterization) {
             true if Machine::MODELS.contains(&characterization.machine.as_str()) => {

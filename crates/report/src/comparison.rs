@@ -8,10 +8,10 @@
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
-use crate::page::{ReportError, Shell};
+use crate::shell::{ReportError, Shell};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, Purpose, Record};
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Setting;
 use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
@@ -35,7 +35,7 @@ pub fn comparison_page(
     notes: &[String],
     searches: &[(String, Vec<Record>)],
     files: Files<'_>,
-    characterization: Option<&KeptCharacterization>,
+    characterization: Option<&StoredCharacterization>,
 ) -> Result<String, ReportError> {
     let scale = Scale::new(&comparison.unit, comparison.typical());
     let document = ComparisonDocument {

@@ -4,9 +4,8 @@
 //! neighbouring squares of one shade are one, each shaded by its own latency, or, beyond [`OWN`]
 //! contexts, by its level's median. Nothing on the page needs a script.
 
-use crate::characterization::HEAT_STYLE;
 use crate::figure::Table;
-use crate::page::{ReportError, STYLE};
+use crate::shell::{HEAT_STYLE, ReportError, STYLE};
 use askama::Template;
 use pinwise_present::figures;
 use pinwise_topology::{DomainKind, LatencyLevels, LatencyMatrix};

@@ -1,15 +1,16 @@
 //! The page: everything put in order.
 
-use crate::characterization::{HEAT_STYLE, Sharing};
+use crate::characterization::Sharing;
 use crate::chart::Chart;
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
 use crate::question::{self, Row};
+use crate::shell::{ReportError, Shell};
 use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Record};
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Setting;
 use pinwise_placement::{Best, Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
@@ -17,37 +18,6 @@ use pinwise_present::{
     Files, NextStep, Verdict, bound_text, gap_text, is_simulated, notes, verdict,
 };
 use pinwise_topology::{Assignment, CpuId, SharingTree};
-
-/// Why there is no page.
-#[derive(Debug, thiserror::Error)]
-pub enum ReportError {
-    /// The campaign's question is not one of placement.
-    #[error("campaign {id} asks no placement question that this version can read: {source}")]
-    Question {
-        /// The campaign.
-        id: i64,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-    /// An assignment names threads or contexts that the campaign does not have.
-    #[error(
-        "campaign {id}: an assignment does not fit its {threads} threads and {contexts} allowed contexts; the store is damaged"
-    )]
-    Misfit {
-        /// The campaign.
-        id: i64,
-        /// Threads of its workload.
-        threads: usize,
-        /// Allowed contexts of its machine.
-        contexts: usize,
-    },
-    /// The data could not be written as JSON.
-    #[error("the page's data cannot be written: {0}")]
-    Data(#[from] serde_json::Error),
-    /// A template could not be filled in.
-    #[error("the page cannot be written: {0}")]
-    Template(#[from] askama::Error),
-}
 
 /// Ties drawn on the machine; the table has every one.
 const TIES_DRAWN: usize = 6;
@@ -63,7 +33,7 @@ pub fn page(
     records: &[Record],
     outcome: &Outcome,
     files: Files<'_>,
-    characterization: Option<&KeptCharacterization>,
+    characterization: Option<&StoredCharacterization>,
 ) -> Result<String, ReportError> {
     let question: Question = serde_json::from_value(info.new.question.clone())
         .map_err(|source| ReportError::Question { id: info.id.0, source })?;
@@ -114,35 +84,6 @@ pub fn page(
     let title = format!("{}: placement, campaign {}", info.new.workload.name, info.id.0);
     Shell::page(title, document.render()?, &charts)
 }
-
-/// The shell around a document: style, script and data.
-#[derive(Template)]
-#[template(path = "page.html")]
-pub(crate) struct Shell {
-    title: String,
-    /// HTML.
-    document: String,
-    data: String,
-}
-
-impl Shell {
-    /// The whole page.
-    pub(crate) fn page(
-        title: String,
-        document: String,
-        charts: &[&Chart],
-    ) -> Result<String, ReportError> {
-        let data = for_script(&serde_json::to_string(charts)?);
-        Ok(Self { title, document, data }.render()?)
-    }
-}
-
-// Named in the template.
-pub(crate) const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPT: &str = include_str!("../assets/page.js");
-const UPLOT_STYLE: &str = include_str!("../assets/uPlot.min.css");
-const UPLOT_SCRIPT: &str = include_str!("../assets/uPlot.iife.min.js");
-const UPLOT_LICENSE: &str = include_str!("../assets/uPlot.LICENSE");
 
 /// What there is to read.
 #[derive(Template)]
@@ -347,22 +288,4 @@ fn fits(
         return Err(ReportError::Misfit { id: info.id.0, threads, contexts });
     }
     Ok(())
-}
-
-/// JSON that can stand in a script element: nothing in it can end the element or begin a comment.
-fn for_script(json: &str) -> String {
-    json.replace('<', r"\u003c").replace('>', r"\u003e").replace('&', r"\u0026")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn json_cannot_end_the_script_element_and_says_the_same() {
-        let hostile = r#"</script><script>alert(1)</script><!-- & "quoted" \ "#;
-        let written = for_script(&serde_json::to_string(hostile).unwrap());
-        assert!(!written.contains(['<', '>', '&']), "{written}");
-        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), hostile);
-    }
 }

@@ -5,10 +5,10 @@ use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
-use crate::page::{ReportError, Shell};
+use crate::shell::{ReportError, Shell};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Thread;
 use pinwise_placement::{MixOutcome, PlacedMix};
 use pinwise_present::figures::{self, Scale};
@@ -40,7 +40,7 @@ pub fn selection_page(
     info: &CampaignInfo,
     selection: &Selection<'_>,
     files: Files<'_>,
-    characterization: Option<&KeptCharacterization>,
+    characterization: Option<&StoredCharacterization>,
 ) -> Result<String, ReportError> {
     let outcome = selection.outcome;
     let scale = Scale::new(&info.new.unit, 1.0);

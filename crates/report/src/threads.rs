@@ -2,7 +2,7 @@
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
-use crate::page::{ReportError, Shell};
+use crate::shell::{ReportError, Shell};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::{Probe, Unit};

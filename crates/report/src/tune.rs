@@ -5,7 +5,7 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
-use crate::page::{ReportError, Shell};
+use crate::shell::{ReportError, Shell};
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Parent};

@@ -3,17 +3,17 @@
 
 mod synthetic;
 
-use pinwise_characterization::{Characterization, KeptCharacterization};
+use pinwise_characterization::{Characterization, StoredCharacterization};
 use pinwise_present::Files;
 use pinwise_report::{characterization_mark, characterization_page, page};
 use std::path::Path;
 use synthetic::{Plot, campaign};
 
 /// What `characterize --machine ultrasparc-t2 --benchmarks intadd --stressors 1` kept.
-fn kept(whole: bool) -> KeptCharacterization {
+fn kept(whole: bool) -> StoredCharacterization {
     let characterization =
         Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
-    KeptCharacterization { id: 3, at: 1_795_336_900, whole, characterization }
+    StoredCharacterization { id: 3, at: 1_795_336_900, whole, characterization }
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn what_was_kept_as_json_gives_the_same_page() {
     let measured = kept(true);
     let text = serde_json::to_string(&measured.characterization).unwrap();
     let characterization = Characterization::from_json(&text).unwrap().unwrap();
-    let stored = KeptCharacterization { characterization, ..measured.clone() };
+    let stored = StoredCharacterization { characterization, ..measured.clone() };
     assert_eq!(characterization_page(&stored).unwrap(), characterization_page(&measured).unwrap());
 }
 

@@ -8,7 +8,7 @@
 //! cores of one kind by some percent. Contexts of equal base frequency whose maxima differ by less
 //! than 10 % count as equal, as in hwloc.
 
-use crate::sysfs::CPU;
+use crate::snapshot::CPU;
 use crate::{CoreKind, CpuId, CpuSet, Snapshot};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

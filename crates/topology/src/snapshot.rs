@@ -10,6 +10,9 @@ use crate::{CpuSet, MachineError};
 use std::collections::BTreeMap;
 use std::io::Read;
 
+/// The directory of the CPUs' files.
+pub(crate) const CPU: &str = "sys/devices/system/cpu";
+
 /// Some files of one directory, or of several that are named alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Files {

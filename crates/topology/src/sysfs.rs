@@ -13,13 +13,13 @@ mod limits;
 
 use crate::kinds;
 use crate::nesting::{ReportedDomain, nest};
+use crate::snapshot::CPU;
 use crate::{
     Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
     Snapshot,
 };
 use std::collections::HashSet;
 
-pub(crate) const CPU: &str = "sys/devices/system/cpu";
 const NODE: &str = "sys/devices/system/node";
 
 impl Machine {

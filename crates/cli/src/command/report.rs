@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use machine::OfMachine;
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{Answer, Caller};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
@@ -136,8 +136,8 @@ fn mark(campaign: &CampaignIdentity) -> String {
 
 /// What is known of the machine of a campaign; one that cannot be read is said, and no reason to
 /// have no page.
-fn characterized(store: &Store, info: &CampaignInfo) -> Option<KeptCharacterization> {
-    KeptCharacterization::latest(store, &Fingerprint::of(&info.new.machine)).unwrap_or_else(
+fn characterized(store: &Store, info: &CampaignInfo) -> Option<StoredCharacterization> {
+    StoredCharacterization::latest(store, &Fingerprint::of(&info.new.machine)).unwrap_or_else(
         |error| {
             output::aside(&format!(
                 "note: the page is without the machine's characterization: {error}"

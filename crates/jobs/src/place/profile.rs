@@ -8,7 +8,7 @@ use crate::place::note;
 use crate::request::{Request, Subject};
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::{MeasureError, Time, Workload};
 use pinwise_placement::{BlackboxOptions, Budget, SearchError, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
@@ -40,7 +40,7 @@ pub(crate) fn decide_core_local(
     if profile.core_local.is_some() {
         return Ok(());
     }
-    let found = store.map_or(Ok(None), |store| KeptCharacterization::latest(store, fingerprint));
+    let found = store.map_or(Ok(None), |store| StoredCharacterization::latest(store, fingerprint));
     // One that cannot be read is reported, and no reason not to search.
     let characterized = match found {
         Ok(found) => found,

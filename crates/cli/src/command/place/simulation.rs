@@ -1,13 +1,14 @@
 //! The part of `pinwise place` that is about simulated processors.
 
-use super::subject::built_in;
 use crate::machine::Simulated;
+use crate::name::no_workload;
 use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{Model, Simulation};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, Window};
+use pinwise_workloads::Workload;
 
 /// Where the program runs; on a simulated processor, for how long.
 #[derive(Args)]
@@ -34,6 +35,14 @@ pub(crate) struct WindowArguments {
     /// Random starts per measurement, up to 16 if they differ [default: 3]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), hide_short_help = true)]
     starts: Option<u32>,
+}
+
+/// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several
+/// joined by `+`.
+pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
+    let counted = |one: &str| if one.contains(':') { one.to_owned() } else { format!("{one}:2") };
+    let all: Vec<String> = named.split('+').map(counted).collect();
+    Workload::parse(&all.join("+")).map_err(|error| no_workload(&error))
 }
 
 impl SimulationArguments {

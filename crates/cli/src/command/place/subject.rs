@@ -1,8 +1,7 @@
 //! Which program is placed and what its performance is, as typed.
 
 use super::search::{SearchArguments, fraction, time};
-use super::simulation::SimulationArguments;
-use crate::name::no_workload;
+use super::simulation::{SimulationArguments, built_in};
 use crate::number;
 use crate::output::Usage;
 use clap::{ArgGroup, Args};
@@ -10,7 +9,6 @@ use pinwise_jobs::{DEFAULT_WORKLOAD, Model, Reading, Request, Subject, WORKLOAD_
 use pinwise_linux::Pid;
 use pinwise_placement::Budget;
 use pinwise_topology::Alike;
-use pinwise_workloads::Workload;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -80,14 +78,6 @@ pub(crate) struct SubjectArguments {
     limit: Duration,
     #[command(flatten, next_help_heading = "Simulation")]
     pub(super) simulation: SimulationArguments,
-}
-
-/// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several
-/// joined by `+`.
-pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
-    let counted = |one: &str| if one.contains(':') { one.to_owned() } else { format!("{one}:2") };
-    let all: Vec<String> = named.split('+').map(counted).collect();
-    Workload::parse(&all.join("+")).map_err(|error| no_workload(&error))
 }
 
 impl SubjectArguments {

@@ -5,7 +5,7 @@ use crate::machine::Simulated;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
-use pinwise_characterization::KeptCharacterization;
+use pinwise_characterization::StoredCharacterization;
 use pinwise_present::figures::{counted, date};
 use pinwise_present::{Files, quoted};
 use pinwise_report::{characterization_mark, characterization_page};
@@ -61,7 +61,7 @@ impl OfMachine {
         };
         let store = self.store.open_existing()?;
         let kept = store
-            .map(|store| KeptCharacterization::latest(&store, &fingerprint))
+            .map(|store| StoredCharacterization::latest(&store, &fingerprint))
             .transpose()?
             .flatten();
         let kept = kept.ok_or_else(|| self.nothing(&fingerprint))?;

@@ -11,7 +11,7 @@ const EXCERPT: &str = "excerpt";
 
 /// A characterization as the store holds it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KeptCharacterization {
+pub struct StoredCharacterization {
     /// Its number in the store.
     pub id: i64,
     /// When it was stored, seconds since the Unix epoch.
@@ -22,7 +22,7 @@ pub struct KeptCharacterization {
     pub characterization: Characterization,
 }
 
-impl KeptCharacterization {
+impl StoredCharacterization {
     /// Stores a characterization under its machine's fingerprint. One that is not `whole` is of some
     /// benchmarks only, or disturbed.
     ///
@@ -106,21 +106,22 @@ mod tests {
         let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
         let fingerprint = |shape: &str| Fingerprint::of(&Machine::from_shape(shape).unwrap());
         let found = |store: &Store, fingerprint: &Fingerprint| {
-            let found = KeptCharacterization::latest(store, fingerprint).unwrap();
+            let found = StoredCharacterization::latest(store, fingerprint).unwrap();
             found.map(|kept| (kept.characterization.conditions.seed, kept.whole))
         };
         assert_eq!(found(&store, &fingerprint("2x2")), None);
         for (shape, seed, whole) in
             [("2x2", 1, true), ("2x2", 2, true), ("2x2", 4, false), ("4x1", 5, false)]
         {
-            let kept = KeptCharacterization::keep(&mut store, characterization(shape, seed), whole);
+            let kept =
+                StoredCharacterization::keep(&mut store, characterization(shape, seed), whole);
             let kept = kept.unwrap();
             assert_eq!((kept.whole, kept.characterization.conditions.seed), (whole, seed));
             if seed != 4 {
-                let read = KeptCharacterization::latest(&store, &fingerprint(shape)).unwrap();
+                let read = StoredCharacterization::latest(&store, &fingerprint(shape)).unwrap();
                 let read = read.unwrap();
                 assert_eq!((read.id, read.at, read.whole), (kept.id, kept.at, kept.whole));
-                let text = |kept: &KeptCharacterization| {
+                let text = |kept: &StoredCharacterization| {
                     serde_json::to_string(&kept.characterization).unwrap()
                 };
                 assert_eq!(text(&read), text(&kept));
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(found(&store, &fingerprint("8x2")), None);
         let mut replace = |form: &str| {
             store.add_about_machine(&kernel, WHOLE, form.into()).unwrap();
-            KeptCharacterization::latest(&store, &kernel)
+            StoredCharacterization::latest(&store, &kernel)
         };
         assert_eq!(replace(r#"{"version":99,"figures":"others"}"#).unwrap(), None);
         assert!(replace("{}").unwrap_err().to_string().contains("damaged characterization"));
