@@ -19,9 +19,9 @@ const LARGEST_FILE: u64 = 256 << 20;
 /// The machine a command is about.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MachineArgument {
-    /// host, a model (ultrasparc-t2, opteron-24), a shape (8x2x4 or 'package:2 core:4 pu:2', top
-    /// level first), a description of a simulated processor (NAME.toml), a directory or tar archive
-    /// that `topo --record` made, or an hwloc XML file
+    /// Use this machine: host, a model (ultrasparc-t2, opteron-24), a shape or a file. A shape
+    /// counts from the top level: 8x2x4 or 'package:2 core:4 pu:2'. A file is a processor's
+    /// description NAME.toml, a recording of `topo --record`, or hwloc XML
     #[arg(long, alias = "input", value_name = "MACHINE", default_value = "host")]
     pub(crate) machine: String,
 }

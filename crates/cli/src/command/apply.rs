@@ -23,11 +23,10 @@ const CANNOT_LOOK: &str = "cannot read the program's threads";
 /// Pin the threads of a running program by a plan
 ///
 /// Threads are found by name. Threads that the plan does not name keep their affinity. The pins
-/// stay after pinwise ends; --watch also pins threads that the program creates later. If the plan
-/// has a number of threads and a command that sets it, --set runs that command first. apply stores
-/// the affinities that it replaces in your data directory, and --undo restores them while the
-/// program runs. Exit code 1 if a thread of the plan was not found or not pinned, also with
-/// --dry-run.
+/// stay after pinwise ends. --watch also pins threads that the program creates later. --set first
+/// runs the plan's command that sets the number of threads, if the plan has one. apply stores the
+/// affinities that it replaces in your data directory. --undo restores them while the program runs.
+/// The exit code is 1 if a thread of the plan was not found or not pinned, also with --dry-run.
 #[derive(Args)]
 #[command(
     override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo --pid <PID> [--json]"
@@ -40,13 +39,13 @@ const CANNOT_LOOK: &str = "cannot read the program's threads";
 pub(crate) struct Apply {
     #[command(flatten)]
     plan: Option<PlanArgument>,
-    /// The running program; its child processes are included
+    /// Pin this running program and its child processes
     #[arg(long, value_parser = number::pid)]
     pid: Pid,
-    /// Print what would be pinned where; pin nothing
+    /// Print what would be pinned where. Pin nothing
     #[arg(long, conflicts_with = "watch")]
     dry_run: bool,
-    /// First run the plan's command that sets the number of threads; without --set it is only printed
+    /// First run the plan's command that sets the number. Without --set, apply only prints it
     #[arg(long, conflicts_with = "undo")]
     set: bool,
     /// Restore the affinities from before the first plan was applied
@@ -55,7 +54,7 @@ pub(crate) struct Apply {
     /// Pin threads as they appear, until the program ends or Ctrl-C
     #[arg(long, conflicts_with = "json")]
     watch: bool,
-    /// Use the plan although this machine differs from the plan's; differences become warnings
+    /// Use the plan although it is for another machine. Differences become warnings
     #[arg(long)]
     force: bool,
     /// Print one JSON document

@@ -22,9 +22,9 @@ const FIRST_LOOK: u64 = 500;
 
 /// Estimate the best possible performance from measurements of any origin
 ///
-/// Each value is the performance of one configuration (assignment, flags, layout), drawn at random
-/// with equal chance. Average the repeats of one configuration first. Exit code: 0 with a bound, 1
-/// if the values support none, 2 if the file or an option is wrong.
+/// Each value is the performance of one configuration: an assignment, flags, a layout. Draw
+/// configurations at random with equal chance. Average the repeats of one configuration first. Exit
+/// code: 0 with a bound, 1 if the values support none, 2 if the file or an option is wrong.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise bound pps.txt                           one number per line
@@ -33,27 +33,27 @@ const FIRST_LOOK: u64 = 500;
   my-benchmark --random 500 | pinwise bound -     from standard input
   pinwise bound runs.csv --cap 14.88e6 --json     with a line rate, for scripts")]
 pub(crate) struct Bound {
-    /// CSV, TSV, JSON lines, a JSON array, or one number per line; `-` for standard input
+    /// CSV, TSV, JSON lines, a JSON array, or one number per line. `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The column to read: its name, or its number from 1; required if several hold numbers
+    /// Read this column: its name, or its number from 1. Needed if several hold numbers
     #[arg(long, value_name = "NAME|N")]
     column: Option<String>,
-    /// Lower is better (a run time): bound the lowest possible value
+    /// Bound the lowest possible value, as for run times
     #[arg(long)]
     minimize: bool,
     /// Fit the values beyond U [default: the method chooses]
     #[arg(long, value_name = "U", allow_negative_numbers = true)]
     threshold: Option<f64>,
-    /// `bayes`: the posterior of the tail's end, from the best 50 values. `profile`: as published
-    /// (threshold by mean excess, maximum likelihood, profile likelihood); below a few thousand
-    /// values often without a finite end
+    /// Choose the estimator. `bayes` is the posterior of the tail's end, from the best 50 values.
+    /// `profile` is the published one, which often finds no finite end below a few thousand values
     #[arg(long, default_value = "bayes", value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name)))]
     method: Method,
-    /// The confidence of the interval, at least 0.5 and below 1
+    /// Set the confidence of the interval, at least 0.5 and below 1
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = share)]
     confidence: f64,
-    /// A value that cannot be exceeded, such as the line rate; with --minimize, the lowest possible
+    /// Name a value that cannot be exceeded, such as a line rate. With --minimize, name the lowest
+    /// possible
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     cap: Option<f64>,
     /// Print one JSON document

@@ -24,7 +24,7 @@ use std::path::Path;
 /// List, show, resume, export and delete stored campaigns
 ///
 /// A campaign is all measurements for one question. Each measurement is on disk before the next one
-/// begins: a campaign that was killed resumes, and ends as it would have. The store is an SQLite
+/// begins. A campaign that was killed resumes, and ends as it would have. The store is an SQLite
 /// file.
 #[derive(Subcommand)]
 #[command(after_help = "Examples:
@@ -51,11 +51,11 @@ pub(crate) enum Campaign {
     Export {
         #[command(flatten)]
         one: Id,
-        /// The format
+        /// Choose the format
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
     },
-    /// Delete campaigns with all their measurements, for good; their plans stay
+    /// Delete campaigns with all their measurements. Their plans stay
     Delete {
         /// Their numbers, as `pinwise campaign list` shows them
         #[arg(required = true, value_parser = number)]

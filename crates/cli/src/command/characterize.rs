@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 
 /// Measure how programs slow each other down at each sharing level
 ///
-/// Each microbenchmark stresses one resource. It runs alone, and then next to growing numbers of
-/// others at each sharing level, until its accumulated rate is within the MAIV of its steady rate
-/// (FAME). The result is the slowdown tables, the critical resources, which programs are sensitive,
-/// good co-runners, and whether other cores matter. The store keeps it with the machine's
+/// Each microbenchmark stresses one resource. It runs alone, then next to growing numbers of others
+/// at each sharing level. A run ends when its accumulated rate is within the MAIV of its steady
+/// rate (FAME). The result names the slowdowns, the critical resources, sensitive programs and good
+/// co-runners. It also says whether other cores matter. The store keeps it for the machine's
 /// fingerprint. docs/method/characterization.md explains how.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -31,28 +31,27 @@ use std::time::{Duration, Instant};
   pinwise characterize --benchmarks intadd,mem --rounds 2 a part of it, for a first look
   pinwise characterize --html page.html                   with a page of heat maps")]
 pub(crate) struct Characterize {
-    /// host, or a simulated processor: a model, or a TOML file that describes one (a path with a / or
-    /// NAME.toml)
+    /// Characterize host, a model, or the processor that a file NAME.toml describes
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     /// Run only these benchmarks, separated by commas [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
-    /// The most stressors on other cores
+    /// Use at most N stressors on other cores
     #[arg(long, value_name = "N", default_value_t = STRESSORS as u16, value_parser = whole::<u16>(1..=1024))]
     stressors: u16,
-    /// How often to measure everything; intervals need 2 [default: 3 on this machine, 1 on a model]
+    /// Measure everything N times. Intervals need 2 [default: 3 on this machine, 1 on a model]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=100))]
     rounds: Option<u16>,
-    /// The largest difference between the accumulated and the steady rate
+    /// Allow this difference between the accumulated and the steady rate
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = maiv)]
     maiv: f64,
-    /// The seed of orders, start offsets and memory
+    /// Set the seed of orders, start offsets and memory
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     store: StoreArguments,
-    /// Also write a page to FILE, with the slowdowns as heat maps
+    /// Also write a page with heat maps of the slowdowns to FILE
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Print one JSON document

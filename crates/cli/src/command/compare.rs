@@ -9,12 +9,12 @@ use pinwise_jobs::{Answer, CompareRequest, Job};
 
 /// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
-/// Each search runs on its own, as a campaign with the whole --budget: four searches, three if the
-/// program cannot be profiled. Their results are then measured next to random (naive) and balanced
-/// placements and to the unpinned program. One set of windows chooses the best known assignment and
-/// the worst draws. A second set, fresh and in random order, gives the figures that are printed. A
-/// way whose loss may be zero ties with the best. If more windows would separate the two, compare
-/// prints how many.
+/// Each search is a campaign of its own with the whole --budget. There are four searches, or three
+/// if the program cannot be profiled. compare then measures their results, random (naive) and
+/// balanced placements, and the unpinned program. One set of windows chooses the best known
+/// assignment and the worst draws. A second set, fresh and in random order, gives the printed
+/// figures. A way whose loss may be zero ties with the best. If more windows would separate the
+/// two, compare prints how many.
 #[derive(Args)]
 #[command(mut_arg("budget", |argument| argument.help(BUDGET)), after_help = "Examples:
   The built-in packet pipelines on this machine:
@@ -28,11 +28,11 @@ pub(crate) struct Compare {
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
-    /// Random (naive) placements to draw, and as many balanced ones; at least 2
+    /// Draw N random (naive) placements and N balanced ones, at least 2
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u64>(2..=100_000), help_heading = "Comparison")]
     draws: u64,
-    /// Fresh windows of each way, at least 5, after as many that choose the best known and the
-    /// worst draws
+    /// Measure each way in N fresh windows, at least 5. N windows before them choose the best known
+    /// and the worst draws
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u64>(5..=100_000), help_heading = "Comparison")]
     rounds: u64,
     #[command(flatten, next_help_heading = "Output")]
@@ -43,9 +43,9 @@ pub(crate) struct Compare {
 }
 
 /// What `--budget` is about here.
-const BUDGET: &str = "Measurements (600) or time (90s, 5m) of each search; the final comparison is extra \
-    [default: 30s for built-in programs (blackbox: 5m), 1m if re-pinned live, 5m if restarted, \
-    4000 on a model]";
+const BUDGET: &str = "Spend this many measurements (600) or this time (90s, 5m) on each search. Built-in \
+    programs get 30s (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000. The last \
+    comparison comes on top";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {

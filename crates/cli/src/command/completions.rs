@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[command(after_help = "Example:
   pinwise completions bash > ~/.local/share/bash-completion/completions/pinwise")]
 pub(crate) struct Completions {
-    /// The shell
+    /// Choose the shell
     shell: clap_complete::Shell,
 }
 
@@ -33,7 +33,7 @@ impl Completions {
   pinwise man | man -l -
   pinwise man ~/.local/share/man/man1")]
 pub(crate) struct Man {
-    /// The folder to write to [default: pinwise.1 goes to stdout]
+    /// Write to this folder [default: pinwise.1 goes to stdout]
     directory: Option<PathBuf>,
 }
 

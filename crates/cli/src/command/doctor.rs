@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// Check what this machine allows, with a remedy for whatever is missing
 ///
-/// doctor tries everything and guesses nothing: it opens events, moves a thread and puts it back,
+/// doctor tries everything and guesses nothing. It opens events, moves a thread and puts it back,
 /// and repeats a fixed piece of work for a second. It changes nothing. The exit code is always 0.
 #[derive(Args)]
 #[command(after_help = "\

@@ -20,7 +20,7 @@ use serde::Serialize;
 pub(crate) struct Export {
     #[command(flatten)]
     plan: PlanArgument,
-    /// The format
+    /// Choose the format
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
     /// Print one JSON document, with the notes

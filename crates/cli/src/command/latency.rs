@@ -24,10 +24,10 @@ use std::path::PathBuf;
 
 /// Measure core-to-core latency, and derive the sharing levels from it
 ///
-/// Two threads pass a cache line back and forth with compare-and-swap, between each pair of
-/// contexts, in both directions, on several lines of fresh pages: 16 ms per pair. A latency is one
-/// way: half a round trip. The levels come from the latencies alone. latency then compares them
-/// with the levels that the machine declares. docs/method/latency.md explains how.
+/// Two threads pass a cache line back and forth with compare-and-swap. They do so between each pair
+/// of contexts, in both directions, on several lines of fresh pages. A pair takes 16 ms. A latency
+/// is one way: half a round trip. The levels come from the latencies alone. latency then compares
+/// them with the levels that the machine declares. docs/method/latency.md explains how.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise latency                                this machine
@@ -37,18 +37,18 @@ use std::path::PathBuf;
   pinwise latency --from lpdquad.mct             MCTOP's description of a machine
   pinwise latency --from box.csv --machine 2x8   CSV of core-to-core-latency, against a shape")]
 pub(crate) struct Latency {
-    /// Measure nothing; read latencies from FILE: JSON of this command, MCTOP's .mct, or CSV of
-    /// core-to-core-latency
+    /// Read latencies from FILE and measure nothing. FILE is JSON of this command, MCTOP's .mct, or
+    /// CSV of core-to-core-latency
     #[arg(long, value_name = "FILE")]
     from: Option<PathBuf>,
-    /// The contexts to measure between [default: all allowed contexts]
+    /// Measure between these contexts [default: all that are allowed]
     #[arg(long, value_name = "LIST", conflicts_with = "from")]
     cpus: Option<String>,
-    /// The machine whose declared levels to compare with, as for `topo` [default: host; with --from,
-    /// what the file declares]
+    /// Compare with the levels of this machine, as for `topo` [default: host; with --from, what the
+    /// file declares]
     #[arg(long, value_name = "MACHINE")]
     machine: Option<String>,
-    /// Also write a page to FILE, with the matrix as a heat map
+    /// Also write a page with the matrix as a heat map to FILE
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]

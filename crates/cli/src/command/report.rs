@@ -25,12 +25,12 @@ use std::path::{Path, PathBuf};
 /// Write a campaign as one HTML page that works offline
 ///
 /// The page shows the placement on the machine, every repetition of the best and of the baseline,
-/// the distribution of all sampled assignments, the bound with its plots, the question and its
-/// cost. It also works for campaigns that still run or were killed. A comparison shows the losses
-/// of all ways, what each measurement gained, and which claims hold. A selection shows what runs
-/// where, and the result of every selection. A search for number and placement shows its ways on
-/// fresh windows, and links its parts. If the machine was characterized, heat maps show what its
-/// levels share.
+/// and all sampled assignments. It also shows the bound with its plots, the question and its cost.
+/// A comparison shows the losses of all ways, what each measurement gained, and which claims hold.
+/// A selection shows what runs where, and the result of every selection. A search for number and
+/// placement shows its ways on fresh windows, and links its parts. If the machine was
+/// characterized, heat maps show what its levels share. Campaigns that still run or were killed
+/// have pages, too.
 #[derive(Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -49,7 +49,7 @@ pub(crate) struct Report {
     id: Option<i64>,
     #[command(flatten)]
     store: StoreArguments,
-    /// The file to write [default: pinwise-ID.html in this directory, or pinwise-ID-2.html if that
+    /// Write to FILE [default: pinwise-ID.html in this directory, or pinwise-ID-2.html if that
     /// belongs to another campaign]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,

@@ -19,9 +19,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Start a program with its threads pinned by a plan
 ///
-/// Threads are found by name and pinned within milliseconds of their creation. If the plan has a
-/// number of threads, that replaces {n} in the arguments, and the plan's environment variables are
-/// set. run prints only warnings. Its exit code is the program's, or 128 + N if signal N ended it.
+/// Threads are found by name and pinned within milliseconds of their creation. The plan's number of
+/// threads, if it has one, replaces {n} in the arguments. run also sets the plan's environment
+/// variables. run prints only warnings. Its exit code is the program's, or 128 + N if signal N
+/// ended it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise run plan.toml -- pigz -p 6 -k -c big.file > big.file.gz
@@ -29,10 +30,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Run {
     #[command(flatten)]
     plan: PlanArgument,
-    /// Use the plan although this machine differs from the plan's; differences become warnings
+    /// Use the plan although it is for another machine. Differences become warnings
     #[arg(long)]
     force: bool,
-    /// The program and its arguments; {n} becomes the plan's number of threads, if it has one
+    /// The program and its arguments. {n} becomes the plan's number of threads
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }

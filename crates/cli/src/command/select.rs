@@ -13,8 +13,8 @@ use pinwise_placement::MixQuestion;
 ///
 /// select draws selections and placements together at random and measures each. It bounds the best
 /// selection on its best placement and measures the leaders again. Performance is the weighted
-/// speedup: the sum over the running instances of their packets/s, each divided by what the
-/// instance reaches alone. select needs a simulated processor.
+/// speedup. Each running instance adds its packets/s, divided by what it reaches alone. select
+/// needs a simulated processor.
 #[derive(Args)]
 #[command(after_help = "Examples:
   Four of six ready instances of three programs, on a simulated processor:
@@ -22,28 +22,29 @@ use pinwise_placement::MixQuestion;
   Four of eight on two of its cores:
     pinwise select --machine ultrasparc-t2 --cpus 0-15 --workload intadd:4+intmul:4 --choose 4")]
 pub(crate) struct Select {
-    /// The ready programs, each with its number of instances
+    /// Name the ready programs, each with its number of instances
     #[arg(long, value_name = "NAME:N+NAME:N")]
     workload: String,
-    /// How many instances run together
+    /// Run N instances together
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=1024))]
     choose: u64,
-    /// The simulated processor: a built-in one, or the TOML file that describes one (`pinwise topo
-    /// ultrasparc-t2 --description` prints one to start from)
+    /// Use this simulated processor: a model, or a file NAME.toml. `pinwise topo ultrasparc-t2
+    /// --description` prints a file to start from
     #[arg(long, value_name = "MODEL")]
     machine: String,
     #[command(flatten)]
     windows: WindowArguments,
-    /// Use only these contexts (0-15)
+    /// Use only these contexts, as in 0-15
     #[arg(long, value_name = "LIST")]
     cpus: Option<String>,
-    /// Measurements, at least 50, three quarters of them draws; those of a program alone are extra
+    /// Measure N times, at least 50. Three quarters are draws. Programs alone are measured in
+    /// addition
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>(50..=1_000_000))]
     budget: u64,
-    /// The confidence of every interval and of the bound
+    /// Set the confidence of every interval and of the bound
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = place::confidence)]
     confidence: f64,
-    /// The seed of all random choices
+    /// Set the seed of all random choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]

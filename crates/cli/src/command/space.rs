@@ -15,20 +15,22 @@ use std::time::Duration;
 
 /// Count the different assignments of threads to a machine
 ///
-/// Two assignments are the same if swapping alike hardware (cores, pipes, packages, NUMA nodes at
-/// equal distances) turns one into the other. All threads count as different. The count is exact.
+/// Two assignments are the same if swapping alike hardware turns one into the other. Alike hardware
+/// is cores, pipes, packages, or NUMA nodes at equal distances. All threads count as different. The
+/// count is exact.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise space --threads 4                              on this machine\n  \
     pinwise space --threads 24 --machine ultrasparc-t2     on a built-in model\n  \
     pinwise space --threads 12 --machine 2x4x2 --per-context any")]
 pub(crate) struct Space {
-    /// How many threads
+    /// Count for N threads
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=1024))]
     threads: u16,
     #[command(flatten)]
     machine: LookedAt,
-    /// The most threads on one context, or `any` [default: 1; any if threads outnumber contexts]
+    /// Put at most K threads on a context, or `any` number [default: 1; any if threads outnumber
+    /// contexts]
     #[arg(long, value_name = "K|any", value_parser = per_context)]
     per_context: Option<PerContext>,
     /// Print one JSON document

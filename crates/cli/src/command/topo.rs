@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 /// Show a machine as a tree of what its hardware contexts share
 ///
-/// Domains with the same contexts share a line. Alike neighbours are drawn once ("8 x Package"):
-/// the line has the numbers of all of them, and the lines below it show the first. L# counts in
-/// tree order; P# is the kernel's number.
+/// Domains with the same contexts share a line. Alike neighbours are drawn once, as in "8 x
+/// Package". The line has the numbers of all of them, and the lines below it show the first. L#
+/// counts in tree order. P# is the kernel's number.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     pinwise topo                              this machine\n  \
@@ -28,10 +28,10 @@ pub(crate) struct Topo {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Record the files that describe the machine in DIR, which must be new or empty
+    /// Record the files that describe the machine in DIR. DIR must be new or empty
     #[arg(long, value_name = "DIR")]
     record: Option<PathBuf>,
-    /// Print the description (TOML) of a simulated processor, to change and pass to --machine
+    /// Print the TOML description of a simulated processor, to change and pass to --machine
     #[arg(long, conflicts_with_all = ["json", "record"])]
     description: bool,
 }

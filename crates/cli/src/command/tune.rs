@@ -20,11 +20,11 @@ use std::path::{Path, PathBuf};
 /// Find how many threads a program should run and where, and save one plan for both
 ///
 /// tune works in four stages. The first finds the number, as threads does, in a quarter of the
-/// time. The second measures promising numbers under simple policies (compact, one thread per core,
-/// scattered), in a sixth. The third places up to four numbers, as place does, in a third; the
-/// better half gets longer searches. The last compares three ways in turn, on fresh windows: the
-/// default, the number found, and that number pinned. Only the last stage decides: the plan leaves
-/// out what does not help beyond its interval. docs/method/tune.md explains more.
+/// time. The second measures promising numbers under simple policies, in a sixth. The policies are
+/// compact, one thread per core, and scattered. The third places up to four numbers, as place does,
+/// in a third. The better half gets longer searches. The last stage compares three ways on fresh
+/// windows: the default, the number found, and that number pinned. Only the last stage decides: the
+/// plan leaves out what does not help beyond its interval. docs/method/tune.md explains more.
 #[derive(Args)]
 #[command(
     mut_args(here),
@@ -40,8 +40,8 @@ pub(crate) struct Tune {
     asked: Asked,
     #[command(flatten)]
     files: Files,
-    /// Number that the program uses today [default: with --env, the variable unset; else the CPUs
-    /// that it may use]
+    /// Compare with N, the number that the program uses today. By default the variable of --env is
+    /// unset. Without --env, N is the number of CPUs that the program may use
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
     default: Option<u32>,
     /// Write the plan to FILE [default: next to the store]
@@ -181,5 +181,5 @@ fn here(argument: Arg) -> Arg {
     }
 }
 
-const BUDGET: &str = "Time for everything, unless tune needs more for its least: a few runs of two numbers, \
-    one look at each number it places, three rounds of the comparison [default: 2m]";
+const BUDGET: &str = "Spend this time on everything [default: 2m]. tune takes longer if its least does: a few runs \
+    of two numbers, one look at each number that it places, three rounds of the comparison";

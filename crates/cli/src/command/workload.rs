@@ -15,10 +15,10 @@ use std::time::Duration;
 
 /// Run a multithreaded packet-processing program that is built into pinwise
 ///
-/// Use it to try placements on: nothing is pinned. Each instance is a pipeline of three threads, R,
-/// P and T (`ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`), which receives packets from memory as fast as it
-/// can. It prints how many packets have passed all pipelines since the start, and their rate since
-/// the last line.
+/// Use it to try placements: workload pins nothing itself. Each instance is a pipeline of three
+/// threads, as in `ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`. It receives packets from memory as fast as it
+/// can. workload prints how many packets have passed since the start, and their rate since the last
+/// line.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise workload --list
@@ -27,19 +27,19 @@ use std::time::Duration;
   pinwise workload aho-corasick --instances 2 --pcap trace.pcap --seconds 10
   pinwise workload intadd --packets 5000000 --json")]
 pub(crate) struct Workload {
-    /// The program: NAME or NAME:INSTANCES, several joined by `+`; --list shows them all
+    /// The program: NAME or NAME:INSTANCES, several joined by `+`. --list shows the names
     #[arg(required_unless_present = "list")]
     name: Option<String>,
 
-    /// How many independent instances run, three threads each [default: 1]
+    /// Run N independent instances of three threads each [default: 1]
     #[arg(long, value_name = "N")]
     instances: Option<usize>,
 
-    /// Receive the packets of this pcap or pcapng file, over and over, instead of generated ones
+    /// Receive the packets of this pcap or pcapng file over and over. By default they are generated
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 
-    /// The seed of generated packets and tables; the same seed gives the same packets
+    /// Generate packets and tables from this seed. The same seed gives the same packets
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
@@ -51,7 +51,7 @@ pub(crate) struct Workload {
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     packets: Option<u64>,
 
-    /// How often to print the count: a number with `ms` or `s`
+    /// Print the count this often: a number with `ms` or `s`
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval)]
     interval: Duration,
 
@@ -59,7 +59,7 @@ pub(crate) struct Workload {
     #[arg(long)]
     list: bool,
 
-    /// Print one JSON document at the end; needs --seconds, --packets or --list
+    /// Print one JSON document at the end. It needs --seconds, --packets or --list
     #[arg(long)]
     json: bool,
 }

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Find where each thread of a program should run, and how close that is to the best possible
 ///
 /// Without arguments, place tries itself on built-in packet pipelines. However it ends, the program
-/// gets its own affinities back. With --machine ultrasparc-t2, built-in programs run on a
-/// cycle-level model in virtual time, with the same result on every machine.
+/// gets its own affinities back. --machine ultrasparc-t2 runs built-in programs on a cycle-level
+/// model. The model gives the same result on every machine.
 #[derive(Args)]
 #[command(
     after_help = "Examples:
@@ -41,12 +41,19 @@ pub(crate) struct Place {
     #[command(flatten)]
     pub(super) subject: SubjectArguments,
 
-    /// How to search
-    #[arg(long, value_enum, ignore_case = true, default_value = "auto", help_heading = "Search")]
+    /// Choose how to search
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        default_value = "auto",
+        help_heading = "Search",
+        hide_short_help = true
+    )]
     strategy: Strategy,
     #[command(flatten, next_help_heading = "Search")]
     pub(super) search: SearchArguments,
-    /// Bound estimator
+    /// Choose the estimator of the bound
     #[arg(
         long,
         value_enum,
@@ -56,7 +63,7 @@ pub(crate) struct Place {
         help_heading = "Search"
     )]
     method: BoundMethod,
-    /// Random assignments before the first look at the bound
+    /// Look at the bound first after N random assignments
     #[arg(
         long,
         value_name = "N",
@@ -65,11 +72,11 @@ pub(crate) struct Place {
         help_heading = "Search"
     )]
     start: u64,
-    /// Assignments between looks [default: doubles, to keep the confidence]
+    /// Look again after N more [default: doubles, to keep the confidence]
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     step: Option<u64>,
 
-    /// If pinning wins, pin the running program; the pins stay after pinwise ends
+    /// Pin the running program if pinning wins. The pins stay after pinwise ends
     #[arg(long, help_heading = "Output")]
     pub(crate) apply: bool,
     /// Write the plan to FILE [default: next to the store]
@@ -87,17 +94,17 @@ pub(crate) struct Place {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Strategy {
-    /// exhaustive if the budget covers every assignment, else guided
+    /// exhaustive if the budget suffices, else guided
     Auto,
-    /// random assignments, until the best is near the bound
+    /// draws at random until the best is near the bound
     Random,
-    /// every different assignment
+    /// measures every different assignment
     Exhaustive,
-    /// hill climbing from the best random assignment
+    /// climbs from the best random assignment
     Climb,
-    /// random assignments, steered by a learning predictor
+    /// draws at random, then asks a predictor that learns
     Guided,
-    /// profile parts, predict all, measure the best predicted
+    /// profiles parts, predicts all, measures the best predicted
     Blackbox,
 }
 

@@ -10,19 +10,20 @@ use pinwise_topology::DomainKind;
 /// How the strategy goes about it.
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
-    /// Share of the profiling experiments to make. All of an instance alone and 20 of a thread with
-    /// co-runners are made anyway; below 100%, at most 800 with co-runners [default: 10%]
+    /// Make this share of the profiling experiments [default: 10%]. Experiments of an instance
+    /// alone are always made. With co-runners, at least 20 per thread are made, and below 100% at
+    /// most 800
     #[arg(long, value_name = "PERCENT", value_parser = share, hide_short_help = true)]
     profile: Option<f64>,
-    /// Predicted assignments to measure: the best, then in turn the best with instances spread over
-    /// domains and the next best [default: all that may be the best]
+    /// Measure N predicted assignments, every second with instances spread out. By default all are
+    /// measured that may be the best
     #[arg(long, value_name = "N", value_parser = top, hide_short_help = true)]
     top: Option<usize>,
-    /// Level within which threads interfere: Core, L2, … [default: by characterize, else the
-    /// outermost of at most 8 contexts]
+    /// Name the level within which threads interfere, such as Core or L2. By default characterize
+    /// decides, else it is the outermost level of at most 8 contexts
     #[arg(long, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
     core_local: Option<DomainKind>,
-    /// Print how many experiments profiling takes and how long; measure nothing
+    /// Print how many experiments profiling takes and how long. Measure nothing
     #[arg(long, hide_short_help = true)]
     pub(super) dry_run: bool,
 }

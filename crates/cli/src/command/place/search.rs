@@ -10,9 +10,9 @@ use std::time::Duration;
 #[derive(Args)]
 pub(crate) struct SearchArguments {
     /// Stop when the best is this close to the best possible
-    #[arg(long, value_name = "PERCENT", default_value = "2.5%", value_parser = fraction)]
+    #[arg(long, value_name = "PERCENT", default_value = "2.5%", value_parser = fraction, hide_short_help = true)]
     within: f64,
-    /// Confidence of every interval and of the bound
+    /// Set the confidence of every interval and of the bound
     #[arg(
         long,
         value_name = "P",
@@ -21,11 +21,11 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     confidence: f64,
-    /// Measurements (600) or time for everything (90s, 5m) [default: 30s for built-in programs
-    /// (blackbox: 5m), 1m if re-pinned live, 5m if restarted, 4000 on a model]
+    /// Spend this many measurements (600) or this time in all (90s, 5m). Built-in programs get 30s
+    /// (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     pub(crate) budget: Option<Budget>,
-    /// Repeat until intervals are this narrow (half-width)
+    /// Repeat until the half-width of intervals is this small
     #[arg(
         long,
         value_name = "PERCENT",
@@ -34,16 +34,16 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     precision: f64,
-    /// Most threads on one context [default: by the number of assignments]
+    /// Put at most N threads on a context [default: by number of assignments]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=u64::MAX), hide_short_help = true)]
     pub(crate) per_context: Option<usize>,
-    /// Use only these contexts (0-3,8)
+    /// Use only these contexts, as in 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
-    /// Performance that cannot be exceeded (line rate), in the metric's unit
+    /// Name a limit of performance in the metric's unit, such as a line rate
     #[arg(long, value_name = "VALUE", value_parser = positive, hide_short_help = true)]
     cap: Option<f64>,
-    /// Seed; the same seed repeats the same proposals
+    /// Set the seed. The same seed repeats the same proposals
     #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX), hide_short_help = true)]
     pub(crate) seed: u64,
 }

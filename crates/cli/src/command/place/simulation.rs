@@ -13,7 +13,7 @@ use pinwise_workloads::Workload;
 /// Where the program runs; on a simulated processor, for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
-    /// host, or a simulated processor for built-in programs: a model, or NAME.toml
+    /// Use a simulated processor for built-in programs: a model, or a file NAME.toml
     #[arg(
         long,
         value_name = "MACHINE",
@@ -29,10 +29,10 @@ pub(crate) struct SimulationArguments {
 /// How long a measurement on a simulated processor is.
 #[derive(Args)]
 pub(crate) struct WindowArguments {
-    /// Cycles of a measurement [default: 100000, more for aho-corasick]
+    /// Measure N cycles after a warm-up [default: 100000, more for aho-corasick]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000), hide_short_help = true)]
     cycles: Option<u64>,
-    /// Random starts per measurement, up to 16 if they differ [default: 3]
+    /// Average N random starts, up to 16 if they differ [default: 3]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), hide_short_help = true)]
     starts: Option<u32>,
 }

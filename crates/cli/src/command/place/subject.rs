@@ -16,51 +16,51 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
 pub(crate) struct SubjectArguments {
-    /// The program and its arguments; its standard input is /dev/null
+    /// The program and its arguments. Its standard input is /dev/null
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// Built-in programs, and how many instances [default: 2]: NAME:4+NAME:4
+    /// Use built-in programs, N instances each [default: 2]: intadd:4+intmul
     #[arg(long, value_name = "NAME[:N]")]
     workload: Option<String>,
-    /// A running process; repeat it for several
+    /// Use a running process. Repeat --pid for several
     #[arg(long, value_name = "PID", value_parser = number::pid)]
     pid: Vec<Pid>,
-    /// A running process and all its descendants
+    /// Use a running process and all its descendants
     #[arg(long, value_name = "PID", value_parser = number::pid)]
     tree: Option<Pid>,
-    /// All processes of a cgroup, given by its directory
+    /// Use all processes of the cgroup in this directory
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
 
-    /// How to measure performance: see --help [default for a command: runtime]
+    /// Choose the metric. place --help lists them [default for commands: runtime]
     #[arg(long, value_name = "METRIC", help_heading = "Metric")]
     metric: Option<String>,
-    /// Selects the number in the metric's text: a regular expression, one group
+    /// Select the number in a text by a regular expression with one group
     #[arg(long, value_name = "REGEX", help_heading = "Metric")]
     pick: Option<String>,
-    /// The number is a growing counter: use its rate [default: detected]
+    /// Take the number for a growing counter and use its rate [default: detected]
     #[arg(long, conflicts_with = "gauge", hide_short_help = true, help_heading = "Metric")]
     counter: bool,
-    /// The number is a plain value: use its mean [default: detected]
+    /// Take the number for a plain value and use its mean [default: detected]
     #[arg(long, hide_short_help = true, help_heading = "Metric")]
     gauge: bool,
-    /// Lower is better (latency, seconds, misses)
+    /// Prefer low numbers, as for latency or misses
     #[arg(long, help_heading = "Metric")]
     lower_is_better: bool,
-    /// Name of the unit; of a counter, what it counts (chunks: chunks/s)
+    /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
     #[arg(long, hide_short_help = true, help_heading = "Metric")]
     unit: Option<String>,
-    /// Restart the program for each measurement; the last value of a run counts
-    #[arg(long, requires = "command", help_heading = "Metric")]
+    /// Restart the program for each measurement. The last value of a run counts
+    #[arg(long, requires = "command", help_heading = "Metric", hide_short_help = true)]
     per_run: bool,
 
-    /// Of the threads that run, place only those whose names match
+    /// Place only threads whose names match
     #[arg(long, value_name = "REGEX", help_heading = "Target")]
     include: Option<String>,
-    /// Do not place threads whose names match; this wins over --include
+    /// Do not place threads whose names match. --exclude wins over --include
     #[arg(long, value_name = "REGEX", help_heading = "Target")]
     exclude: Option<String>,
-    /// Length of a live measurement; the first fifth settles
+    /// Measure live programs this long. A fifth is for settling
     #[arg(
         long,
         value_name = "TIME",
@@ -70,11 +70,11 @@ pub(crate) struct SubjectArguments {
         help_heading = "Target"
     )]
     period: Duration,
-    /// Abandon assignments below this share of the unpinned baseline
-    #[arg(long, value_name = "PERCENT", value_parser = fraction, help_heading = "Target")]
+    /// Abandon assignments below this share of the unpinned performance
+    #[arg(long, value_name = "PERCENT", value_parser = fraction, help_heading = "Target", hide_short_help = true)]
     floor: Option<f64>,
-    /// Longest run of a program that is restarted
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target")]
+    /// Fail if a run of a restarted program takes longer
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target", hide_short_help = true)]
     limit: Duration,
     #[command(flatten, next_help_heading = "Simulation")]
     pub(super) simulation: SimulationArguments,

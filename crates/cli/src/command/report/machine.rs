@@ -23,13 +23,12 @@ use std::path::PathBuf;
   pinwise report characterization --html page.html            of this machine
   pinwise report characterization --machine ultrasparc-t2     of a model")]
 pub(super) struct OfMachine {
-    /// host, or a simulated processor: a model, or a TOML file that describes one (a path with a / or
-    /// NAME.toml)
+    /// Show host, a model, or the processor that a file NAME.toml describes
     #[arg(long, value_name = "MACHINE", default_value = "host", value_parser = Simulated)]
     machine: String,
     #[command(flatten)]
     store: StoreArguments,
-    /// The file to write [default: pinwise-characterization.html in this directory, or
+    /// Write to FILE [default: pinwise-characterization.html in this directory, or
     /// pinwise-characterization-2.html if that belongs to another machine]
     #[arg(short, long, visible_alias = "html", value_name = "FILE")]
     output: Option<PathBuf>,

@@ -21,11 +21,11 @@ use std::time::Duration;
 
 /// Find how many threads a program should run
 ///
-/// pinwise starts the program briefly with different numbers of threads, which replace {n} in its
-/// arguments. A probe begins when the worker threads exist and work. It measures how they spend
-/// their time: waiting for each other (LOCK), voluntary context switches (VCX_RATE), migrations
-/// (MIGR_RATE), and how busy the machine is (CPU_UTIL). A probe ends everything that it started.
-/// docs/method/threads.md explains how the answer is found.
+/// pinwise starts the program briefly with different numbers of threads. The number replaces {n} in
+/// its arguments. A probe begins when the worker threads exist and work, and ends everything that
+/// it started. It measures speed and how threads spend their time. LOCK is time spent waiting for
+/// each other, VCX_RATE voluntary context switches, MIGR_RATE migrations. CPU_UTIL is how busy the
+/// machine is. docs/method/threads.md explains how the answer is found.
 #[derive(Args)]
 #[command(
     mut_arg("machine", |argument| argument.hide_short_help(true)),
@@ -62,42 +62,47 @@ pub(crate) struct Threads {
 /// The program, and how its number of threads is searched for.
 #[derive(Args, Clone)]
 pub(crate) struct Asked {
-    /// The program, with {n} for its number of threads; its standard input is /dev/null
+    /// The program, with {n} for its number of threads. Its standard input is /dev/null
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
-    /// A variable that sets the number (OMP_NUM_THREADS, or NAME=VALUE with {n} in VALUE);
-    /// repeat it for several
+    /// Set the number by a variable: OMP_NUM_THREADS, or NAME=VALUE with {n} in VALUE. Repeat --env
+    /// for several
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(super) env: Vec<String>,
-    /// Change the number while the program runs: cmd:COMMAND with {n} in it, cpuset: (CPUs it may
-    /// run on), cpuset:DIR or quota:DIR (CPUs or CPU time of a cgroup)
+    /// Change the number while the program runs. cmd:COMMAND runs a command with {n} in it. cpuset:
+    /// limits its CPUs, cpuset:DIR or quota:DIR the CPUs or CPU time of a cgroup
     #[arg(long, value_name = "HOW")]
     pub(super) set: Option<Setter>,
-    /// With --set: a running process; a number set by a command stays, limits are restored
+    /// Use a running process, with --set. Limits are restored, a number set by a command stays
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
-    /// Threads that the program makes for n, if not n or a few more: 1+4n
+    /// Compute the threads that n makes, as in 1+4n. --min, --max and --step then count threads
     #[arg(long, value_name = "FORMULA", hide_short_help = true)]
     pub(super) threads_per_n: Option<Formula>,
 
-    /// How to search
-    #[arg(long, value_enum, default_value = "survey", help_heading = "Search")]
+    /// Choose how to search
+    #[arg(
+        long,
+        value_enum,
+        default_value = "survey",
+        help_heading = "Search",
+        hide_short_help = true
+    )]
     pub(super) method: Method,
-    /// Fewest threads [default: 1; reinforcer: --step]. If each n makes one thread, --min, --max and
-    /// --step count n
-    #[arg(long, value_name = "N", help_heading = "Search")]
+    /// Try at least N threads [default: 1; reinforcer: --step]
+    #[arg(long, value_name = "N", help_heading = "Search", hide_short_help = true)]
     pub(super) min: Option<u32>,
-    /// Most threads [default: twice the contexts or CPU quota of the program (reinforcer: three
-    /// times), at least those of n = 2]
+    /// Try at most N threads. By default N is twice the contexts or the CPU quota of the program,
+    /// for the reinforcer three times
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
-    /// Distance of numbers [default: 1; reinforcer: a third of the contexts, >= 2]
+    /// Try every Nth number. By default N is 1, for the reinforcer a third of the contexts
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     pub(super) step: Option<u32>,
-    /// Time for a survey [default: 2m; on a model, 4.2 % of the program's run]
+    /// Spend this time on a survey [default: 2m; on a model, 4.2 % of the program's run]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
-    /// How often a sweep tries each number [default: 3]
+    /// Try each number N times in a sweep [default: 3]
     #[arg(
         long,
         value_name = "N",
@@ -106,16 +111,17 @@ pub(crate) struct Asked {
         help_heading = "Search"
     )]
     pub(super) rounds: Option<u32>,
-    /// Share of the best speed to give up for fewer threads
+    /// Give up this share of the best speed for fewer threads
     #[arg(
         long,
         value_name = "PERCENT",
         default_value = "1%",
         value_parser = fraction,
-        help_heading = "Search"
+        help_heading = "Search",
+        hide_short_help = true,
     )]
     pub(super) within: f64,
-    /// Quantity to minimise; energy and edp (energy times time) need RAPL counters
+    /// Choose what to minimise. energy, and edp (energy times time), need RAPL counters
     #[arg(
         long,
         value_enum,
@@ -124,44 +130,45 @@ pub(crate) struct Asked {
         help_heading = "Search"
     )]
     pub(super) objective: Least,
-    /// How long a probe watches the threads
+    /// Watch the threads for this long in a probe
     #[arg(
         long,
         value_name = "TIME",
         default_value = "100ms",
         value_parser = time,
-        help_heading = "Search"
+        help_heading = "Search",
+        hide_short_help = true,
     )]
     pub(super) probe: Duration,
-    /// Thresholds of the reinforcer, a file by `threads calibrate` [default: the paper's, scaled to
-    /// this machine]
+    /// Read the reinforcer's thresholds from a file by `threads calibrate`. By default the paper's
+    /// are scaled to this machine
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Search")]
     pub(super) thresholds: Option<PathBuf>,
 
-    /// How to measure progress: see place --help [default: whole runs if these are short, else
-    /// instructions, else CPU time]
+    /// Measure progress by this metric. place --help lists them. By default short programs are
+    /// timed whole. For others instructions count, or else CPU time
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
     pub(super) metric: Option<String>,
-    /// Selects the number in the metric's text: a regular expression, one group
+    /// Select the number in a text by a regular expression with one group
     #[arg(long, value_name = "REGEX", help_heading = "Progress")]
     pub(super) pick: Option<String>,
-    /// The number is a growing counter: use its rate [default: detected]
+    /// Take the number for a growing counter and use its rate [default: detected]
     #[arg(long, conflicts_with = "gauge", hide_short_help = true, help_heading = "Progress")]
     pub(super) counter: bool,
-    /// The number is a plain value: use its mean [default: detected]
+    /// Take the number for a plain value and use its mean [default: detected]
     #[arg(long, hide_short_help = true, help_heading = "Progress")]
     pub(super) gauge: bool,
-    /// Lower is better (latency, seconds)
+    /// Prefer low numbers, as for latency or misses
     #[arg(long, help_heading = "Progress")]
     pub(super) lower_is_better: bool,
-    /// Name of the unit; of a counter, what it counts (chunks: chunks/s)
+    /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
     #[arg(long, hide_short_help = true, help_heading = "Progress")]
     pub(super) unit: Option<String>,
-    /// Time whole runs, as always for programs that end within a probe
-    #[arg(long, conflicts_with = "metric", help_heading = "Progress")]
+    /// Time whole runs. Programs that end within a probe are always timed so
+    #[arg(long, conflicts_with = "metric", help_heading = "Progress", hide_short_help = true)]
     pub(super) whole_run: bool,
-    /// Equal pieces of work (files, frames) that the threads share: a survey then includes the uneven
-    /// end of a run, which a short probe cannot see
+    /// Say how many equal pieces, such as files, the threads share. The survey then counts the
+    /// uneven end of a run, which no short probe shows
     #[arg(
         long,
         value_name = "N",
@@ -171,7 +178,7 @@ pub(crate) struct Asked {
     )]
     pub(super) pieces: Option<u32>,
 
-    /// Longest initialization, and longest whole run
+    /// Fail if initialization or a whole run takes longer
     #[arg(
         long,
         value_name = "TIME",
@@ -181,7 +188,7 @@ pub(crate) struct Asked {
         help_heading = "Target"
     )]
     pub(super) limit: Duration,
-    /// End the search if a probe writes more than this (64M, 20G)
+    /// End the search if a probe writes more than this, such as 64M or 20G
     #[arg(
         long,
         value_name = "SIZE",
@@ -194,10 +201,10 @@ pub(crate) struct Asked {
 
     #[command(flatten, next_help_heading = "Model")]
     pub(super) machine: MachineArgument,
-    /// On a model: a program of the Thread Reinforcer paper (ferret, ammp, …)
+    /// Run this program of the Thread Reinforcer paper on a model, such as ferret or ammp
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = "Model")]
     pub(super) workload: Option<String>,
-    /// On a model: the seed; the same seed gives the same search
+    /// Set the seed of a model. The same seed gives the same search
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Model")]
     pub(super) seed: Option<u64>,
 }
@@ -205,7 +212,7 @@ pub(crate) struct Asked {
 /// Where a probe begins, and what to do after it.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Edges {
-    /// Output line that ends initialization [default: its threads work]
+    /// Begin probes after an output line that matches. By default they begin when the threads work
     #[arg(
         long,
         value_name = "REGEX",
@@ -222,10 +229,10 @@ pub(crate) struct Edges {
 /// What a run of the program writes.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Files {
-    /// Remove PATH after each measured run; {n} in it is the number; repeatable
+    /// Remove PATH after each measured run. {n} in it is the number. Repeat --remove for several
     #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Target")]
     pub(crate) remove: Vec<PathBuf>,
-    /// File for the standard output of each run; {n} in it is the number [default: none]
+    /// Write the standard output of each run to FILE. {n} in it is the number
     #[arg(
         long,
         value_name = "FILE",
@@ -251,11 +258,11 @@ pub(super) enum Least {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// by speed: fits scalability laws, probes what informs most
+    /// fits scalability laws to speeds, probes what informs most
     Survey,
-    /// as published: rising numbers, by thread profiles alone
+    /// tries rising numbers, judges by thread profiles alone, as published
     Reinforcer,
-    /// every number, several times
+    /// tries every number several times
     Sweep,
 }
 

@@ -13,34 +13,34 @@ use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
 ///
-/// Each example is probed with growing numbers of threads. A threshold is where the quantity it
-/// shows begins to rise fast. The paper used fluidanimate, facesim and blackscholes on small
-/// inputs. The thresholds go to stdout, as a file for --thresholds.
+/// calibrate probes each example with growing numbers of threads. A threshold is where the quantity
+/// that the example shows begins to rise fast. The paper used fluidanimate, facesim and
+/// blackscholes on small inputs. The thresholds go to stdout, as a file for --thresholds.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise threads calibrate --locks './a {n}' --switches './b {n}' --parallelism './c {n}' > my.toml
   pinwise threads calibrate --machine opteron-24 > opteron.toml")]
 pub(crate) struct Calibrate {
-    /// A shell command whose threads wait for locks and migrate more as their number grows
+    /// Run this shell command. Its threads wait for locks and migrate more as their number grows
     #[arg(long, value_name = "COMMAND")]
     locks: Option<String>,
-    /// A shell command whose threads switch voluntarily
+    /// Run this shell command. Its threads switch voluntarily
     #[arg(long, value_name = "COMMAND")]
     switches: Option<String>,
-    /// A shell command whose parallelism ends early
+    /// Run this shell command. Its parallelism ends early
     #[arg(long, value_name = "COMMAND")]
     parallelism: Option<String>,
-    /// The most threads [default: three times the contexts, as in the paper]
+    /// Try at most N threads [default: three times the contexts, as in the paper]
     #[arg(long, value_name = "N")]
     max: Option<u32>,
-    /// The --step of the searches that will use the thresholds [default: a third of the contexts,
-    /// at least 2]
+    /// Give the --step of the searches that will use the thresholds [default: a third of the
+    /// contexts, at least 2]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(2..=1024))]
     step: Option<u32>,
-    /// How often to probe each number; the mean counts
+    /// Probe each number N times. The mean counts
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=100))]
     rounds: u32,
-    /// How long a probe watches the threads
+    /// Watch the threads for this long in a probe
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
     probe: Duration,
     #[command(flatten)]
