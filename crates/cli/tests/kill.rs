@@ -3,7 +3,7 @@
 //!
 //! A third of the kills comes at any moment from the start on (also before the guardian exists, and
 //! while the threads are surveyed), a third at any moment of measuring, and a third when threads
-//! are seen pinned. Two targets at a time, because most of a kill's time is waiting.
+//! are seen pinned. Four targets at a time, because most of a kill's time is waiting.
 //!
 //! And of a search for a number of threads, killed and resumed until it ends.
 
@@ -18,9 +18,9 @@ use support::{PATIENCE, PINWISE, Program, affinities, wait_until};
 use tempfile::TempDir;
 
 /// Targets that pinwise is killed on, each with a store of its own.
-const TARGETS: u64 = 2;
+const TARGETS: u64 = 4;
 /// How often pinwise is killed on each.
-const KILLS: u64 = 100;
+const KILLS: u64 = 50;
 /// Longer than starting and surveying take where nothing else runs.
 const STARTING: Duration = Duration::from_millis(1200);
 /// As long as ten measurements and more.
