@@ -4,9 +4,9 @@ use crate::opening::opening;
 use crate::output::{self, Interrupted, Stdout, Usage};
 use crate::progress::Progress;
 use anyhow::Context as _;
-use pinwise_campaign::{Store, StoreError};
+use pinwise_campaign::{Kind, Store, StoreError};
 use pinwise_jobs::{
-    Caller, Event, Events, Failure, Interrupt, Interruption, JobError, Kept, Remedy,
+    Caller, Event, Events, Failure, Interrupt, Interruption, Job, JobError, Kept, Remedy,
 };
 use pinwise_present::{Files, shell};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,6 +33,35 @@ pub(crate) fn caller(named: Option<&Path>) -> anyhow::Result<Caller> {
     })
 }
 
+/// Answers a question, and shows what happens meanwhile.
+pub(crate) fn run<J: Job>(
+    job: J,
+    caller: &Caller,
+    store: &mut Store,
+    json: bool,
+) -> anyhow::Result<J::Answer> {
+    pinwise_jobs::run(job, caller, store, &mut Terminal::new(json))
+        .map_err(|error| explained(error, caller, store))
+}
+
+/// What a job that ended in `error` left in the store, where that is something that can be read.
+pub(crate) fn left<J: Job>(error: &JobError, caller: &Caller, store: &Store) -> Option<J::Answer> {
+    let kept = match error {
+        JobError::Interrupted(Interruption { kept, .. })
+        | JobError::Failed(Failure { kept, .. }) => (*kept)?,
+        _ => return None,
+    };
+    let info = store.get(kept.campaign).map_err(JobError::from);
+    match info.and_then(|info| J::answer(&info, caller, store)) {
+        Ok(answer) => Some(answer),
+        Err(unread) => {
+            // What ended the job is said all the same.
+            output::aside(&format!("note: what was measured cannot be shown: {unread}"));
+            None
+        }
+    }
+}
+
 /// Shows events: what is placed on stdout, notes on stderr, progress where stderr is a terminal.
 pub(crate) struct Terminal {
     /// The one document on stdout is the answer.
@@ -51,7 +80,7 @@ impl Events for Terminal {
         match event {
             // What is placed where is worth knowing before the answer; the others say it with it.
             Event::Begun(info) => {
-                let places = !info.new.workload.threads.is_empty();
+                let places = matches!(info.new.kind, Kind::Place | Kind::Compare);
                 if places && !self.json {
                     return output::write_stdout(&opening(info));
                 }

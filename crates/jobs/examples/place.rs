@@ -5,7 +5,7 @@
 //! ```
 
 use pinwise_campaign::Store;
-use pinwise_jobs::{Answer, Caller, Job, JobError, Request, Silent, Subject};
+use pinwise_jobs::{Caller, JobError, PlaceRequest, Silent, Subject};
 use pinwise_placement::{Budget, joined};
 use std::time::Duration;
 
@@ -16,14 +16,9 @@ fn main() -> Result<(), JobError> {
     }
     let command: Vec<String> = std::env::args().skip(1).collect();
     let budget = Budget::Time(Duration::from_secs(20));
-    let request = Request::new(Subject::Rerun(command), "runtime", budget);
+    let job = PlaceRequest::new(Subject::Rerun(command), "runtime", budget);
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
-    let job = Job::Place(Box::new(request.into()));
-    let Answer::Place(answer) =
-        pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?
-    else {
-        unreachable!("a placement is answered with a placement")
-    };
+    let answer = pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?;
     println!("{:?}: {}", answer.outcome.advice, joined(&answer.outcome.stopped_because));
     for (index, thread) in answer.campaign.new.workload.threads.iter().enumerate() {
         let leaf = answer.outcome.best.as_ref().map(|best| best.assignment.leaf(index));

@@ -5,9 +5,7 @@
 //! ```
 
 use pinwise_campaign::Store;
-use pinwise_jobs::{
-    Answer, Caller, HereProgram, Job, JobError, Silent, ThreadsProgram, ThreadsRequest,
-};
+use pinwise_jobs::{Caller, HereProgram, JobError, Silent, ThreadsProgram, ThreadsRequest};
 
 fn main() -> Result<(), JobError> {
     // What is started is ended by a second process, which is this program started again.
@@ -17,12 +15,8 @@ fn main() -> Result<(), JobError> {
     let command: Vec<String> = std::env::args().skip(1).collect();
     let program = ThreadsProgram::Here(HereProgram { command, ..HereProgram::default() });
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
-    let job = Job::Threads(Box::new(ThreadsRequest::new(program)));
-    let Answer::Threads(answer) =
-        pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?
-    else {
-        unreachable!("a number of threads is answered with one")
-    };
+    let job = ThreadsRequest::new(program);
+    let answer = pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?;
     for shown in &answer.outcome.probes {
         println!("n = {}: {:?}", shown.probe.parameter, shown.probe.progress);
     }

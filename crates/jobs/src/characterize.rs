@@ -3,12 +3,12 @@
 use crate::campaign_run::{Ends, conclude, measure_on};
 use crate::error::JobError;
 use crate::events::{Event, Events};
-use crate::job::Caller;
+use crate::job::{Caller, Job};
 use crate::model::Model;
-use crate::place::unreadable;
+use crate::stored;
+use crate::summary::Summary;
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy,
-    TRIES, Trial,
+    CampaignInfo, Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES, Trial,
 };
 use pinwise_characterization::{
     Characterization, Conditions, Plan, PlanError, Reference, StoredCharacterization, Task,
@@ -24,6 +24,7 @@ use pinwise_present::{did_you_mean, figures};
 use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Instant;
 
 /// Stressors on other cores, unless fewer or more are asked for: what comes of many shows by then.
@@ -66,94 +67,126 @@ struct Conclusion {
     excerpt: Option<String>,
 }
 
-/// What a campaign of this kind concluded.
-pub(crate) fn concluded(conclusion: &serde_json::Value) -> serde_json::Result<Characterization> {
-    Conclusion::deserialize(conclusion).map(|conclusion| conclusion.characterization)
+/// What measures: the request, the machine's bench, and the runs.
+pub struct Ready {
+    request: CharacterizeRequest,
+    bench: Box<dyn Bench>,
+    plan: Plan,
 }
 
-pub(crate) fn run(
-    mut request: CharacterizeRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<CharacterizeAnswer, JobError> {
-    if request.model.is_none() {
-        let mut bench = host(caller)?;
-        // A misspelt name is found before anything is measured.
-        plan(&request, &bench)?;
-        outlook(events, "measuring how much of its caches a core gets")?;
-        bench.look_at_caches()?;
-        request.working_sets = bench.working_sets().cloned();
+impl Job for CharacterizeRequest {
+    const KIND: Kind = Kind::Characterize;
+    type Answer = CharacterizeAnswer;
+    type Ready = Ready;
+
+    fn prepare(
+        self,
+        caller: &Caller,
+        _: &Store,
+        events: &mut dyn Events,
+    ) -> Result<(NewCampaign, Ready), JobError> {
+        let mut request = self;
+        if request.model.is_none() {
+            let mut bench = host(caller)?;
+            // A misspelt name is found before anything is measured.
+            plan(&request, &bench)?;
+            outlook(events, "measuring how much of its caches a core gets")?;
+            bench.look_at_caches()?;
+            request.working_sets = bench.working_sets().cloned();
+        }
+        let bench = open(&request, caller)?;
+        let plan = plan(&request, &*bench)?;
+        announce(&*bench, &plan, &request.conditions, events)?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine: bench.machine().clone(),
+            alike: Alike::ByStructure,
+            workload: Workload { name: "microbenchmarks".into(), threads: Vec::new() },
+            unit: Unit::cost(bench.unit().name()),
+            question: serde_json::to_value(&request)?,
+            seed: request.conditions.seed,
+        };
+        Ok((new, Ready { request, bench, plan }))
     }
-    let bench = open(&request, caller)?;
-    let plan = plan(&request, &*bench)?;
-    announce(&*bench, &plan, &request.conditions, events)?;
-    let new = NewCampaign {
-        kind: Kind::Characterize,
-        parent: None,
-        command: caller.command.clone(),
-        machine: bench.machine().clone(),
-        alike: Alike::ByStructure,
-        workload: Workload { name: "microbenchmarks".into(), threads: Vec::new() },
-        unit: Unit::cost(bench.unit().name()),
-        question: serde_json::to_value(&request)?,
-        seed: request.conditions.seed,
-    };
-    let id = store.create(&new)?;
-    let info = store.get(id)?;
-    conduct(&info, &request, &*bench, &plan, caller, store, events)
-}
 
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<CharacterizeAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(store, info);
+    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Ready, JobError> {
+        let request: Self = stored::question(info)?;
+        let bench = open(&request, caller)?;
+        if Fingerprint::of(bench.machine()).topology != Fingerprint::of(&info.new.machine).topology
+        {
+            return Err(JobError::failed(format!(
+                "campaign {}: it was started on another machine; start a new one",
+                info.id.0
+            )));
+        }
+        let plan = plan(&request, &*bench)?;
+        Ok(Ready { request, bench, plan })
     }
-    let request = read(info)?;
-    let bench = open(&request, caller)?;
-    if Fingerprint::of(bench.machine()).topology != Fingerprint::of(&info.new.machine).topology {
-        return Err(JobError::failed(format!(
-            "campaign {}: it was started on another machine; start a new one",
-            info.id.0
-        )));
+
+    fn conduct(
+        Ready { request, bench, plan }: Ready,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<CharacterizeAnswer, JobError> {
+        let (bench, plan) = (&*bench, &plan);
+        let tasks = plan.tasks(request.conditions);
+        let runs = tasks.len() as u64;
+        let mut testbed = Benchmarks::new(bench, request.conditions.fame);
+        let mut strategy = Rounds { plan, tasks: tasks.clone(), at: 0 };
+        let budget = Budget::Measurements(runs);
+        let measured =
+            measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
+        let found = matches!(measured.ending, Ending::Finished(_)).then(|| {
+            let fingerprint = fingerprint(&request, bench.machine());
+            let paces = tasks.iter().copied().zip(paces(&measured.records));
+            let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
+            let excerpt = why_excerpt(&request, plan, bench, &found);
+            Conclusion { characterization: found, excerpt }
+        });
+        let mut kept = None;
+        if let Some(Conclusion { characterization, excerpt }) = &found {
+            // First, because a finished campaign is not resumed: were pinwise killed in between,
+            // the other commands would never find the characterization.
+            let whole = excerpt.is_none();
+            kept = Some(StoredCharacterization::keep(store, characterization.clone(), whole)?);
+        }
+        let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
+        conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
+        Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, excerpt })
     }
-    let plan = plan(&request, &*bench)?;
-    conduct(info, &request, &*bench, &plan, caller, store, events)
-}
 
-/// What a campaign found, where it is complete.
-pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<CharacterizeAnswer, JobError> {
-    let conclusion = match &info.conclusion {
-        Some(conclusion) => Some(
-            Conclusion::deserialize(conclusion)
-                .map_err(|error| unreadable(info, "answer", &error))?,
-        ),
-        None => None,
-    };
-    let (characterization, excerpt) = match conclusion {
-        Some(Conclusion { characterization, excerpt }) => (Some(characterization), excerpt),
-        None => (None, None),
-    };
-    let kept = match &characterization {
-        Some(found) => StoredCharacterization::latest(store, &found.fingerprint)?
-            .filter(|kept| kept.characterization == *found)
-            .or_else(|| {
-                let characterization = found.clone();
-                let (at, whole) = (info.started, excerpt.is_none());
-                Some(StoredCharacterization { id: 0, at, whole, characterization })
-            }),
-        None => None,
-    };
-    Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, excerpt })
-}
+    /// What a campaign found, where it is complete.
+    fn answer(
+        info: &CampaignInfo,
+        _: &Caller,
+        store: &Store,
+    ) -> Result<CharacterizeAnswer, JobError> {
+        let (characterization, excerpt) = match stored::conclusion(info)? {
+            Some(Conclusion { characterization, excerpt }) => (Some(characterization), excerpt),
+            None => (None, None),
+        };
+        let kept = match &characterization {
+            Some(found) => StoredCharacterization::latest(store, &found.fingerprint)?
+                .filter(|kept| kept.characterization == *found)
+                .or_else(|| {
+                    let characterization = found.clone();
+                    let (at, whole) = (info.started, excerpt.is_none());
+                    Some(StoredCharacterization { id: 0, at, whole, characterization })
+                }),
+            None => None,
+        };
+        Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, excerpt })
+    }
 
-fn read(info: &CampaignInfo) -> Result<CharacterizeRequest, JobError> {
-    CharacterizeRequest::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let found = Conclusion::deserialize(conclusion).ok()?.characterization.findings;
+        let worst = found.critical.first();
+        Some(Summary::Characterize { critical: worst.map(|worst| worst.resource.clone()) })
+    }
 }
 
 fn host(caller: &Caller) -> Result<HostBench, JobError> {
@@ -189,41 +222,6 @@ fn plan(request: &CharacterizeRequest, bench: &dyn Bench) -> Result<Plan, JobErr
             JobError::Usage(format!("{error}{similar}"))
         },
     )
-}
-
-fn conduct(
-    info: &CampaignInfo,
-    request: &CharacterizeRequest,
-    bench: &dyn Bench,
-    plan: &Plan,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<CharacterizeAnswer, JobError> {
-    events.take(Event::Begun(info)).map_err(JobError::Output)?;
-    let tasks = plan.tasks(request.conditions);
-    let runs = tasks.len() as u64;
-    let mut testbed = Benchmarks::new(bench, request.conditions.fame);
-    let mut strategy = Rounds { plan, tasks: tasks.clone(), at: 0 };
-    let budget = Budget::Measurements(runs);
-    let measured = measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
-    let found = matches!(measured.ending, Ending::Finished(_)).then(|| {
-        let fingerprint = fingerprint(request, bench.machine());
-        let paces = tasks.iter().copied().zip(paces(&measured.records));
-        let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
-        let excerpt = why_excerpt(request, plan, bench, &found);
-        Conclusion { characterization: found, excerpt }
-    });
-    let mut kept = None;
-    if let Some(Conclusion { characterization, excerpt }) = &found {
-        // First, because a finished campaign is not resumed: were pinwise killed in between, the
-        // other commands would never find the characterization.
-        kept =
-            Some(StoredCharacterization::keep(store, characterization.clone(), excerpt.is_none())?);
-    }
-    let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
-    conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
-    Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, excerpt })
 }
 
 /// What every run gave that came to its end, in order.
@@ -403,6 +401,8 @@ impl Testbed for Benchmarks<'_> {
 mod tests {
     use super::*;
     use crate::events::Silent;
+    use crate::job::{resume_job, run};
+    use pinwise_campaign::CampaignState;
     use rusqlite::Connection;
 
     /// As a kill between the two writes would leave it.
@@ -426,7 +426,8 @@ mod tests {
         let begun = store.list().unwrap().campaigns.remove(0);
         assert!(begun.records > 0 && begun.state != CampaignState::Finished, "{begun:?}");
         sql("DROP TABLE machine");
-        let answer = resume(&begun, &caller, &mut store, &mut events).unwrap();
+        let answer =
+            resume_job::<CharacterizeRequest>(&begun, &caller, &mut store, &mut events).unwrap();
         assert_eq!((answer.campaign.state, answer.runs), (CampaignState::Finished, begun.records));
         let kept = answer.kept.unwrap();
         let found =

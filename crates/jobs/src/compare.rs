@@ -7,13 +7,15 @@
 use crate::campaign_run::{conclude, disturbances, measure, of_the_whole};
 use crate::error::JobError;
 use crate::events::{Event, Events};
-use crate::job::Caller;
+use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, open};
 use crate::place::{
-    self, PROFILING, check_unchanged, decide_core_local, note, prepare_profile, search_stored,
-    too_few,
+    self, PROFILING, PlaceRequest, check_unchanged, decide_core_local, note, prepare_profile,
+    search_stored, too_few,
 };
 use crate::request::Request;
+use crate::stored;
+use crate::summary::Summary;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
@@ -27,6 +29,7 @@ use pinwise_prediction::ThreadKinds;
 use pinwise_present::figures;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -110,113 +113,116 @@ impl Way {
     }
 }
 
-pub(crate) fn run(
-    asked: CompareRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<CompareAnswer, JobError> {
-    let begin = Instant::now();
-    let prepared = place::prepare(asked.request.clone(), None, begin, store, caller, events)?;
-    place::ensure_choice(&prepared)?;
-    let place::Prepared { request, mut testbed, new, search } = prepared;
-    let tree = SharingTree::new(&new.machine, new.alike);
-    let threads = new.workload.threads.len();
-    let mut lineup = chance(&asked, &request.question, &tree, threads)?;
-    let mut searches = Vec::new();
-    for way in &WAYS {
-        let mut of_way = request.clone();
-        let profiles_here = testbed.restart(request.period).is_some();
-        if way.strategy == StrategyName::Blackbox && profiles_here && asked.usual_budget {
-            of_way.question.budget = Budget::Time(PROFILING);
-        }
-        match question(way, &of_way, &new, &*testbed, store, events)? {
-            Ok(question) => searches.push(question),
-            Err(reason) => lineup.left_out.push((way.name.into(), reason)),
-        }
-    }
-    let few = too_few(&request, &*testbed, &search, begin.elapsed());
-    let compared = Compared { request, lineup, searches };
-    let new =
-        NewCampaign { kind: Kind::Compare, question: serde_json::to_value(&compared)?, ..new };
-    let id = store.create(&new)?;
-    let info = store.get(id)?;
-    events.take(Event::Begun(&info)).map_err(JobError::Output)?;
-    for line in testbed.notes().iter().chain(&few) {
-        note(events, line)?;
-    }
-    conduct(&info, compared, &mut *testbed, caller, store, events)
-}
-
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<CompareAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(store, info);
-    }
-    let compared = read(info)?;
-    let mut testbed = open(&compared.request, caller)?;
-    check_unchanged(info, &compared.request, &*testbed)?;
-    conduct(info, compared, &mut *testbed, caller, store, events)
-}
-
-/// What the records of a comparison show so far.
-pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<CompareAnswer, JobError> {
-    let compared = joined(read(info)?, store, info)?;
-    let comparison = Comparison::new(&compared.lineup, &info.new.unit, &store.records(info.id)?);
-    let notes = notes(store, info, &compared)?;
-    Ok(CompareAnswer { campaign: info.clone(), compared, comparison, notes })
-}
-
-fn read(info: &CampaignInfo) -> Result<Compared, JobError> {
-    Compared::deserialize(&info.new.question)
-        .map_err(|error| place::unreadable(info, "question", &error))
-}
-
-/// Makes the searches that are missing, then measures everything beside everything.
-fn conduct(
-    info: &CampaignInfo,
+/// What measures: what is compared, the program, and what to know of it at the start.
+pub struct Ready {
     compared: Compared,
-    testbed: &mut dyn OpenSubject,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<CompareAnswer, JobError> {
-    let of = compared.searches.len();
-    // Nobody else goes on with it meanwhile.
-    let lock = store.lock(info.id)?;
-    for (index, question) in compared.searches.iter().enumerate() {
-        let Some(way) = Way::of(question) else { continue };
-        let request = Request { question: question.clone(), ..compared.request.clone() };
-        let begins = Event::Search { number: index + 1, of, name: way.name };
-        events.take(begins).map_err(JobError::Output)?;
-        match searched(way, info, request, testbed, caller, store, events) {
-            Ok(searched) => {
-                if let Some(line) = unlooked(way, searched.drawn) {
-                    note(events, &line)?;
+    testbed: Box<dyn OpenSubject>,
+    notes: Vec<String>,
+}
+
+impl Job for CompareRequest {
+    const KIND: Kind = Kind::Compare;
+    type Answer = CompareAnswer;
+    type Ready = Ready;
+
+    fn prepare(
+        self,
+        caller: &Caller,
+        store: &Store,
+        events: &mut dyn Events,
+    ) -> Result<(NewCampaign, Ready), JobError> {
+        let begin = Instant::now();
+        let prepared = place::prepare(self.request.clone(), None, begin, store, caller, events)?;
+        place::ensure_choice(&prepared)?;
+        let place::Prepared { request, testbed, new, search } = prepared;
+        let tree = SharingTree::new(&new.machine, new.alike);
+        let threads = new.workload.threads.len();
+        let mut lineup = chance(&self, &request.question, &tree, threads)?;
+        let mut searches = Vec::new();
+        for way in &WAYS {
+            let mut of_way = request.clone();
+            let profiles_here = testbed.restart(request.period).is_some();
+            if way.strategy == StrategyName::Blackbox && profiles_here && self.usual_budget {
+                of_way.question.budget = Budget::Time(PROFILING);
+            }
+            match question(way, &of_way, &new, &*testbed, store, events)? {
+                Ok(question) => searches.push(question),
+                Err(reason) => lineup.left_out.push((way.name.into(), reason)),
+            }
+        }
+        let few = too_few(&request, &*testbed, &search, begin.elapsed());
+        let compared = Compared { request, lineup, searches };
+        let question = serde_json::to_value(&compared)?;
+        let notes = testbed.notes().into_iter().chain(few).collect();
+        Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
+    }
+
+    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Ready, JobError> {
+        let compared: Compared = stored::question(info)?;
+        let testbed = open(&compared.request, caller)?;
+        check_unchanged(info, &compared.request, &*testbed)?;
+        Ok(Ready { compared, testbed, notes: Vec::new() })
+    }
+
+    /// Makes the searches that are missing, then measures everything beside everything.
+    fn conduct(
+        Ready { compared, mut testbed, notes: at_start }: Ready,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<CompareAnswer, JobError> {
+        for line in &at_start {
+            note(events, line)?;
+        }
+        let testbed = &mut *testbed;
+        let of = compared.searches.len();
+        // Nobody else goes on with it meanwhile.
+        let lock = store.lock(info.id)?;
+        for (index, question) in compared.searches.iter().enumerate() {
+            let Some(way) = Way::of(question) else { continue };
+            let request = Request { question: question.clone(), ..compared.request.clone() };
+            let begins = Event::Search { number: index + 1, of, name: way.name };
+            events.take(begins).map_err(JobError::Output)?;
+            match searched(way, info, request, testbed, caller, store, events) {
+                Ok(searched) => {
+                    if let Some(line) = unlooked(way, searched.drawn) {
+                        note(events, &line)?;
+                    }
+                }
+                Err(error) => {
+                    drop(lock);
+                    return Err(of_the_whole(error, store, info.id)?);
                 }
             }
-            Err(error) => {
-                drop(lock);
-                return Err(of_the_whole(error, store, info.id)?);
-            }
         }
+        drop(lock);
+        events.take(Event::Comparison).map_err(JobError::Output)?;
+        let compared = joined(compared, store, info)?;
+        let lineup = &compared.lineup;
+        let mut judge = Judge::new(lineup);
+        let expected = Budget::Measurements(Judge::measurements(lineup));
+        let measured = measure(store, info, expected, &mut judge, testbed, caller, events)?;
+        let comparison = conclude(store, info.id, measured, &*testbed, |records, _| {
+            Comparison::new(lineup, &info.new.unit, records)
+        })?;
+        let notes = notes(store, info, &compared)?;
+        Ok(CompareAnswer { campaign: store.get(info.id)?, compared, comparison, notes })
     }
-    drop(lock);
-    events.take(Event::Comparison).map_err(JobError::Output)?;
-    let compared = joined(compared, store, info)?;
-    let lineup = &compared.lineup;
-    let mut judge = Judge::new(lineup);
-    let expected = Budget::Measurements(Judge::measurements(lineup));
-    let measured = measure(store, info, expected, &mut judge, testbed, caller, events)?;
-    let comparison = conclude(store, info.id, measured, &*testbed, |records, _| {
-        Comparison::new(lineup, &info.new.unit, records)
-    })?;
-    let notes = notes(store, info, &compared)?;
-    Ok(CompareAnswer { campaign: store.get(info.id)?, compared, comparison, notes })
+
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<CompareAnswer, JobError> {
+        let compared = joined(stored::question(info)?, store, info)?;
+        let records = store.records(info.id)?;
+        let comparison = Comparison::new(&compared.lineup, &info.new.unit, &records);
+        let notes = notes(store, info, &compared)?;
+        Ok(CompareAnswer { campaign: info.clone(), compared, comparison, notes })
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let comparison = Comparison::deserialize(conclusion).ok()?;
+        let best = comparison.best().filter(|_| comparison.contradiction().is_none());
+        Some(Summary::Compare { best: best.map(|best| best.name.clone()) })
+    }
 }
 
 /// What is known before anything is searched: the unpinned program, and what chance gives.
@@ -348,7 +354,7 @@ fn searched(
         }
     };
     let outcome = if part.state == CampaignState::Finished {
-        place::answer(&Caller::default(), store, &part)?.outcome
+        PlaceRequest::answer(&part, &Caller::default(), store)?.outcome
     } else {
         let tree = SharingTree::new(&part.new.machine, part.new.alike);
         let search = Search::new(&request.question, &tree, &part.new.workload)?;
@@ -384,7 +390,7 @@ fn joined(
         let strategy = part.new.parent.as_ref().and_then(Parent::step::<StrategyName>);
         let way = WAYS.iter().find(|way| Some(way.strategy) == strategy);
         let Some(way) = way.filter(|_| part.state == CampaignState::Finished) else { continue };
-        let outcome = place::answer(&Caller::default(), store, &part)?.outcome;
+        let outcome = PlaceRequest::answer(&part, &Caller::default(), store)?.outcome;
         let searched = Searched::new(part.id, outcome, &store.records(part.id)?);
         enter(&mut compared.lineup, way, &searched);
     }

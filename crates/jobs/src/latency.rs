@@ -2,19 +2,22 @@
 
 use crate::campaign_run::{Ends, conclude, measure_on};
 use crate::error::JobError;
-use crate::events::{Event, Events};
-use crate::job::Caller;
-use crate::place::{check_machine, unreadable};
+use crate::events::Events;
+use crate::job::{Caller, Job};
+use crate::place::check_machine;
+use crate::stored;
+use crate::summary::Summary;
 use pinwise_campaign::{
-    CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
+    CampaignInfo, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
 };
 use pinwise_hardware::{DirectedLatency, Latencies, LatencyError, TickRate, directed_latency};
 use pinwise_measure::{
     Detail, Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_topology::{Alike, CpuId, CpuSet, Machine};
+use pinwise_topology::{Alike, CpuId, CpuSet, LatencyLevels, Machine};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -38,85 +41,79 @@ pub struct LatencyAnswer {
     pub latencies: Latencies,
 }
 
-pub(crate) fn run(
-    request: LatencyRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<LatencyAnswer, JobError> {
-    let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
-    let new = NewCampaign {
-        kind: Kind::Latency,
-        parent: None,
-        command: caller.command.clone(),
-        machine: pinwise_linux::machine()?,
-        alike: Alike::ByStructure,
-        workload: Workload { name: "core-to-core latency".into(), threads: Vec::new() },
-        unit: Unit::cost("ns"),
-        question: serde_json::to_value(&request)?,
-        seed: SEED,
-    };
-    let id = store.create(&new)?;
-    let info = store.get(id)?;
-    conduct(&info, order, caller, store, events)
-}
+impl Job for LatencyRequest {
+    const KIND: Kind = Kind::Latency;
+    type Answer = LatencyAnswer;
+    /// The order of the pairs.
+    type Ready = Vec<(CpuId, CpuId)>;
 
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<LatencyAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(store, info);
+    fn prepare(
+        self,
+        caller: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, Self::Ready), JobError> {
+        let order = Latencies::order(&self.contexts, SEED).map_err(JobError::usage)?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine: pinwise_linux::machine()?,
+            alike: Alike::ByStructure,
+            workload: Workload { name: "core-to-core latency".into(), threads: Vec::new() },
+            unit: Unit::cost("ns"),
+            question: serde_json::to_value(&self)?,
+            seed: SEED,
+        };
+        Ok((new, order))
     }
-    let request = read(info)?;
-    let now = pinwise_linux::machine()?;
-    let missing = request.contexts.difference(&now.allowed);
-    if !missing.is_empty() {
-        return Err(JobError::failed(format!(
-            "campaign {}: CPU {missing} may no longer be used; allow it again (cpuset, affinity), \
-             or start a new one",
-            info.id.0
-        )));
+
+    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<Self::Ready, JobError> {
+        let request: Self = stored::question(info)?;
+        let now = pinwise_linux::machine()?;
+        let missing = request.contexts.difference(&now.allowed);
+        if !missing.is_empty() {
+            return Err(JobError::failed(format!(
+                "campaign {}: CPU {missing} may no longer be used; allow it again (cpuset, \
+                 affinity), or start a new one",
+                info.id.0
+            )));
+        }
+        check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
+        Latencies::order(&request.contexts, SEED).map_err(JobError::usage)
     }
-    check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
-    let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
-    conduct(info, order, caller, store, events)
-}
 
-/// What was measured so far.
-pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<LatencyAnswer, JobError> {
-    let latencies = match &info.conclusion {
-        Some(conclusion) => Latencies::deserialize(conclusion)
-            .map_err(|error| unreadable(info, "answer", &error))?,
-        None => latencies(&store.records(info.id)?, None),
-    };
-    Ok(LatencyAnswer { campaign: info.clone(), latencies })
-}
+    fn conduct(
+        order: Self::Ready,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<LatencyAnswer, JobError> {
+        let ticks = TickRate::begin();
+        let budget = Budget::Measurements(order.len() as u64);
+        let mut testbed = Contexts::new(info.new.machine.clone(), caller.interrupt.flag());
+        let mut strategy = InOrder(order);
+        let measured =
+            measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
+        let latencies = conclude(store, info.id, measured, Ends::default(), |records, _| {
+            latencies(records, ticks.ghz())
+        })?;
+        Ok(LatencyAnswer { campaign: store.get(info.id)?, latencies })
+    }
 
-fn read(info: &CampaignInfo) -> Result<LatencyRequest, JobError> {
-    LatencyRequest::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))
-}
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<LatencyAnswer, JobError> {
+        let latencies = match stored::conclusion(info)? {
+            Some(concluded) => concluded,
+            None => latencies(&store.records(info.id)?, None),
+        };
+        Ok(LatencyAnswer { campaign: info.clone(), latencies })
+    }
 
-fn conduct(
-    info: &CampaignInfo,
-    order: Vec<(CpuId, CpuId)>,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<LatencyAnswer, JobError> {
-    events.take(Event::Begun(info)).map_err(JobError::Output)?;
-    let ticks = TickRate::begin();
-    let budget = Budget::Measurements(order.len() as u64);
-    let mut testbed = Contexts::new(info.new.machine.clone(), caller.interrupt.flag());
-    let mut strategy = InOrder(order);
-    let measured = measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
-    let latencies = conclude(store, info.id, measured, Ends::default(), |records, _| {
-        latencies(records, ticks.ghz())
-    })?;
-    Ok(LatencyAnswer { campaign: store.get(info.id)?, latencies })
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let matrix = Latencies::deserialize(conclusion).ok()?.matrix().ok()?;
+        Some(Summary::Latency { levels: LatencyLevels::of(&matrix).levels.len() })
+    }
 }
 
 /// The latencies that records hold.

@@ -4,9 +4,9 @@
 //!
 //! A [`Job`] is a question about a [`Subject`]: a running program, a command, a built-in workload
 //! or a program on a simulated processor. [`run()`] opens the subject, measures in a campaign of
-//! the store, and returns the [`Answer`]. [`resume()`] goes on with a campaign that was interrupted
-//! or killed. Each kind of question is one file here; what it decides by is a crate of its own
-//! (`placement`, `threads`, …).
+//! the store, and returns the job's answer. [`resume()`] goes on with a campaign that was
+//! interrupted or killed, and returns an [`Answer`] of its kind. Each kind of question is one file
+//! here; what it decides by is a crate of its own (`placement`, `threads`, …).
 //!
 //! Nothing here parses arguments or prints. Progress, notes and interim results are [`Event`]s;
 //! whoever receives them decides how to show them. Every way to end a run is a value: an answer, or
@@ -30,6 +30,7 @@ mod place;
 mod plan_file;
 mod request;
 mod select;
+mod stored;
 mod summary;
 mod threads;
 mod tune;

@@ -12,18 +12,21 @@ pub(crate) use resume_check::{changed, check_machine};
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
 use crate::events::{Event, Events};
-use crate::job::Caller;
+use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::{OpenSubject, open};
 use crate::plan_file;
 use crate::request::{Request, Subject};
+use crate::stored;
+use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::{
-    Budget, Origin, Outcome, Plan, Question, Search, SearchError, StopReason, StrategyName,
+    Budget, Gain, Origin, Outcome, Plan, Question, Search, SearchError, StopReason, StrategyName,
 };
-use pinwise_present::{Files, figures, is_simulated, shell};
+use pinwise_present::{Files, figures, is_simulated};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::Deserialize;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -56,45 +59,103 @@ pub struct PlaceAnswer {
     pub unwritten: Option<String>,
 }
 
-impl From<Request> for PlaceRequest {
-    fn from(request: Request) -> Self {
-        Self { request, plan: None }
+impl PlaceRequest {
+    /// The request to place `subject`, as [`Request::new`] makes it, with its plan beside the store.
+    pub fn new(subject: Subject, metric: impl Into<String>, budget: Budget) -> Self {
+        Self { request: Request::new(subject, metric, budget), plan: None }
     }
 }
 
-pub(crate) fn run(
-    asked: PlaceRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<PlaceAnswer, JobError> {
-    let begin = Instant::now();
-    let PlaceRequest { mut request, plan } = asked;
-    plan_file::check_plan_path(store, plan.as_deref())?;
-    let budget = request.question.budget;
-    if let Budget::Time(budget) = budget {
-        request.deadline = Some(begin + budget);
+/// What measures: the question, the program, and the search.
+pub struct Ready {
+    request: Request,
+    testbed: Box<dyn OpenSubject>,
+    search: Search,
+    plan: Option<PathBuf>,
+}
+
+impl Job for PlaceRequest {
+    const KIND: Kind = Kind::Place;
+    type Answer = PlaceAnswer;
+    type Ready = Ready;
+
+    fn prepare(
+        self,
+        caller: &Caller,
+        store: &Store,
+        events: &mut dyn Events,
+    ) -> Result<(NewCampaign, Ready), JobError> {
+        let begin = Instant::now();
+        let Self { mut request, plan } = self;
+        plan_file::check_plan_path(store, plan.as_deref())?;
+        let budget = request.question.budget;
+        if let Budget::Time(budget) = budget {
+            request.deadline = Some(begin + budget);
+        }
+        let prepared = prepare(request, None, begin, store, caller, events)?;
+        if let (Budget::Time(asked), Budget::Time(left)) =
+            (budget, prepared.request.question.budget)
+            && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
+        {
+            let [spent, left] = [asked - left, left].map(figures::duration);
+            note(
+                events,
+                &format!("{spent} of the budget went into preparing the program, {left} are left"),
+            )?;
+        }
+        ensure_choice(&prepared)?;
+        let Prepared { request, testbed, new, search } = prepared;
+        if let Some(why) = too_few(&request, &*testbed, &search, begin.elapsed()) {
+            note(events, &why)?;
+        }
+        Ok((new, Ready { request, testbed, search, plan }))
     }
-    let prepared = prepare(request, None, begin, store, caller, events)?;
-    if let (Budget::Time(asked), Budget::Time(left)) = (budget, prepared.request.question.budget)
-        && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
-    {
-        let [spent, left] = [asked - left, left].map(figures::duration);
-        note(
-            events,
-            &format!("{spent} of the budget went into preparing the program, {left} are left"),
-        )?;
+
+    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Ready, JobError> {
+        let request: Request = stored::question(info)?;
+        let testbed = open(&request, caller)?;
+        check_unchanged(info, &request, &*testbed)?;
+        let tree = SharingTree::new(&info.new.machine, info.new.alike);
+        let search = Search::new(&request.question, &tree, &info.new.workload)?;
+        Ok(Ready { request, testbed, search, plan: None })
     }
-    ensure_choice(&prepared)?;
-    if let Some(why) =
-        too_few(&prepared.request, &*prepared.testbed, &prepared.search, begin.elapsed())
-    {
-        note(events, &why)?;
+
+    fn conduct(
+        Ready { request, mut testbed, search, plan }: Ready,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<PlaceAnswer, JobError> {
+        for line in testbed.notes() {
+            note(events, &line)?;
+        }
+        let testbed = &mut *testbed;
+        let question = &request.question;
+        let outcome = search_stored(store, info, question, search, testbed, caller, events)?;
+        let written = keep_plan(store, info, &outcome, testbed.fingerprint(), plan);
+        let (plan, unwritten) = match written {
+            Ok(plan) => (plan, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Ok(PlaceAnswer { campaign: store.get(info.id)?, outcome, plan, unwritten })
     }
-    let Prepared { request, testbed, new, search } = prepared;
-    let id = store.create(&new)?;
-    let info = store.get(id)?;
-    conduct(&info, Ready { request, testbed, search }, plan, caller, store, events)
+
+    fn answer(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &Store,
+    ) -> Result<PlaceAnswer, JobError> {
+        let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
+        let plan = plan_file::plan_beside(store, info);
+        Ok(PlaceAnswer { campaign: info.clone(), outcome, plan, unwritten: None })
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let Outcome { advice, gain, .. } = Outcome::deserialize(conclusion).ok()?;
+        let gain = gain.map(|(mean, low, high)| Gain { mean, low, high });
+        Some(Summary::Place { advice, gain })
+    }
 }
 
 /// A program that is known, and the question about it.
@@ -103,13 +164,6 @@ pub(crate) struct Prepared {
     pub(crate) testbed: Box<dyn OpenSubject>,
     pub(crate) new: NewCampaign,
     pub(crate) search: Search,
-}
-
-/// What goes on with a campaign: its question, the program, and the search.
-struct Ready {
-    request: Request,
-    testbed: Box<dyn OpenSubject>,
-    search: Search,
 }
 
 /// Gets to know the program, and decides what that says about the request: what is needed to begin
@@ -215,25 +269,6 @@ pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
     )))
 }
 
-/// Goes on with a campaign that was interrupted or killed; of one that has finished the answer.
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<PlaceAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(caller, store, info);
-    }
-    let request = Request::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))?;
-    let testbed = open(&request, caller)?;
-    check_unchanged(info, &request, &*testbed)?;
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = Search::new(&request.question, &tree, &info.new.workload)?;
-    conduct(info, Ready { request, testbed, search }, None, caller, store, events)
-}
-
 /// That what a campaign's measurements depend on is as it was.
 pub(crate) fn check_unchanged(
     info: &CampaignInfo,
@@ -242,36 +277,6 @@ pub(crate) fn check_unchanged(
 ) -> Result<(), JobError> {
     let Some(change) = changed(info, request, testbed) else { return Ok(()) };
     Err(resume_check::no_longer(info, &change))
-}
-
-fn conduct(
-    info: &CampaignInfo,
-    ready: Ready,
-    plan: Option<PathBuf>,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<PlaceAnswer, JobError> {
-    let Ready { request, mut testbed, search } = ready;
-    if let Err(error) = events.take(Event::Begun(info)) {
-        // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
-        // The error that counts is the first.
-        if info.records == 0 {
-            let _ = store.delete(info.id);
-        }
-        return Err(JobError::Output(error));
-    }
-    for line in testbed.notes() {
-        note(events, &line)?;
-    }
-    let testbed = &mut *testbed;
-    let outcome = search_stored(store, info, &request.question, search, testbed, caller, events)?;
-    let written = keep_plan(store, info, &outcome, testbed.fingerprint(), plan);
-    let (plan, unwritten) = match written {
-        Ok(plan) => (plan, None),
-        Err(error) => (None, Some(error.to_string())),
-    };
-    Ok(PlaceAnswer { campaign: store.get(info.id)?, outcome, plan, unwritten })
 }
 
 /// Runs the search of a campaign to its end.
@@ -313,7 +318,7 @@ pub(crate) fn place_part(
     events: &mut dyn Events,
 ) -> Result<StoredSearch, JobError> {
     if let Some(info) = part(store, parent.as_ref())? {
-        let outcome = resume(&info, caller, store, &mut Quiet(events))?.outcome;
+        let outcome = resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?.outcome;
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
     let prepared = prepare(request, parent, Instant::now(), store, caller, events)?;
@@ -344,29 +349,16 @@ impl Events for Quiet<'_> {
     }
 }
 
-/// What a campaign answers as far as it came.
-pub(crate) fn answer(
-    caller: &Caller,
-    store: &Store,
-    info: &CampaignInfo,
-) -> Result<PlaceAnswer, JobError> {
-    let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
-    let plan = plan_file::plan_beside(store, info);
-    Ok(PlaceAnswer { campaign: info.clone(), outcome, plan, unwritten: None })
-}
-
 fn outcome(
     caller: &Caller,
     store: &Store,
     info: &CampaignInfo,
     records: &[Record],
 ) -> Result<Outcome, JobError> {
-    if let Some(conclusion) = &info.conclusion {
-        return Outcome::deserialize(conclusion)
-            .map_err(|error| unreadable(info, "answer", &error));
+    if let Some(concluded) = stored::conclusion(info)? {
+        return Ok(concluded);
     }
-    let question = Question::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))?;
+    let question: Question = stored::question(info)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = Search::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match info.state {
@@ -386,16 +378,6 @@ fn outcome(
 fn resume_command(caller: &Caller, info: &CampaignInfo) -> String {
     let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
     format!("pinwise campaign resume {}{flag}", info.id.0)
-}
-
-/// A campaign whose `part` ("answer") another version of pinwise wrote in another form.
-pub(crate) fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> JobError {
-    let id = info.id.0;
-    JobError::failed(format!(
-        "campaign {id}: another version of pinwise wrote its {part} ({error}): use that version, \
-         export the measurements (pinwise campaign export {id}), or measure again: {}",
-        shell(&info.new.command)
-    ))
 }
 
 /// Writes the plan where the user wants it, or beside the store.

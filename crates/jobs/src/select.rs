@@ -3,17 +3,19 @@
 use crate::campaign_run::{conclude, measure};
 use crate::error::JobError;
 use crate::events::Events;
-use crate::job::Caller;
+use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
-use crate::place::unreadable;
 use crate::request::{SelectRequest, Simulation};
-use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
+use crate::stored;
+use crate::summary::Summary;
+use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Store};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_placement::{Budget, MixError, MixOutcome, MixSearch};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space, SpaceError};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Which of the ready programs run together.
@@ -32,97 +34,91 @@ const ALONE: usize = 200;
 /// Windows of each of them.
 const ALONE_WINDOWS: f64 = 4.0;
 
-pub(crate) fn run(
-    mut request: SelectRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<SelectAnswer, JobError> {
-    let simulation = request.simulation()?.clone();
-    let processor = simulation.model.processor()?;
-    let machine = allowed_machine(processor.machine(), request.cpus.as_deref())?;
-    let programs =
-        simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;
-    let tree = SharingTree::new(&machine, Alike::ByStructure);
-    // Before anything is measured: a question that has no answer makes no campaign.
-    let ready = PacketProgram::workload(&programs);
-    MixSearch::new(&request.mix, &tree, &ready).map_err(|error| match error {
-        MixError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
-            JobError::Usage(format!(
-                "the {threads} threads of {} instances do not fit on {contexts} contexts, one \
-                 each: choose fewer instances, or allow more contexts with --cpus",
-                request.mix.choose
-            ))
-        }
-        error => JobError::usage(error),
-    })?;
-    request.alone = alone(&processor, &machine, &programs, &simulation, request.mix.seed)?;
-    let testbed = open_ready(&request)?;
-    let mut workload = testbed.workload().clone();
-    if let Some(name) = &request.name {
-        workload.name.clone_from(name);
-    }
-    let new = NewCampaign {
-        kind: Kind::Select,
-        parent: None,
-        command: caller.command.clone(),
-        machine,
-        alike: Alike::ByStructure,
-        workload,
-        unit: testbed.unit().clone(),
-        question: serde_json::to_value(&request)?,
-        seed: request.mix.seed,
-    };
-    let id = store.create(&new)?;
-    let info = store.get(id)?;
-    conduct(&info, request, testbed, caller, store, events)
-}
+impl Job for SelectRequest {
+    const KIND: Kind = Kind::Select;
+    type Answer = SelectAnswer;
+    type Ready = (SelectRequest, SimulatedTestbed);
 
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<SelectAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(store, info);
-    }
-    let request = read(info)?;
-    let testbed = open_ready(&request)?;
-    conduct(info, request, testbed, caller, store, events)
-}
-
-/// What the records of a selection show so far.
-pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<SelectAnswer, JobError> {
-    let request = read(info)?;
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
-    let outcome = search.outcome(&store.records(info.id)?);
-    Ok(SelectAnswer { campaign: info.clone(), request, outcome })
-}
-
-fn read(info: &CampaignInfo) -> Result<SelectRequest, JobError> {
-    SelectRequest::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))
-}
-
-fn conduct(
-    info: &CampaignInfo,
-    request: SelectRequest,
-    mut testbed: SimulatedTestbed,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<SelectAnswer, JobError> {
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let mut search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
-    let budget = Budget::Measurements(request.mix.budget);
-    let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
-    let outcome =
-        conclude(store, info.id, measured, &testbed as &dyn OpenSubject, |records, _| {
-            search.outcome(records)
+    fn prepare(
+        mut self,
+        caller: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, Self::Ready), JobError> {
+        let simulation = self.simulation()?.clone();
+        let processor = simulation.model.processor()?;
+        let machine = allowed_machine(processor.machine(), self.cpus.as_deref())?;
+        let programs = simulation
+            .programs()
+            .ok_or_else(|| JobError::failed("the model has no such program"))?;
+        let tree = SharingTree::new(&machine, Alike::ByStructure);
+        let ready = PacketProgram::workload(&programs);
+        MixSearch::new(&self.mix, &tree, &ready).map_err(|error| match error {
+            MixError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
+                JobError::Usage(format!(
+                    "the {threads} threads of {} instances do not fit on {contexts} contexts, one \
+                     each: choose fewer instances, or allow more contexts with --cpus",
+                    self.mix.choose
+                ))
+            }
+            error => JobError::usage(error),
         })?;
-    Ok(SelectAnswer { campaign: store.get(info.id)?, request, outcome })
+        self.alone = alone(&processor, &machine, &programs, &simulation, self.mix.seed)?;
+        let testbed = open_ready(&self)?;
+        let mut workload = testbed.workload().clone();
+        if let Some(name) = &self.name {
+            workload.name.clone_from(name);
+        }
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine,
+            alike: Alike::ByStructure,
+            workload,
+            unit: testbed.unit().clone(),
+            question: serde_json::to_value(&self)?,
+            seed: self.mix.seed,
+        };
+        Ok((new, (self, testbed)))
+    }
+
+    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<Self::Ready, JobError> {
+        let request: Self = stored::question(info)?;
+        let testbed = open_ready(&request)?;
+        Ok((request, testbed))
+    }
+
+    fn conduct(
+        (request, mut testbed): Self::Ready,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<SelectAnswer, JobError> {
+        let tree = SharingTree::new(&info.new.machine, info.new.alike);
+        let mut search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
+        let budget = Budget::Measurements(request.mix.budget);
+        let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
+        let outcome =
+            conclude(store, info.id, measured, &testbed as &dyn OpenSubject, |records, _| {
+                search.outcome(records)
+            })?;
+        Ok(SelectAnswer { campaign: store.get(info.id)?, request, outcome })
+    }
+
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<SelectAnswer, JobError> {
+        let request: Self = stored::question(info)?;
+        let tree = SharingTree::new(&info.new.machine, info.new.alike);
+        let search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
+        let outcome = search.outcome(&store.records(info.id)?);
+        Ok(SelectAnswer { campaign: info.clone(), request, outcome })
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let best = MixOutcome::deserialize(conclusion).ok()?.best?;
+        Some(Summary::Select { speedup: best.performance.mean })
+    }
 }
 
 /// What each instance does alone on the machine, in packets/s: the mean on the best of its

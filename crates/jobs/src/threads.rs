@@ -14,8 +14,10 @@ use crate::campaign_run::stop;
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events};
 use crate::interrupt::Interrupt;
-use crate::job::Caller;
-use crate::place::{check_machine, unreadable};
+use crate::job::{Caller, Job};
+use crate::place::check_machine;
+use crate::stored;
+use crate::summary::Summary;
 pub(crate) use here::usable;
 use here::{Here, names_nothing};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
@@ -33,6 +35,7 @@ pub use request::{
     HereProgram, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 use serde::Deserialize;
+use serde_json::Value;
 use std::time::Instant;
 
 /// How many threads a program should run.
@@ -48,122 +51,116 @@ pub struct ThreadsAnswer {
     pub unsettled: Option<String>,
 }
 
-pub(crate) fn run(
-    request: ThreadsRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<ThreadsAnswer, JobError> {
-    let (question, machine) = ThreadsQuestion::of(request)?;
-    let new = NewCampaign {
-        kind: Kind::Threads,
-        parent: None,
-        command: caller.command.clone(),
-        machine,
-        alike: Alike::ExceptNuma,
-        // How many threads there are is what is asked.
-        workload: Workload { name: question.request.name(), threads: Vec::new() },
-        // Known from the first probe on.
-        unit: Unit::rate("1/s"),
-        question: serde_json::to_value(&question)?,
-        seed: question.seed(),
-    };
-    let id = store.create(&new)?;
-    conduct(&store.get(id)?, question, caller, store, events)
-}
+impl Job for ThreadsRequest {
+    const KIND: Kind = Kind::Threads;
+    type Answer = ThreadsAnswer;
+    type Ready = ThreadsQuestion;
 
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<ThreadsAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(store, info);
-    }
-    let question = read(info)?;
-    if let ThreadsProgram::Here(HereProgram { pid, .. }) = &question.request.program {
-        let now = pinwise_linux::machine()?;
-        let contexts = usable(&now, pid.map(pinwise_linux::Pid))?.contexts;
-        if contexts != question.contexts {
-            return Err(JobError::Usage(format!(
-                "campaign {} cannot be resumed: the program could use {} contexts at its start \
-                 and can use {contexts} now; start a new one",
-                info.id.0, question.contexts
-            )));
-        }
-        // Which contexts they are does not matter to a number.
-        check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
-    }
-    conduct(info, question, caller, store, events)
-}
-
-/// What the records of a search show so far.
-pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<ThreadsAnswer, JobError> {
-    let mut outcome = ThreadsOutcome::of(read(info)?, &store.records(info.id)?)?;
-    if let Some(conclusion) = &info.conclusion {
-        let conclusion = ThreadsConclusion::deserialize(conclusion)
-            .map_err(|error| unreadable(info, "answer", &error))?;
-        outcome.notes.extend(conclusion.notes);
-    }
-    Ok(ThreadsAnswer { campaign: info.clone(), outcome, interrupted: false, unsettled: None })
-}
-
-pub(crate) fn read(info: &CampaignInfo) -> Result<ThreadsQuestion, JobError> {
-    ThreadsQuestion::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))
-}
-
-fn conduct(
-    info: &CampaignInfo,
-    question: ThreadsQuestion,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<ThreadsAnswer, JobError> {
-    let id = info.id;
-    events.take(Event::Begun(info)).map_err(JobError::Output)?;
-    let searched = {
-        let mut journal = store.journal(id)?;
-        search_threads(&question, &info.new.machine, &mut journal, &caller.interrupt, events)
-    };
-    let searched = match searched {
-        Ok(searched) => searched,
-        Err(error) => {
-            stop(store, id)?;
-            return Err(error);
-        }
-    };
-    if let Some(unit) = &searched.outcome.counted {
-        store.learn(id, &info.new.workload, unit)?;
-    }
-    let Searched { mut outcome, ending, mut program, .. } = searched;
-    let finished = matches!(ending, Ending::Finished(_));
-    let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
-    let Some(mut conclusion) = outcome.conclusion() else {
-        let kept = stop(store, id)?;
-        // What the probes showed does not change when the campaign is resumed.
-        let remedy = match &outcome.found {
-            Err(Some(_)) => Remedy::AskAgain,
-            _ => Remedy::Resume,
+    fn prepare(
+        self,
+        caller: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, ThreadsQuestion), JobError> {
+        let (question, machine) = ThreadsQuestion::of(self)?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine,
+            alike: Alike::ExceptNuma,
+            // How many threads there are is what is asked.
+            workload: Workload { name: question.request.name(), threads: Vec::new() },
+            // Known from the first probe on.
+            unit: Unit::rate("1/s"),
+            question: serde_json::to_value(&question)?,
+            seed: question.seed(),
         };
-        return Err(unanswered(ending, kept, remedy, program.names_nothing()));
-    };
-    if let Ending::Failed(reason) = &ending {
-        conclusion.notes.push(Note::Unchecked { reason: reason.clone() });
+        Ok((new, question))
     }
-    let settled = program.settle(&question, conclusion.parameter);
-    let unsettled = match settled {
-        Ok(note) => {
-            conclusion.notes.extend(note);
-            None
+
+    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<ThreadsQuestion, JobError> {
+        let question: ThreadsQuestion = stored::question(info)?;
+        if let ThreadsProgram::Here(HereProgram { pid, .. }) = &question.request.program {
+            let now = pinwise_linux::machine()?;
+            let contexts = usable(&now, pid.map(pinwise_linux::Pid))?.contexts;
+            if contexts != question.contexts {
+                return Err(JobError::Usage(format!(
+                    "campaign {} cannot be resumed: the program could use {} contexts at its \
+                     start and can use {contexts} now; start a new one",
+                    info.id.0, question.contexts
+                )));
+            }
+            // Which contexts they are does not matter to a number.
+            check_machine(info, &Machine { allowed: info.new.machine.allowed.clone(), ..now })?;
         }
-        Err(reason) => Some(reason),
-    };
-    outcome.notes.extend(conclusion.notes.iter().cloned());
-    store.conclude(id, state, Some(&serde_json::to_value(&conclusion)?))?;
-    let interrupted = ending == Ending::Interrupted;
-    Ok(ThreadsAnswer { campaign: store.get(id)?, outcome, interrupted, unsettled })
+        Ok(question)
+    }
+
+    fn conduct(
+        question: ThreadsQuestion,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<ThreadsAnswer, JobError> {
+        let id = info.id;
+        let searched = {
+            let mut journal = store.journal(id)?;
+            search_threads(&question, &info.new.machine, &mut journal, &caller.interrupt, events)
+        };
+        let searched = match searched {
+            Ok(searched) => searched,
+            Err(error) => {
+                stop(store, id)?;
+                return Err(error);
+            }
+        };
+        if let Some(unit) = &searched.outcome.counted {
+            store.learn(id, &info.new.workload, unit)?;
+        }
+        let Searched { mut outcome, ending, mut program, .. } = searched;
+        let finished = matches!(ending, Ending::Finished(_));
+        let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
+        let Some(mut conclusion) = outcome.conclusion() else {
+            let kept = stop(store, id)?;
+            // What the probes showed does not change when the campaign is resumed.
+            let remedy = match &outcome.found {
+                Err(Some(_)) => Remedy::AskAgain,
+                _ => Remedy::Resume,
+            };
+            return Err(unanswered(ending, kept, remedy, program.names_nothing()));
+        };
+        if let Ending::Failed(reason) = &ending {
+            conclusion.notes.push(Note::Unchecked { reason: reason.clone() });
+        }
+        let settled = program.settle(&question, conclusion.parameter);
+        let unsettled = match settled {
+            Ok(note) => {
+                conclusion.notes.extend(note);
+                None
+            }
+            Err(reason) => Some(reason),
+        };
+        outcome.notes.extend(conclusion.notes.iter().cloned());
+        store.conclude(id, state, Some(&serde_json::to_value(&conclusion)?))?;
+        let interrupted = ending == Ending::Interrupted;
+        Ok(ThreadsAnswer { campaign: store.get(id)?, outcome, interrupted, unsettled })
+    }
+
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<ThreadsAnswer, JobError> {
+        let records = store.records(info.id)?;
+        let mut outcome = ThreadsOutcome::of(stored::question(info)?, &records)?;
+        if let Some(conclusion) = stored::conclusion::<ThreadsConclusion>(info)? {
+            outcome.notes.extend(conclusion.notes);
+        }
+        Ok(ThreadsAnswer { campaign: info.clone(), outcome, interrupted: false, unsettled: None })
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let concluded = ThreadsConclusion::deserialize(conclusion).ok()?;
+        Some(Summary::Threads { n: concluded.parameter })
+    }
 }
 
 /// Why a search ended without an answer.
@@ -313,6 +310,7 @@ fn parameter(record: &Record) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::events::Silent;
+    use crate::job::{resume_job, run};
     use std::cell::Cell;
     use std::io;
     use std::time::Duration;
@@ -375,12 +373,14 @@ mod tests {
             };
             assert_eq!(kept.records, 2);
             let info = store.get(kept.campaign).unwrap();
-            let open = answer(&store, &info).unwrap().outcome;
+            let open = ThreadsRequest::answer(&info, &caller, &store).unwrap().outcome;
             assert_eq!((open.found, open.probes.len()), (Err(None), 2));
-            let resumed = resume(&info, &Caller::default(), &mut store, &mut Silent).unwrap();
+            let caller = Caller::default();
+            let resumed =
+                resume_job::<ThreadsRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
             assert_eq!(resumed.outcome, whole.outcome, "{method:?}");
             // What is stored gives the same.
-            let again = answer(&store, &resumed.campaign).unwrap();
+            let again = ThreadsRequest::answer(&resumed.campaign, &caller, &store).unwrap();
             assert_eq!(again.outcome, whole.outcome, "{method:?}");
             assert!(whole.outcome.notes.contains(&Note::Simulated));
         }

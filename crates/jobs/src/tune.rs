@@ -13,11 +13,13 @@ mod program;
 use crate::campaign_run::{Ends, conclude, measure_on, of_the_whole};
 use crate::error::{Failure, JobError, Remedy};
 use crate::events::{Event, Events};
-use crate::job::Caller;
-use crate::place::{self, StoredSearch, check_machine, note, place_part, unreadable};
+use crate::job::{Caller, Job};
+use crate::place::{self, PlaceRequest, StoredSearch, check_machine, note, place_part};
 use crate::plan_file;
+use crate::stored;
+use crate::summary::Summary;
 use crate::threads::{
-    self, HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, ThreadsRequest, search_threads,
+    HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, ThreadsRequest, search_threads,
 };
 use finals::{Comparing, FEWEST_ROUNDS};
 pub use finals::{Finals, FinalsQuestion};
@@ -37,6 +39,7 @@ use policies::{Policies, rates};
 pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials};
 use program::TunedProgram;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -139,49 +142,61 @@ impl TunedPlacement {
     }
 }
 
-pub(crate) fn run(
-    request: TuneRequest,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<TuneAnswer, JobError> {
-    plan_file::check_plan_path(store, request.plan.as_deref())?;
-    let (question, machine) = number_question(&request)?;
-    let new = NewCampaign {
-        kind: Kind::Tune,
-        parent: None,
-        command: caller.command.clone(),
-        machine,
-        alike: Alike::ExceptNuma,
-        // How many threads there are is what is asked.
-        workload: Workload { name: question.request.name(), threads: Vec::new() },
-        // Known from the first window on.
-        unit: Unit::rate("1/s"),
-        question: serde_json::to_value(&request)?,
-        seed: 1,
-    };
-    let id = store.create(&new)?;
-    conduct(&store.get(id)?, &request, caller, store, events)
-}
+impl Job for TuneRequest {
+    const KIND: Kind = Kind::Tune;
+    type Answer = TuneAnswer;
+    type Ready = TuneRequest;
 
-pub(crate) fn resume(
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<TuneAnswer, JobError> {
-    if info.state == CampaignState::Finished {
-        return answer(store, info);
+    fn prepare(
+        self,
+        caller: &Caller,
+        store: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, TuneRequest), JobError> {
+        plan_file::check_plan_path(store, self.plan.as_deref())?;
+        let (question, machine) = number_question(&self)?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine,
+            alike: Alike::ExceptNuma,
+            // How many threads there are is what is asked.
+            workload: Workload { name: question.request.name(), threads: Vec::new() },
+            // Known from the first window on.
+            unit: Unit::rate("1/s"),
+            question: serde_json::to_value(&self)?,
+            seed: 1,
+        };
+        Ok((new, self))
     }
-    let request = read(info)?;
-    let (_, machine) = number_question(&request)?;
-    check_machine(info, &machine)?;
-    conduct(info, &request, caller, store, events)
-}
 
-fn read(info: &CampaignInfo) -> Result<TuneRequest, JobError> {
-    TuneRequest::deserialize(&info.new.question)
-        .map_err(|error| unreadable(info, "question", &error))
+    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<TuneRequest, JobError> {
+        let request: Self = stored::question(info)?;
+        let (_, machine) = number_question(&request)?;
+        check_machine(info, &machine)?;
+        Ok(request)
+    }
+
+    fn conduct(
+        request: TuneRequest,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<TuneAnswer, JobError> {
+        conduct(info, &request, caller, store, events)
+    }
+
+    fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<TuneAnswer, JobError> {
+        answer(store, info)
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let TuneConclusion { choice, parameter: n, gain, .. } =
+            TuneConclusion::deserialize(conclusion).ok()?;
+        Some(Summary::Tune { choice, n, gain })
+    }
 }
 
 /// The question of the search for the number alone.
@@ -299,8 +314,7 @@ fn parts(
 }
 
 fn opened_finals(part: &CampaignInfo) -> Result<FinalsQuestion, JobError> {
-    FinalsQuestion::deserialize(&part.new.question)
-        .map_err(|error| unreadable(part, "question", &error))
+    stored::question(part)
 }
 
 /// Compares at last, and whether the user ended that early. `best`: the search for the placement of
@@ -381,7 +395,7 @@ fn number(
         let question = serde_json::to_value(&question)?;
         Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
     })?;
-    let question = threads::read(&part)?;
+    let question: ThreadsQuestion = stored::question(&part)?;
     let searched = {
         let mut journal = store.journal(part.id)?;
         search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
@@ -459,8 +473,7 @@ fn policies(
 }
 
 fn opened_policies(part: &CampaignInfo) -> Result<(Policies, PoliciesQuestion), JobError> {
-    let question = PoliciesQuestion::deserialize(&part.new.question)
-        .map_err(|error| unreadable(part, "question", &error))?;
+    let question: PoliciesQuestion = stored::question(part)?;
     Ok((Policies::new(question.clone(), &part.new.machine), question))
 }
 
@@ -547,7 +560,7 @@ fn stored(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlacement>, Job
         if part.state != CampaignState::Finished {
             continue;
         }
-        let outcome = place::answer(&Caller::default(), store, &part)?.outcome;
+        let outcome = PlaceRequest::answer(&part, &Caller::default(), store)?.outcome;
         placed.retain(|earlier| earlier.parameter != parameter);
         let searched = Some(StoredSearch { info: part, outcome });
         placed.push(TunedPlacement { parameter, searched, reason: None });
@@ -557,10 +570,12 @@ fn stored(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlacement>, Job
 
 /// What a campaign answers as far as it came.
 pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
-    let request = read(info)?;
+    let request: TuneRequest = stored::question(info)?;
     let of = |step: TuneStep| place::part(store, Some(&Parent::new(info.id, &step)));
     let threads = match of(TuneStep::Threads)? {
-        Some(part) if part.records > 0 => Some(threads::answer(store, &part)?.outcome),
+        Some(part) if part.records > 0 => {
+            Some(ThreadsRequest::answer(&part, &Caller::default(), store)?.outcome)
+        }
         _ => None,
     };
     let trials = match of(TuneStep::Policies)? {

@@ -4,7 +4,7 @@
 CREATE TABLE campaign (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     started    INTEGER NOT NULL DEFAULT (unixepoch()), -- seconds since the Unix epoch
-    kind       TEXT NOT NULL,                          -- place, compare, select, threads, tune, policies, finals, characterize, latency
+    kind       TEXT NOT NULL,                          -- the question: place, threads, ... (Kind::name)
     parent     INTEGER,                                -- the campaign that this one is a part of
     step       TEXT,                                   -- JSON: which of its steps, {"place":{"n":4,"round":1}}
     command    TEXT NOT NULL,                          -- JSON array: the command line that asked

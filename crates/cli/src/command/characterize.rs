@@ -2,7 +2,7 @@
 
 mod text;
 
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::machine::Simulated;
 use crate::number::whole;
 use crate::output::{self, Usage};
@@ -10,7 +10,7 @@ use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::Store;
 use pinwise_characterization::{Characterization, Conditions};
-use pinwise_jobs::{Answer, CharacterizeAnswer, CharacterizeRequest, Job, STRESSORS};
+use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
 use pinwise_measure::Fame;
 use pinwise_present::{figures, tagged};
 use serde::Serialize;
@@ -106,10 +106,7 @@ impl Characterize {
         let caller = events::caller(self.store.named())?;
         // A store that cannot be used is found out before, not after.
         let mut store = self.store.open()?;
-        let job = Job::Characterize(Box::new(request));
-        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
-            .map_err(|error| events::explained(error, &caller, &store))?;
-        let Answer::Characterize(answer) = answer else { return Ok(()) };
+        let answer = events::run(request, &caller, &mut store, self.json)?;
         tell(&store, &answer, Some(begin.elapsed()), self.json)?;
         let (Some(file), Some(kept)) = (&self.html, &answer.kept) else { return Ok(()) };
         output::write(file, pinwise_report::characterization_page(kept)?.as_bytes())

@@ -2,10 +2,10 @@
 
 use super::place::{SearchArguments, SubjectArguments};
 use crate::comparison;
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::number::whole;
 use clap::Args;
-use pinwise_jobs::{Answer, CompareRequest, Job};
+use pinwise_jobs::CompareRequest;
 
 /// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
@@ -52,15 +52,13 @@ impl Compare {
         let caller = events::caller(self.store.named())?;
         let request = self.subject.request("compare", &self.search)?;
         let mut store = self.store.open()?;
-        let job = Job::Compare(Box::new(CompareRequest {
+        let job = CompareRequest {
             request,
             usual_budget: self.search.budget.is_none(),
             draws: self.draws,
             rounds: self.rounds,
-        }));
-        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
-            .map_err(|error| events::explained(error, &caller, &store))?;
-        let Answer::Compare(answer) = answer else { return Ok(()) };
+        };
+        let answer = events::run(job, &caller, &mut store, self.json)?;
         comparison::print(&store, &answer, self.store.named(), self.json)
     }
 }

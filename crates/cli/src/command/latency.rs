@@ -5,12 +5,12 @@ mod map;
 mod source;
 mod text;
 
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::machine::MachineArgument;
 use crate::output::{self, Usage};
 use clap::Args;
 use pinwise_hardware::{Latencies, LatencyError, Quantiles};
-use pinwise_jobs::{Answer, Job, LatencyAnswer, LatencyRequest};
+use pinwise_jobs::{LatencyAnswer, LatencyRequest};
 use pinwise_present::{figures, tagged};
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
@@ -195,10 +195,8 @@ impl Latency {
         ));
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
-        let job = Job::Latency(LatencyRequest { contexts });
-        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
-            .map_err(|error| events::explained(error, &caller, &store))?;
-        let Answer::Latency(answer) = answer else { anyhow::bail!("no latencies came") };
+        let job = LatencyRequest { contexts };
+        let answer = events::run(job, &caller, &mut store, self.json)?;
         Document::measured(host.name, &answer)
     }
 }

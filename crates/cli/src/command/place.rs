@@ -13,12 +13,12 @@ pub(crate) use simulation::WindowArguments;
 pub(crate) use subject::SubjectArguments;
 
 use super::apply;
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::outcome;
 use crate::output;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context;
-use pinwise_jobs::{Answer, Job, PlaceAnswer, PlaceRequest};
+use pinwise_jobs::{PlaceAnswer, PlaceRequest};
 use pinwise_linux::{EndedThreads, PlanPinner, Scope};
 use pinwise_placement::{Advice, Outcome};
 use pinwise_present::Files;
@@ -33,10 +33,8 @@ impl Place {
         let request = self.request()?;
         let scope = pinwise_jobs::scope(&request.subject);
         let mut store = self.store.open()?;
-        let job = Job::Place(Box::new(PlaceRequest { request, plan: self.plan }));
-        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
-            .map_err(|error| events::explained(error, &caller, &store))?;
-        let Answer::Place(answer) = answer else { return Ok(()) };
+        let job = PlaceRequest { request, plan: self.plan };
+        let answer = events::run(job, &caller, &mut store, self.json)?;
         tell(&answer, self.store.named(), self.json)?;
         // What is pinned from here on stays.
         match (self.apply, scope, &answer.plan) {

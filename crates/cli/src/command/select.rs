@@ -1,12 +1,12 @@
 //! `pinwise select`: which of the ready programs run together, and where.
 
 use super::place::{self, WindowArguments};
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::machine::Simulated;
 use crate::number::whole;
 use crate::selection;
 use clap::Args;
-use pinwise_jobs::{Answer, Job, SelectRequest, Subject};
+use pinwise_jobs::{SelectRequest, Subject};
 use pinwise_placement::MixQuestion;
 
 /// Choose which of the ready programs to run together, and where
@@ -72,10 +72,7 @@ impl Select {
             cpus: self.cpus,
             name: Some(self.workload),
         };
-        let job = Job::Select(Box::new(request));
-        let answer = pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json))
-            .map_err(|error| events::explained(error, &caller, &store))?;
-        let Answer::Select(answer) = answer else { return Ok(()) };
+        let answer = events::run(request, &caller, &mut store, self.json)?;
         selection::print(&answer, self.store.named(), self.json)
     }
 }

@@ -15,9 +15,7 @@ use crate::output::{self, Interrupted};
 use arguments::Action;
 use document::Remains;
 use pinwise_campaign::Store;
-use pinwise_jobs::{
-    Answer, Caller, Failure, Interruption, Job, JobError, ThreadsAnswer, ThreadsOutcome,
-};
+use pinwise_jobs::{Caller, Failure, JobError, ThreadsAnswer, ThreadsOutcome, ThreadsRequest};
 use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
 use pinwise_present::texts;
@@ -32,12 +30,8 @@ impl Threads {
         let request = self.asked.threads_request(&self.edges)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
-        let job = Job::Threads(Box::new(request));
-        match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(Answer::Threads(answer)) => {
-                tell(&answer, self.store.named(), self.json, self.verbose)
-            }
-            Ok(_) => Ok(()),
+        match pinwise_jobs::run(request, &caller, &mut store, &mut Terminal::new(self.json)) {
+            Ok(answer) => tell(&answer, self.store.named(), self.json, self.verbose),
             Err(error) => {
                 leave(&error, &caller, &store, self.json)?;
                 Err(events::explained(error, &caller, &store))
@@ -113,28 +107,13 @@ pub(crate) fn shown(outcome: &ThreadsOutcome) -> ThreadsSearch {
 }
 
 /// Prints the probes of a search that ended in an error after some: they took their time.
-pub(crate) fn leave(
-    error: &JobError,
-    caller: &Caller,
-    store: &Store,
-    json: bool,
-) -> anyhow::Result<()> {
-    let kept = match error {
-        JobError::Interrupted(Interruption { kept, .. })
-        | JobError::Failed(Failure { kept, .. }) => kept,
-        _ => return Ok(()),
+fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
+    let Some(answer) = events::left::<ThreadsRequest>(error, caller, store) else { return Ok(()) };
+    let reason = match error {
+        JobError::Failed(Failure { reason, .. }) => reason.clone(),
+        error => error.to_string(),
     };
-    let Some(kept) = kept else { return Ok(()) };
-    match pinwise_jobs::answer(kept.campaign, caller, store) {
-        Ok(Answer::Threads(answer)) => {
-            let reason = match error {
-                JobError::Failed(Failure { reason, .. }) => reason.clone(),
-                error => error.to_string(),
-            };
-            print_remains(&Remains::new(&answer.outcome, Some(kept.campaign), reason), json)
-        }
-        _ => Ok(()),
-    }
+    print_remains(&Remains::new(&answer.outcome, Some(answer.campaign.id), reason), json)
 }
 
 fn print_remains(remains: &Remains, json: bool) -> anyhow::Result<()> {

@@ -10,7 +10,7 @@ use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{Document, Remains};
 use pinwise_campaign::Store;
-use pinwise_jobs::{Answer, Caller, Failure, Interruption, Job, JobError, TuneAnswer, TuneRequest};
+use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
 use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
 use pinwise_present::{texts, tune_next};
@@ -65,10 +65,8 @@ impl Tune {
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let request = TuneRequest { threads, default: self.default, plan: self.plan };
-        let job = Job::Tune(Box::new(request));
-        match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(Answer::Tune(answer)) => tell(&answer, self.store.named(), self.json, self.verbose),
-            Ok(_) => Ok(()),
+        match pinwise_jobs::run(request, &caller, &mut store, &mut Terminal::new(self.json)) {
+            Ok(answer) => tell(&answer, self.store.named(), self.json, self.verbose),
             Err(error) => {
                 leave(&error, &caller, &store, self.json)?;
                 Err(events::explained(error, &caller, &store))
@@ -151,16 +149,8 @@ pub(crate) fn page(
 
 /// Prints what there is of a search that ended in an error after some measurements.
 fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
-    let kept = match error {
-        JobError::Interrupted(Interruption { kept, .. })
-        | JobError::Failed(Failure { kept, .. }) => kept,
-        _ => return Ok(()),
-    };
-    let Some(kept) = kept else { return Ok(()) };
-    match pinwise_jobs::answer(kept.campaign, caller, store) {
-        Ok(Answer::Tune(answer)) => print_remains(&answer, error.to_string(), json),
-        _ => Ok(()),
-    }
+    let Some(answer) = events::left::<TuneRequest>(error, caller, store) else { return Ok(()) };
+    print_remains(&answer, error.to_string(), json)
 }
 
 fn print_remains(answer: &TuneAnswer, error: String, json: bool) -> anyhow::Result<()> {

@@ -1,0 +1,33 @@
+//! What a campaign has stored, as the types of its kind.
+
+use crate::error::JobError;
+use pinwise_campaign::CampaignInfo;
+use pinwise_present::shell;
+use serde::de::DeserializeOwned;
+
+/// The question.
+///
+/// # Errors
+/// Another version of pinwise wrote it in another form.
+pub(crate) fn question<Q: DeserializeOwned>(info: &CampaignInfo) -> Result<Q, JobError> {
+    Q::deserialize(&info.new.question).map_err(|error| unreadable(info, "question", &error))
+}
+
+/// The conclusion; `None` where there is none yet.
+///
+/// # Errors
+/// Another version of pinwise wrote it in another form.
+pub(crate) fn conclusion<C: DeserializeOwned>(info: &CampaignInfo) -> Result<Option<C>, JobError> {
+    let Some(conclusion) = &info.conclusion else { return Ok(None) };
+    C::deserialize(conclusion).map(Some).map_err(|error| unreadable(info, "answer", &error))
+}
+
+/// A campaign whose `part` ("answer") another version of pinwise wrote in another form.
+fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> JobError {
+    let id = info.id.0;
+    JobError::failed(format!(
+        "campaign {id}: another version of pinwise wrote its {part} ({error}): use that version, \
+         export the measurements (pinwise campaign export {id}), or measure again: {}",
+        shell(&info.new.command)
+    ))
+}
