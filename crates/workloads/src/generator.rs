@@ -44,16 +44,22 @@ enum Phase {
     ServerFin,
 }
 
-/// Appends `frames` frames of `flows` flows to `traffic`.
-pub(crate) fn fill(traffic: &mut Traffic, seed: u64, flows: usize, frames: usize) {
-    let mut random = Random::new(seed);
-    let mut flows: Vec<Flow> = (0..flows).map(|number| Flow::new(number, &mut random)).collect();
-    let mut frame = Vec::with_capacity(LARGEST);
-    for _ in 0..frames {
-        let flow = random.below(flows.len() as u64) as usize;
-        frame.clear();
-        flows[flow].next(&mut random, &mut frame);
-        traffic.add(&frame);
+impl Traffic {
+    /// `frames` frames of `flows` flows, the same for the same `seed`. The module says what is in
+    /// them.
+    pub fn generate(seed: u64, flows: usize, frames: usize) -> Self {
+        let mut traffic = Self::default();
+        let mut random = Random::new(seed);
+        let mut flows: Vec<Flow> =
+            (0..flows).map(|number| Flow::new(number, &mut random)).collect();
+        let mut frame = Vec::with_capacity(LARGEST);
+        for _ in 0..frames {
+            let flow = random.below(flows.len() as u64) as usize;
+            frame.clear();
+            flows[flow].next(&mut random, &mut frame);
+            traffic.add(&frame);
+        }
+        traffic
     }
 }
 

@@ -16,18 +16,13 @@
 //! needs anyway.
 
 use crate::frame::Layout;
-use crate::polling::Turn;
+use crate::polling::{RING, Turn};
 use crate::processor::{PacketAction, Processor};
 use crate::ring::{Consumer, Producer};
 use crate::traffic::Traffic;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Slots of a ring: the size that descriptor rings of network cards commonly have. Where stages
-/// share a CPU, a ringful is what one of them does in its turn, long enough for the context switch
-/// not to matter.
-pub(crate) const RING: usize = 1024;
 
 /// Packets taken from a ring at once, at most.
 pub(crate) const BURST: usize = 32;

@@ -17,10 +17,14 @@
 //!
 //! The policy was chosen by measurement; see docs/reference/workloads.md.
 
-use crate::pipeline::RING;
 use std::hint;
 use std::thread;
 use std::time::Duration;
+
+/// Slots of a ring: the size that descriptor rings of network cards commonly have. Where stages
+/// share a CPU, a ringful is what one of them does in its turn, long enough for the context switch
+/// not to matter.
+pub(crate) const RING: usize = 1024;
 
 /// Looks at the ring before a waiting thread sleeps.
 const SPINS: u32 = 16;

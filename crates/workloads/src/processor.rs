@@ -1,8 +1,6 @@
 //! What the P thread does with a packet.
 
 use crate::frame::Layout;
-use crate::program::Program;
-use crate::{analyzer::Analyzer, flows::FlowTable, forwarder::Forwarder, matcher::Matcher};
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,18 +18,6 @@ pub trait Processor: Send {
 
     /// What was found so far: what is counted, and how many.
     fn findings(&self) -> Vec<(&'static str, u64)>;
-}
-
-impl Program {
-    /// The state of this program's P thread before the first packet; `seed` fills its tables.
-    pub fn processor(self, seed: u64) -> Box<dyn Processor> {
-        match self {
-            Self::PacketAnalyzer => Box::new(Analyzer::new()),
-            Self::AhoCorasick => Box::new(Matcher::new()),
-            Self::Stateful => Box::new(FlowTable::new()),
-            ipfwd => Box::new(Forwarder::new(ipfwd, seed)),
-        }
-    }
 }
 
 /// The port that a packet leaves through where no routing table decides: by its addresses, so that

@@ -1,11 +1,13 @@
 //! A workload that runs: its threads, its counters, its end.
 
 use crate::Error;
-use crate::pipeline::{Pipeline, RING};
+use crate::pipeline::Pipeline;
+use crate::polling::RING;
 use crate::processor::Processor;
-use crate::program::Workload;
+use crate::program::{Program, Workload};
 use crate::ring::ring;
 use crate::traffic::Traffic;
+use crate::{analyzer::Analyzer, flows::FlowTable, forwarder::Forwarder, matcher::Matcher};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -83,6 +85,18 @@ impl Drop for Presence {
 impl Threads {
     fn state(&self) -> MutexGuard<'_, ThreadsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Program {
+    /// The state of this program's P thread before the first packet; `seed` fills its tables.
+    pub fn processor(self, seed: u64) -> Box<dyn Processor> {
+        match self {
+            Self::PacketAnalyzer => Box::new(Analyzer::new()),
+            Self::AhoCorasick => Box::new(Matcher::new()),
+            Self::Stateful => Box::new(FlowTable::new()),
+            ipfwd => Box::new(Forwarder::new(ipfwd, seed)),
+        }
     }
 }
 

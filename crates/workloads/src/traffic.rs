@@ -3,8 +3,6 @@
 //! The pool comes from [`Traffic::generate`] or from a capture file ([`crate::capture`]). Frames
 //! are kept back to back, as they would lie in the memory of a traffic generator.
 
-use crate::generator;
-
 /// A pool of Ethernet frames.
 #[derive(Debug, Default)]
 pub struct Traffic {
@@ -16,14 +14,6 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// `frames` frames of `flows` flows, the same for the same `seed`. Module `generator` says what
-    /// is in them.
-    pub fn generate(seed: u64, flows: usize, frames: usize) -> Self {
-        let mut traffic = Self::default();
-        generator::fill(&mut traffic, seed, flows, frames);
-        traffic
-    }
-
     /// Every packet goes to another destination: what a traffic generator does that counts its
     /// addresses up. Lookups by destination then have no locality that the table itself does
     /// not have.
