@@ -5,13 +5,20 @@ use crate::{CampaignId, StoreError};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The right to add records to one campaign: an advisory lock on a file next to the store. The
 /// kernel releases it when the process dies, however it dies. So nothing stale is left, and no
 /// process number can be mistaken.
+///
+/// A [`crate::Store`] that has the lock has it again on request: it is released with the last.
+#[derive(Clone, Debug)]
+pub struct CampaignLock(pub(crate) Arc<LockedFile>);
+
+/// A file whose lock this process holds.
 #[derive(Debug)]
-pub struct CampaignLock {
+pub(crate) struct LockedFile {
     path: PathBuf,
     // Held for its lock.
     _file: File,
@@ -51,7 +58,7 @@ impl CampaignLock {
             // names.
             let named = std::fs::metadata(&path).map(|named| named.ino());
             if named.is_ok_and(|inode| file.metadata().is_ok_and(|ours| ours.ino() == inode)) {
-                return Ok(Self { path, _file: file });
+                return Ok(Self(Arc::new(LockedFile { path, _file: file })));
             }
         }
     }
@@ -63,7 +70,7 @@ impl CampaignLock {
     }
 }
 
-impl Drop for CampaignLock {
+impl Drop for LockedFile {
     fn drop(&mut self) {
         // While the lock is still held, so nobody else's file is removed. Left behind it would only
         // be an empty file.

@@ -11,7 +11,7 @@ mod store;
 
 pub use campaign_lock::CampaignLock;
 pub use journal::{Journal, MemoryJournal};
-pub use record::{Purpose, Record, Trial};
+pub use record::{Purpose, Record, Trial, settled};
 pub use run::{Ending, Step, Strategy, TRIES, drive};
 pub use store::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignState, Kind, Listing, MachineDocument,

@@ -1,6 +1,7 @@
 //! One trial and what came of it.
 
-use pinwise_measure::{Effort, MeasureError, Measurement, Setting};
+use crate::TRIES;
+use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -53,4 +54,41 @@ pub struct Record {
     /// Time since the campaign's first measurement began until this one ended, what deciding and
     /// storing took in between included, pauses between resumptions excluded.
     pub elapsed: Duration,
+}
+
+/// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose
+/// tries have not ended is left out.
+pub fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
+    let mut tries = 0;
+    records.iter().filter(move |record| {
+        tries += 1;
+        let again =
+            matches!(&record.outcome, Err(error) if error.retry == Retry::Same) && tries < TRIES;
+        if !again {
+            tries = 0;
+        }
+        !again
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_of_repeated_tries_counts() {
+        let record = |outcome| {
+            let (purpose, effort) = (Purpose::Sample, Effort::default());
+            let trial = Trial { setting: Setting::Unpinned, purpose, effort };
+            Record { number: 0, trial, outcome, elapsed: Duration::ZERO }
+        };
+        let failed = |retry| record(Err(MeasureError::new(retry, "failed")));
+        let same = || failed(Retry::Same);
+        let (duration, spread, detail) = (Duration::ZERO, None, None);
+        let measured = record(Ok(Measurement { performance: 1.0, duration, spread, detail }));
+        let other = failed(Retry::Other);
+        let records = [same(), measured, same(), same(), same(), other, same()];
+        let settled: Vec<bool> = settled(&records).map(|record| record.outcome.is_ok()).collect();
+        assert_eq!(settled, [true, false, false]);
+    }
 }

@@ -17,7 +17,8 @@ mod journal;
 mod machine;
 mod row;
 
-use crate::{CampaignLock, Record};
+use crate::Record;
+use crate::campaign_lock::{CampaignLock, LockedFile};
 pub use campaign::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignState, Kind, NewCampaign, Parent,
 };
@@ -33,7 +34,10 @@ pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, retry_text, text, word};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 
 /// The step of a part as JSON. Versions before this one stored it as words.
 const STEP: &str = "CASE WHEN parent IS NULL OR json_valid(step) THEN step
@@ -54,6 +58,8 @@ pub struct Store {
     inode: Option<Inode>,
     /// The version of its schema.
     format: i32,
+    /// The campaigns that it has locked.
+    locked: RefCell<BTreeMap<CampaignId, Weak<LockedFile>>>,
 }
 
 /// What a store holds.
@@ -79,7 +85,8 @@ impl Store {
         }
         let connection = connect(path).map_err(|error| explain(path, &error))?;
         let inode = Inode::of(path);
-        let mut store = Self { connection, path: path.to_owned(), inode, format: FORMAT };
+        let (path, locked) = (path.to_owned(), RefCell::default());
+        let mut store = Self { connection, path, inode, format: FORMAT, locked };
         store.prepare()?;
         Ok(store)
     }
@@ -162,8 +169,8 @@ impl Store {
         })
     }
 
-    /// Removes a campaign with its parts and all records, for good: all or nothing. Refused while a
-    /// process adds records to one of them. Nothing of them has to be readable.
+    /// Removes a campaign with its parts and all records, for good: all or nothing. Refused while
+    /// another process adds records to one of them. Nothing of them has to be readable.
     pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
         let mut whole = vec![id];
         let mut locks = Vec::new();
@@ -252,14 +259,24 @@ impl Store {
     }
 
     fn with_running(&self, mut info: CampaignInfo) -> Result<CampaignInfo, StoreError> {
-        info.running = CampaignLock::is_held(&self.path, info.id);
+        info.running =
+            self.own_lock(info.id).is_none() && CampaignLock::is_held(&self.path, info.id);
         Ok(info)
     }
 
-    /// Makes this process the one that adds records to a campaign, until the lock is dropped or
-    /// the process dies.
+    /// Makes this store the one that adds records to a campaign, until all its locks of the
+    /// campaign are dropped or the process dies.
     pub fn lock(&self, id: CampaignId) -> Result<CampaignLock, StoreError> {
-        CampaignLock::take(&self.path, id)
+        if let Some(own) = self.own_lock(id) {
+            return Ok(own);
+        }
+        let lock = CampaignLock::take(&self.path, id)?;
+        self.locked.borrow_mut().insert(id, Arc::downgrade(&lock.0));
+        Ok(lock)
+    }
+
+    fn own_lock(&self, id: CampaignId) -> Option<CampaignLock> {
+        self.locked.borrow().get(&id)?.upgrade().map(CampaignLock)
     }
 
     /// Its records, in order.

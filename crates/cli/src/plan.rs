@@ -57,7 +57,7 @@ impl PlanArgument {
             );
             return Err(Usage(none).into());
         };
-        pinwise_jobs::plan_beside(&store, &info)
+        pinwise_jobs::plan_of(&store, &info)
             .map(Some)
             .ok_or_else(|| Usage(without_plan(&info)).into())
     }
@@ -96,8 +96,8 @@ fn without_placement(info: &CampaignInfo) -> String {
             shell(&info.new.command)
         ),
         _ => format!(
-            "the plan of campaign {number} is not next to the store: it was moved, deleted or \
-             written elsewhere (--plan); name its file"
+            "the plan of campaign {number} is not where it was written: name its file, or write \
+             it again with pinwise campaign resume {number}"
         ),
     }
 }
@@ -228,7 +228,7 @@ mod tests {
         // What an older version concluded, or none.
         for conclusion in [Some(serde_json::json!({ "rows": [] })), None] {
             let told = told(CampaignState::Finished, conclusion);
-            assert!(told.contains("it was moved, deleted or written elsewhere"), "{told}");
+            assert!(told.contains("write it again with pinwise campaign resume"), "{told}");
         }
         let mut other = campaign(CampaignState::Finished, None);
         other.new.kind = Kind::Select;

@@ -55,15 +55,12 @@ pub(crate) fn measure_on(
     let start = Instant::now();
     let clock = || start.elapsed();
     let stop = || caller.interrupt.came();
-    let mut unheard = None;
     let mut journal = store.journal(info.id)?;
-    let mut observe = |record: &Record| {
-        unheard = events.take(Event::Measured(record)).err().or(unheard.take());
-    };
+    // Where nobody takes them, the job has been asked to stop.
+    let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
     let (ending, records) = drive(&mut journal, strategy, testbed, &clock, &stop, &mut observe)?;
     drop(journal);
     events.take(Event::Rested).map_err(JobError::Output)?;
-    unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
     let notes = disturbances(store, [info.id])?;
     if !matches!(ending, Ending::Finished(_)) {
         for note in &notes {

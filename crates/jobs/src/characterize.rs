@@ -111,7 +111,7 @@ impl Job for CharacterizeRequest {
         Ok((new, Ready { request, bench, plan }))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Ready, JobError> {
+    fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<Ready, JobError> {
         let request: Self = stored::question(info)?;
         let bench = open(&request, caller)?;
         if Fingerprint::of(bench.machine()).topology != Fingerprint::of(&info.new.machine).topology
@@ -180,6 +180,19 @@ impl Job for CharacterizeRequest {
             None => None,
         };
         Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, excerpt })
+    }
+
+    fn finished(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+    ) -> Result<CharacterizeAnswer, JobError> {
+        if let Some(Conclusion { characterization, excerpt }) = stored::conclusion(info)?
+            && StoredCharacterization::latest(store, &characterization.fingerprint)?.is_none()
+        {
+            StoredCharacterization::keep(store, characterization, excerpt.is_none())?;
+        }
+        Self::answer(info, caller, store)
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
@@ -304,6 +317,10 @@ impl Rounds<'_> {
 impl Strategy for Rounds<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         self.at = history.iter().filter(|record| record.outcome.is_ok()).count();
+        // The loop itself refused what a run gave: the next try would be refused as well.
+        if let Some(Err(error)) = history.last().map(|record| &record.outcome) {
+            return Step::Fail(error.message.clone());
+        }
         match self.tasks.get(self.at) {
             Some(task) => Step::Measure(self.trial(task)),
             None => Step::Stop("every run of the plan was made".into()),
@@ -404,6 +421,30 @@ mod tests {
     use crate::job::{resume_job, run};
     use pinwise_campaign::CampaignState;
     use rusqlite::Connection;
+    use std::time::Duration;
+
+    fn request() -> CharacterizeRequest {
+        CharacterizeRequest {
+            model: Some(Model::built_in("ultrasparc-t2")),
+            benchmarks: vec!["intadd".into()],
+            stressors: 1,
+            conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
+            working_sets: None,
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_usable_pace_ends_the_campaign() {
+        let (request, caller) = (request(), Caller::default());
+        let bench = open(&request, &caller).unwrap();
+        let plan = plan(&request, &*bench).unwrap();
+        let tasks = plan.tasks(request.conditions);
+        let mut rounds = Rounds { plan: &plan, tasks, at: 0 };
+        let Step::Measure(trial) = rounds.step(&[]) else { panic!() };
+        let outcome = Err(MeasureError::new(Retry::Same, "no number"));
+        let refused = Record { number: 0, trial, outcome, elapsed: Duration::ZERO };
+        assert_eq!(rounds.step(&[refused]), Step::Fail("no number".into()));
+    }
 
     /// As a kill between the two writes would leave it.
     #[test]
@@ -413,16 +454,9 @@ mod tests {
         let mut store = Store::open(&path).unwrap();
         let mut events = Silent;
         let caller = Caller::default();
-        let request = CharacterizeRequest {
-            model: Some(Model::built_in("ultrasparc-t2")),
-            benchmarks: vec!["intadd".into()],
-            stressors: 1,
-            conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
-            working_sets: None,
-        };
         let sql = |text: &str| Connection::open(&path).unwrap().execute_batch(text).unwrap();
         sql("CREATE TABLE machine (in_the_way)");
-        run(request, &caller, &mut store, &mut events).unwrap_err();
+        run(request(), &caller, &mut store, &mut events).unwrap_err();
         let begun = store.list().unwrap().campaigns.remove(0);
         assert!(begun.records > 0 && begun.state != CampaignState::Finished, "{begun:?}");
         sql("DROP TABLE machine");
@@ -433,5 +467,13 @@ mod tests {
         let found =
             StoredCharacterization::latest(&store, &kept.characterization.fingerprint).unwrap();
         assert_eq!(found.map(|found| found.id), Some(kept.id));
+        // It is stored again where it is gone.
+        sql("DELETE FROM machine");
+        let again =
+            resume_job::<CharacterizeRequest>(&answer.campaign, &caller, &mut store, &mut events);
+        let found =
+            StoredCharacterization::latest(&store, &kept.characterization.fingerprint).unwrap();
+        assert_eq!(again.unwrap().kept, found);
+        assert!(found.is_some());
     }
 }

@@ -157,7 +157,7 @@ impl Job for CompareRequest {
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Ready, JobError> {
+    fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<Ready, JobError> {
         let compared: Compared = stored::question(info)?;
         let testbed = open(&compared.request, caller)?;
         check_unchanged(info, &compared.request, &*testbed)?;
@@ -177,8 +177,6 @@ impl Job for CompareRequest {
         }
         let testbed = &mut *testbed;
         let of = compared.searches.len();
-        // Nobody else goes on with it meanwhile.
-        let lock = store.lock(info.id)?;
         for (index, question) in compared.searches.iter().enumerate() {
             let Some(way) = Way::of(question) else { continue };
             let request = Request { question: question.clone(), ..compared.request.clone() };
@@ -190,13 +188,9 @@ impl Job for CompareRequest {
                         note(events, &line)?;
                     }
                 }
-                Err(error) => {
-                    drop(lock);
-                    return Err(of_the_whole(error, store, info.id)?);
-                }
+                Err(error) => return Err(of_the_whole(error, store, info.id)?),
             }
         }
-        drop(lock);
         events.take(Event::Comparison).map_err(JobError::Output)?;
         let compared = joined(compared, store, info)?;
         let lineup = &compared.lineup;

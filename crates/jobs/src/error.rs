@@ -143,6 +143,7 @@ failures!(
     pinwise_placement::SearchError,
     pinwise_placement::MixError,
     pinwise_topology::SpaceError,
+    crate::own_testbed::OwnTestbedError,
     serde_json::Error,
 );
 

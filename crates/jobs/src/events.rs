@@ -1,9 +1,11 @@
 //! What happens while a job runs.
 
+use crate::interrupt::Interrupt;
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_measure::Unit;
 use pinwise_placement::Budget;
 use std::io;
+use std::sync::atomic::Ordering;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -40,8 +42,35 @@ pub enum Event<'a> {
 
 /// Receives events.
 pub trait Events {
-    /// Takes one. An error ends the job: nobody reads along.
+    /// Takes one. An error ends the job, since nobody reads along: it is interrupted, and what it
+    /// has measured is stored as ever.
     fn take(&mut self, event: Event<'_>) -> io::Result<()>;
+}
+
+/// Events for somebody who may go away. From then on nothing is sent, and the job is asked to stop.
+pub(crate) struct Listener<'a> {
+    events: &'a mut dyn Events,
+    interrupt: &'a Interrupt,
+    /// Why nobody listens any more.
+    pub(crate) gone: Option<io::Error>,
+}
+
+impl<'a> Listener<'a> {
+    pub(crate) fn new(events: &'a mut dyn Events, interrupt: &'a Interrupt) -> Self {
+        Self { events, interrupt, gone: None }
+    }
+}
+
+impl Events for Listener<'_> {
+    fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+        if self.gone.is_none()
+            && let Err(error) = self.events.take(event)
+        {
+            self.interrupt.flag().store(true, Ordering::Relaxed);
+            self.gone = Some(error);
+        }
+        Ok(())
+    }
 }
 
 /// Receives nothing.

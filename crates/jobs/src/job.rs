@@ -1,10 +1,9 @@
 //! A question, and who asks it.
 
-use crate::campaign_run::stop;
 use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
 use crate::compare::{CompareAnswer, CompareRequest};
 use crate::error::JobError;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Listener};
 use crate::interrupt::Interrupt;
 use crate::latency::{LatencyAnswer, LatencyRequest};
 use crate::place::{PlaceAnswer, PlaceRequest};
@@ -45,7 +44,8 @@ pub trait Job: Sized {
     ///
     /// # Errors
     /// The program cannot be used, or something has changed that the measurements depend on.
-    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Self::Ready, JobError>;
+    fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store)
+    -> Result<Self::Ready, JobError>;
 
     /// Measures from where the campaign's records end, and stores what it concludes.
     ///
@@ -68,6 +68,19 @@ pub trait Job: Sized {
         caller: &Caller,
         store: &Store,
     ) -> Result<Self::Answer, JobError>;
+
+    /// The answer of a campaign that has finished. What belongs to it outside the campaign (a plan)
+    /// and is absent is made again.
+    ///
+    /// # Errors
+    /// As [`Self::answer`].
+    fn finished(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+    ) -> Result<Self::Answer, JobError> {
+        Self::answer(info, caller, store)
+    }
 
     /// A stored conclusion in brief; `None` where it has no answer, or cannot be read.
     fn summary(conclusion: &Value) -> Option<Summary>;
@@ -179,13 +192,16 @@ pub fn run<J: Job>(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<J::Answer, JobError> {
-    let (new, ready) = job.prepare(caller, store, events)?;
-    let id = store.create(&new)?;
-    go_on::<J>(ready, &store.get(id)?, caller, store, events)
+    heard(caller, events, |events| {
+        let (new, ready) = job.prepare(caller, store, events)?;
+        let id = store.create(&new)?;
+        let _lock = store.lock(id)?;
+        go_on::<J>(ready, &store.get(id)?, caller, store, events)
+    })
 }
 
 /// Goes on with a campaign that was interrupted or killed, and answers its question. Of one that
-/// has finished the answer is read.
+/// has finished the answer is read, and a plan that is absent is written again.
 ///
 /// # Errors
 /// As [`run()`]; no such campaign; something has changed that its measurements depend on.
@@ -196,7 +212,7 @@ pub fn resume(
     events: &mut dyn Events,
 ) -> Result<Answer, JobError> {
     let (info, steps) = answering(store.get(id)?, store)?;
-    (steps.resume)(&info, caller, store, events)
+    heard(caller, events, |events| (steps.resume)(&info, caller, store, events))
 }
 
 /// What a campaign answers, as far as it came. Nothing is measured.
@@ -223,10 +239,24 @@ pub(crate) fn resume_job<J: Job>(
     events: &mut dyn Events,
 ) -> Result<J::Answer, JobError> {
     if info.state == CampaignState::Finished {
-        return J::answer(info, caller, store);
+        return J::finished(info, caller, store);
     }
-    let ready = J::reopen(info, caller)?;
+    // Before the program is opened: it would run beside the one that is measured. And until the
+    // conclusion is stored.
+    let _lock = store.lock(info.id)?;
+    let ready = J::reopen(info, caller, store)?;
     go_on::<J>(ready, info, caller, store, events)
+}
+
+/// Has `act` done while somebody listens. Once nobody does, it ends as if it had been interrupted.
+fn heard<T>(
+    caller: &Caller,
+    events: &mut dyn Events,
+    act: impl FnOnce(&mut dyn Events) -> Result<T, JobError>,
+) -> Result<T, JobError> {
+    let mut listener = Listener::new(events, &caller.interrupt);
+    let done = act(&mut listener);
+    listener.gone.map_or(done, |error| Err(JobError::Output(error)))
 }
 
 fn go_on<J: Job>(
@@ -236,12 +266,7 @@ fn go_on<J: Job>(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<J::Answer, JobError> {
-    if let Err(error) = events.take(Event::Begun(info)) {
-        // Nobody reads along: what was not begun is not left behind as a campaign that was killed.
-        // The error that counts is the first.
-        let _ = stop(store, info.id);
-        return Err(JobError::Output(error));
-    }
+    events.take(Event::Begun(info)).map_err(JobError::Output)?;
     J::conduct(ready, info, caller, store, events)
 }
 
@@ -255,4 +280,102 @@ fn answering(info: CampaignInfo, store: &Store) -> Result<(CampaignInfo, Steps),
         JobError::failed(format!("campaign {id} is a part of another one, which is not named"))
     })?;
     answering(store.get(parent.id)?, store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Silent;
+    use crate::model::Model;
+    use crate::request::{Request, Subject, simulated};
+    use pinwise_campaign::StoreError;
+    use pinwise_placement::Budget;
+    use std::io;
+
+    fn request() -> PlaceRequest {
+        let model = Model::built_in("ultrasparc-t2");
+        PlaceRequest { request: simulated(model, Budget::Measurements(60)), plan: None }
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        (folder, store)
+    }
+
+    /// Whoever listens does what it holds.
+    struct Listening<F>(F);
+
+    impl<F: FnMut(Event<'_>) -> io::Result<()>> Events for Listening<F> {
+        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+            (self.0)(event)
+        }
+    }
+
+    #[test]
+    fn a_campaign_is_locked_from_its_begin_until_its_conclusion_is_stored() {
+        let (_folder, mut store) = store();
+        let other = Store::open(store.path()).unwrap();
+        let mut looked = 0;
+        let mut events = Listening(|event: Event<'_>| {
+            if matches!(event, Event::Begun(_) | Event::Rested) {
+                looked += 1;
+                assert!(matches!(other.lock(CampaignId(1)), Err(StoreError::Running { .. })));
+            }
+            Ok(())
+        });
+        let answer = run(request(), &Caller::default(), &mut store, &mut events).unwrap();
+        assert_eq!((looked, answer.campaign.state), (2, CampaignState::Finished));
+        other.lock(CampaignId(1)).unwrap();
+    }
+
+    #[test]
+    fn the_program_of_a_campaign_that_somebody_else_runs_is_not_opened() {
+        let (_folder, mut store) = store();
+        let (new, _) = request().prepare(&Caller::default(), &store, &mut Silent).unwrap();
+        // There is no such program: to open it would be the error.
+        let subject = Subject::Rerun(vec!["/none".into()]);
+        let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
+        let id = store.create(&NewCampaign { question, ..new }).unwrap();
+        let other = Store::open(store.path()).unwrap();
+        let _lock = other.lock(id).unwrap();
+        let error = resume(id, &Caller::default(), &mut store, &mut Silent).unwrap_err();
+        assert!(matches!(error, JobError::Store(StoreError::Running { .. })), "{error}");
+    }
+
+    #[test]
+    fn a_listener_who_leaves_ends_the_job_and_what_was_measured_stays() {
+        for leaves_after in [0, 3] {
+            let (_folder, mut store) = store();
+            let mut left = leaves_after;
+            let mut events = Listening(|event: Event<'_>| {
+                left -= i32::from(matches!(event, Event::Measured(_)));
+                if left <= 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+            });
+            let error = run(request(), &Caller::default(), &mut store, &mut events).unwrap_err();
+            assert!(matches!(error, JobError::Output(_)), "{error}");
+            let campaigns = store.list().unwrap().campaigns;
+            let ended: Vec<_> = campaigns.iter().map(|info| (info.state, info.records)).collect();
+            let expected = [(CampaignState::Stopped, 3)];
+            assert_eq!(ended, expected[..usize::from(leaves_after > 0)]);
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_gone_is_written_again_where_it_was_asked_for() {
+        let (folder, mut store) = store();
+        let caller = Caller::default();
+        let wanted = folder.path().join("mine.toml");
+        for plan in [None, Some(wanted)] {
+            let asked = PlaceRequest { plan, ..request() };
+            let answer = run(asked, &caller, &mut store, &mut Silent).unwrap();
+            let path = answer.plan.unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let again = resume(answer.campaign.id, &caller, &mut store, &mut Silent).unwrap();
+            let Answer::Place(again) = again else { panic!("{again:?}") };
+            assert_eq!(again.plan.as_ref(), Some(&path));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::place::check_machine;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{
-    CampaignInfo, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial,
+    CampaignInfo, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
 use pinwise_hardware::{DirectedLatency, Latencies, LatencyError, TickRate, directed_latency};
 use pinwise_measure::{
@@ -68,7 +68,7 @@ impl Job for LatencyRequest {
         Ok((new, order))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<Self::Ready, JobError> {
+    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Ready, JobError> {
         let request: Self = stored::question(info)?;
         let now = pinwise_linux::machine()?;
         let missing = request.contexts.difference(&now.allowed);
@@ -130,7 +130,7 @@ struct InOrder(Vec<(CpuId, CpuId)>);
 
 impl Strategy for InOrder {
     fn step(&mut self, history: &[Record]) -> Step {
-        match self.0.get(history.len()) {
+        match self.0.get(settled(history).count()) {
             Some(&(from, to)) => Step::Measure(Trial {
                 setting: Setting::Pair(from, to),
                 purpose: Purpose::Probe,
@@ -215,6 +215,24 @@ mod tests {
             let (duration, detail) = (Duration::from_millis(1), Detail::of(&direction));
             Ok(Measurement { performance: 1.0 / ns, duration, spread: None, detail })
         }
+    }
+
+    #[test]
+    fn a_direction_whose_tries_all_failed_is_left_out_alone() {
+        let order = vec![(CpuId(0), CpuId(1)), (CpuId(1), CpuId(0))];
+        let mut strategy = InOrder(order);
+        let Step::Measure(trial) = strategy.step(&[]) else { panic!() };
+        let failed = |number| Record {
+            number,
+            trial: trial.clone(),
+            outcome: Err(MeasureError::new(Retry::Same, "no number")),
+            elapsed: Duration::ZERO,
+        };
+        let next = strategy.step(&[0, 1, 2].map(failed));
+        assert!(
+            matches!(&next, Step::Measure(next) if next.setting == Setting::Pair(CpuId(1), CpuId(0))),
+            "{next:?}"
+        );
     }
 
     #[test]

@@ -47,11 +47,11 @@ pub use job::{Answer, Caller, Job, answer, resume, run};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use model::{DESCRIPTION, Model};
 pub use open_subject::scope;
-pub use own_testbed::place_on;
+pub use own_testbed::{OwnTestbedError, place_on};
 pub use place::{
     Outlook, PROFILING, PlaceAnswer, PlaceRequest, ProfilingCost, StoredSearch, profiling_cost,
 };
-pub use plan_file::plan_beside;
+pub use plan_file::plan_of;
 pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };

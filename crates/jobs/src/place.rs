@@ -25,7 +25,7 @@ use pinwise_placement::{
 };
 use pinwise_present::{Files, figures, is_simulated};
 use pinwise_topology::{Fingerprint, SharingTree};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,11 +38,13 @@ const SPENT_NOTABLE: f64 = 0.2;
 pub const PROFILING: Duration = Duration::from_secs(300);
 
 /// Where each thread of a program runs: the question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlaceRequest {
     /// The program and the question.
+    #[serde(flatten)]
     pub request: Request,
     /// Where the plan goes. `None`: beside the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PathBuf>,
 }
 
@@ -63,6 +65,24 @@ impl PlaceRequest {
     /// The request to place `subject`, as [`Request::new`] makes it, with its plan beside the store.
     pub fn new(subject: Subject, metric: impl Into<String>, budget: Budget) -> Self {
         Self { request: Request::new(subject, metric, budget), plan: None }
+    }
+}
+
+impl PlaceAnswer {
+    /// An answer whose plan is written now.
+    fn with_plan(
+        store: &Store,
+        campaign: CampaignInfo,
+        outcome: Outcome,
+        fingerprint: Fingerprint,
+        wanted: Option<PathBuf>,
+    ) -> Self {
+        let written = keep_plan(store, &campaign, &outcome, fingerprint, wanted);
+        let (plan, unwritten) = match written {
+            Ok(plan) => (plan, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self { campaign, outcome, plan, unwritten }
     }
 }
 
@@ -108,16 +128,20 @@ impl Job for PlaceRequest {
         if let Some(why) = too_few(&request, &*testbed, &search, begin.elapsed()) {
             note(events, &why)?;
         }
-        Ok((new, Ready { request, testbed, search, plan }))
+        let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
+        let asked = Self { request, plan: absolute };
+        let new = NewCampaign { question: serde_json::to_value(&asked)?, ..new };
+        Ok((new, Ready { request: asked.request, testbed, search, plan }))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller) -> Result<Ready, JobError> {
-        let request: Request = stored::question(info)?;
+    fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
+        let Self { request, plan } = stored::question(info)?;
+        let plan = plan_file::still_writable(store, plan);
         let testbed = open(&request, caller)?;
         check_unchanged(info, &request, &*testbed)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = Search::new(&request.question, &tree, &info.new.workload)?;
-        Ok(Ready { request, testbed, search, plan: None })
+        Ok(Ready { request, testbed, search, plan })
     }
 
     fn conduct(
@@ -133,12 +157,27 @@ impl Job for PlaceRequest {
         let testbed = &mut *testbed;
         let question = &request.question;
         let outcome = search_stored(store, info, question, search, testbed, caller, events)?;
-        let written = keep_plan(store, info, &outcome, testbed.fingerprint(), plan);
-        let (plan, unwritten) = match written {
-            Ok(plan) => (plan, None),
-            Err(error) => (None, Some(error.to_string())),
+        let fingerprint = testbed.fingerprint();
+        Ok(PlaceAnswer::with_plan(store, store.get(info.id)?, outcome, fingerprint, plan))
+    }
+
+    fn finished(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+    ) -> Result<PlaceAnswer, JobError> {
+        let answer = Self::answer(info, caller, store)?;
+        // A part has no plan of its own.
+        if answer.plan.is_some() || info.new.parent.is_some() {
+            return Ok(answer);
+        }
+        let Self { request, plan } = stored::question(info)?;
+        let (plan, machine) = (plan_file::still_writable(store, plan), &info.new.machine);
+        let fingerprint = match request.subject {
+            Subject::Simulated(_) => Fingerprint::of(machine),
+            _ => pinwise_linux::fingerprint(machine),
         };
-        Ok(PlaceAnswer { campaign: store.get(info.id)?, outcome, plan, unwritten })
+        Ok(PlaceAnswer::with_plan(store, answer.campaign, answer.outcome, fingerprint, plan))
     }
 
     fn answer(
@@ -147,7 +186,7 @@ impl Job for PlaceRequest {
         store: &Store,
     ) -> Result<PlaceAnswer, JobError> {
         let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
-        let plan = plan_file::plan_beside(store, info);
+        let plan = plan_file::plan_of(store, info);
         Ok(PlaceAnswer { campaign: info.clone(), outcome, plan, unwritten: None })
     }
 

@@ -3,6 +3,7 @@
 use crate::error::JobError;
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
 use pinwise_placement::Plan;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -24,18 +25,22 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign beside its store, where there is one: the latest that names the campaign,
-/// whatever its file is called, or else `N.toml` if that does not say whose it is (written by hand,
-/// or before plans did). A plan counts that names the store as it was called before.
-pub fn plan_beside(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
+/// The plan of a campaign, where it was asked for or beside its store: the latest that names the
+/// campaign, whatever its file is called, or else `N.toml` if that does not say whose it is (written
+/// by hand, or before plans did). A plan counts that names the store as it was called before.
+pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
     let like = |path: &Path| {
         let named = origin(path).flatten().and_then(|origin| origin.campaign);
         named.map_or(0, |named| likeness(&named, store, info))
     };
-    let files = fs::read_dir(folder(store)).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    let files = fs::read_dir(folder(store)).into_iter().flatten();
     let latest = files
+        .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .chain(info.new.question.get("plan").and_then(Value::as_str).map(PathBuf::from))
+        // Not a pipe, which would be read until somebody writes it.
+        .filter(|path| path.is_file())
         .map(|path| (like(&path), path))
         .filter(|(like, _)| *like > 0)
         .max_by_key(|(like, path)| {
@@ -134,6 +139,20 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
     Ok(())
 }
 
+/// Where the plan of a campaign that is resumed goes: where it was asked for, if that can be written
+/// still.
+pub(crate) fn still_writable(store: &Store, wanted: Option<PathBuf>) -> Option<PathBuf> {
+    wanted.filter(|path| check_plan_path(store, Some(path)).is_ok())
+}
+
+/// The path of a plan, wherever the campaign is resumed from.
+///
+/// # Errors
+/// The current directory is not known.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, JobError> {
+    std::path::absolute(path).map_err(|error| cannot("find", path, &error))
+}
+
 fn cannot(act: &str, path: &Path, error: &io::Error) -> JobError {
     let path = path.display();
     JobError::failed(match error.kind() {
@@ -222,9 +241,9 @@ mod tests {
         let own = store.identity(&info);
         write("3", Some(CampaignIdentity { number: CampaignId(4), ..own.clone() }));
         write("3-2", None);
-        assert_eq!(plan_beside(&store, &info), None, "the names of files say nothing");
+        assert_eq!(plan_of(&store, &info), None, "the names of files say nothing");
         let tuned = write("tune-a", Some(own));
-        assert_eq!(plan_beside(&store, &info), Some(tuned));
+        assert_eq!(plan_of(&store, &info), Some(tuned));
     }
 
     #[test]

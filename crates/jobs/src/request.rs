@@ -209,6 +209,15 @@ impl Simulation {
     }
 }
 
+/// A request that takes no time, on a simulated processor.
+#[cfg(test)]
+pub(crate) fn simulated(model: Model, budget: Budget) -> Request {
+    let program = "intadd".into();
+    let (instances, cycles, starts, others) = (1, 50_000, 1, Vec::new());
+    let simulation = Simulation { model, program, instances, cycles, starts, others };
+    Request::new(Subject::Simulated(simulation), "packets", budget)
+}
+
 /// How a metric is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {

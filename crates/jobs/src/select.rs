@@ -83,7 +83,7 @@ impl Job for SelectRequest {
         Ok((new, (self, testbed)))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<Self::Ready, JobError> {
+    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Ready, JobError> {
         let request: Self = stored::question(info)?;
         let testbed = open_ready(&request)?;
         Ok((request, testbed))

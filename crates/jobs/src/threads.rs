@@ -79,7 +79,7 @@ impl Job for ThreadsRequest {
         Ok((new, question))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<ThreadsQuestion, JobError> {
+    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
         let question: ThreadsQuestion = stored::question(info)?;
         if let ThreadsProgram::Here(HereProgram { pid, .. }) = &question.request.program {
             let now = pinwise_linux::machine()?;
@@ -243,14 +243,12 @@ pub(crate) fn search_threads(
     };
     let start = Instant::now();
     let (clock, stop) = (|| start.elapsed(), || interrupt.came());
-    let mut unheard = None;
     let (ending, records, program) = loop {
         let records = journal.records()?;
         let progressed = question.search.progressed(&convert, &records);
         let mut searcher = Searcher::new(&question.search, &convert, &records);
-        let mut observe = |record: &Record| {
-            unheard = events.take(Event::Measured(record)).err().or(unheard.take());
-        };
+        // Where nobody takes them, the job has been asked to stop.
+        let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
         match (&question.request.program, &mut here) {
             (ThreadsProgram::Here(_), Some(here)) => {
                 let mut prober = here.open(progressed, &records)?;
@@ -277,7 +275,6 @@ pub(crate) fn search_threads(
         }
     };
     events.take(Event::Rested).map_err(JobError::Output)?;
-    unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
     let outcome = ThreadsOutcome::of(question.clone(), &records)?;
     if outcome.found.is_err() {
         note_left_over(question, events)?;

@@ -154,6 +154,9 @@ impl Job for TuneRequest {
         _: &mut dyn Events,
     ) -> Result<(NewCampaign, TuneRequest), JobError> {
         plan_file::check_plan_path(store, self.plan.as_deref())?;
+        // Wherever it is resumed from.
+        let plan = self.plan.as_deref().map(plan_file::absolute).transpose()?;
+        let asked = Self { plan, ..self.clone() };
         let (question, machine) = number_question(&self)?;
         let new = NewCampaign {
             kind: Self::KIND,
@@ -165,14 +168,15 @@ impl Job for TuneRequest {
             workload: Workload { name: question.request.name(), threads: Vec::new() },
             // Known from the first window on.
             unit: Unit::rate("1/s"),
-            question: serde_json::to_value(&self)?,
+            question: serde_json::to_value(&asked)?,
             seed: 1,
         };
         Ok((new, self))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller) -> Result<TuneRequest, JobError> {
-        let request: Self = stored::question(info)?;
+    fn reopen(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<TuneRequest, JobError> {
+        let mut request: Self = stored::question(info)?;
+        request.plan = plan_file::still_writable(store, request.plan);
         let (_, machine) = number_question(&request)?;
         check_machine(info, &machine)?;
         Ok(request)
@@ -220,9 +224,7 @@ fn conduct(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<TuneAnswer, JobError> {
-    let lock = store.lock(info.id)?;
     let ended = parts(info, request, caller, store, events);
-    drop(lock);
     let Ended { unfinished, interrupted } = match ended {
         Ok(ended) => ended,
         Err(error) => return Err(of_the_whole(error, store, info.id)?),

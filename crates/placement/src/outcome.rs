@@ -3,14 +3,14 @@
 mod as_found;
 
 use crate::confirmation::FreshWindows;
-use crate::search::history::{History, settled};
+use crate::search::history::History;
 use crate::search::model::Modeler;
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
 use crate::statistics::{estimate, mean, t_quantile, variance};
 use crate::{Bound, Forecast, Question, StopReason, StrategyReason};
 use num_bigint::BigUint;
-use pinwise_campaign::{Purpose, Record};
+use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_figures::{self as figures, Scale};
 use pinwise_measure::{Note, Setting, Unit, Workload, values_or_text};
 use pinwise_topology::{Assignment, Space};

@@ -17,10 +17,9 @@
 //! the [`FINALISTS`] best: only these are announced.
 
 use crate::search::FINALISTS;
-use crate::search::history::settled;
 use crate::statistics::{estimate, mean, ratio};
 use crate::{Bound, Budget, Estimate, Question, StrategyName};
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Piece, Setting, Workload};
 use pinwise_prediction::ThreadKinds;
 use pinwise_topology::{PerContext, Random, SharingTree, Space, SpaceError};

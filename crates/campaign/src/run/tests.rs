@@ -104,7 +104,7 @@ fn a_history_that_the_strategy_would_not_have_made_is_refused() {
 #[test]
 fn a_running_campaign_is_not_run_twice() {
     let (_folder, mut store, id) = store();
-    let _lock = store.lock(id).unwrap();
+    let _lock = Store::open(store.path()).unwrap().lock(id).unwrap();
     let (mut testbed, clock) = Scripted::after(0);
     let error =
         run(&mut store, id, &mut Curious::default(), &mut testbed, &clock, &|| false, &mut |_| {});

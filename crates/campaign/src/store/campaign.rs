@@ -133,7 +133,8 @@ pub struct CampaignInfo {
     pub new: NewCampaign,
     /// Where it stands.
     pub state: CampaignState,
-    /// Whether a process is adding records to it at this moment.
+    /// Whether another process, or another open [`crate::Store`], has it locked at this moment to
+    /// add records.
     pub running: bool,
     /// How many records it has.
     pub records: u64,

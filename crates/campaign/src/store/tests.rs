@@ -67,11 +67,12 @@ fn a_running_campaign_keeps_its_parts() {
     let parent = Some(Parent::new(whole, &"search"));
     let part = store.create(&NewCampaign { parent, ..campaign() }).unwrap();
     store.append(part, &record(0, 1.0)).unwrap();
-    let lock = store.lock(whole).unwrap();
+    let other = Store::open(&path).unwrap();
+    let lock = other.lock(whole).unwrap();
     assert!(matches!(store.delete(whole), Err(StoreError::Running { .. })));
     assert_eq!(store.records(part).unwrap().len(), 1);
     drop(lock);
-    let lock = store.lock(part).unwrap();
+    let lock = other.lock(part).unwrap();
     assert!(matches!(store.delete(whole), Err(StoreError::Running { .. })));
     assert_eq!(store.list().unwrap().campaigns.len(), 2);
     drop(lock);
@@ -86,7 +87,7 @@ fn a_deleted_campaign_is_gone_and_its_number_is_not_used_again() {
     let (first, second) = (store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap());
     store.append(first, &record(0, 1.0)).unwrap();
     store.append(second, &record(0, 2.0)).unwrap();
-    let lock = store.lock(second).unwrap();
+    let lock = Store::open(&path).unwrap().lock(second).unwrap();
     assert!(
         matches!(store.delete(second), Err(StoreError::Running { .. })),
         "a running campaign is not deleted"
@@ -195,7 +196,8 @@ fn a_store_of_the_versions_before_is_upgraded_and_read_where_it_may_not_be_writt
         rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_URI,
     );
     let connection = connection.unwrap();
-    let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode: None };
+    let (inode, locked) = (None, Default::default());
+    let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode, locked };
     fixed.prepare().unwrap();
     assert_eq!(fixed.format, 2);
     read(&fixed);
@@ -458,13 +460,19 @@ fn a_campaign_has_one_writer_at_a_time() {
     let id = store.create(&campaign()).unwrap();
     let other = store.create(&campaign()).unwrap();
     let lock = store.lock(id).unwrap();
-    assert!(store.get(id).unwrap().running);
-    assert!(!store.get(other).unwrap().running);
-    assert!(matches!(Store::open(&path).unwrap().lock(id), Err(StoreError::Running { .. })));
+    let reader = Store::open(&path).unwrap();
+    assert!(reader.get(id).unwrap().running);
+    assert!(!reader.get(other).unwrap().running);
+    assert!(!store.get(id).unwrap().running, "it is our own");
+    assert!(matches!(reader.lock(id), Err(StoreError::Running { .. })));
     let _other = store.lock(other).unwrap();
+    // Whoever has it has it again.
+    let again = store.lock(id).unwrap();
     drop(lock);
-    assert!(!store.get(id).unwrap().running);
-    drop(store.lock(id).unwrap());
+    assert!(matches!(reader.lock(id), Err(StoreError::Running { .. })));
+    drop(again);
+    assert!(!reader.get(id).unwrap().running);
+    drop(reader.lock(id).unwrap());
 }
 
 proptest! {

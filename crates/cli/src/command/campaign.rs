@@ -320,7 +320,7 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
     let infos = ids.iter().map(|id| find(&store, *id)).collect::<anyhow::Result<Vec<_>>>()?;
     for info in infos {
         refuse_running_parent(&store, &info)?;
-        let plan = pinwise_jobs::plan_beside(&store, &info);
+        let plan = pinwise_jobs::plan_of(&store, &info);
         store.delete(info.id)?;
         let measurements = figures::counted(info.records, "measurement");
         let kept =

@@ -82,7 +82,7 @@ impl Report {
         let asked = Id { id, store: self.store };
         let (store, info) = asked.open()?;
         let records = store.records(info.id)?;
-        let plan = pinwise_jobs::plan_beside(&store, &info);
+        let plan = pinwise_jobs::plan_of(&store, &info);
         let files = Files { plan: plan.as_deref(), store: asked.store.named() };
         let characterization = characterized(&store, &info);
         let characterization = characterization.as_ref();

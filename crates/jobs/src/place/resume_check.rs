@@ -90,7 +90,7 @@ mod tests {
     use crate::job::Caller;
     use crate::model::Model;
     use crate::open_subject::open;
-    use crate::request::Simulation;
+    use crate::request::simulated;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_placement::Budget;
     use pinwise_processor::Processor;
@@ -110,16 +110,7 @@ mod tests {
         for (machine, goes_on) in [(path.to_str().unwrap(), true), ("ultrasparc-t2", false)] {
             let model =
                 if goes_on { Model::read(machine).unwrap() } else { Model::built_in(machine) };
-            let simulation = Simulation {
-                model,
-                program: "intadd".into(),
-                instances: 1,
-                cycles: 50_000,
-                starts: 1,
-                others: Vec::new(),
-            };
-            let subject = Subject::Simulated(simulation);
-            let request = Request::new(subject, "packets", Budget::Measurements(30));
+            let request = simulated(model, Budget::Measurements(30));
             let testbed = open(&request, &Caller::default()).unwrap();
             let mut info = CampaignInfo {
                 id: CampaignId(1),

@@ -1,7 +1,7 @@
 //! The last comparison: fresh windows of what was found and of doing nothing, in random order.
 
 use super::program::NumberDetail;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, OtherLoad, Placed, Setting, ThreadCount, Unit};
 use pinwise_placement::{Contest, TuneNote, Way};
 use pinwise_present::crowd;
@@ -86,6 +86,7 @@ impl FinalsQuestion {
         let ways = self.ways();
         let mut contest = Contest::new(ways.clone(), CONFIDENCE);
         let (mut unit, mut loads, mut missing) = (None, Vec::new(), Vec::new());
+        let history: Vec<&Record> = settled(history).collect();
         for (windows, order) in history.chunks_exact(ways.len()).zip(self.orders()) {
             let mut round = vec![None; ways.len()];
             for (record, way) in windows.iter().zip(order) {
@@ -139,7 +140,8 @@ pub(super) struct Comparing(pub(super) FinalsQuestion);
 impl Strategy for Comparing {
     fn step(&mut self, history: &[Record]) -> Step {
         let ways = self.0.ways();
-        let (round, place) = (history.len() / ways.len(), history.len() % ways.len());
+        let made = settled(history).count();
+        let (round, place) = (made / ways.len(), made % ways.len());
         let spent = history.last().map_or(Duration::ZERO, |record| record.elapsed);
         if place == 0 && !is_time_for_another(round, spent, self.0.time) {
             return Step::Stop("the time was over".into());

@@ -15,9 +15,8 @@
 
 use crate::compare::entrants::Lineup;
 use crate::confirmation::BASELINE_WINDOWS;
-use crate::search::history::settled;
 use crate::statistics::mean;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
+use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Retry, Setting};
 use pinwise_topology::{Assignment, Random};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

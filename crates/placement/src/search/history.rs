@@ -1,7 +1,7 @@
 //! What the search has seen of each assignment so far.
 
 use crate::statistics::{mean, squares, t_quantile};
-use pinwise_campaign::{Purpose, Record, TRIES};
+use pinwise_campaign::{Purpose, Record};
 use pinwise_measure::{Retry, Setting};
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
@@ -11,21 +11,6 @@ use std::collections::BTreeMap;
 /// one estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with the
 /// degrees of freedom of the prior fixed.
 const PRIOR: f64 = 4.0;
-
-/// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose
-/// tries have not ended is left out.
-pub(crate) fn settled(records: &[Record]) -> impl Iterator<Item = &Record> {
-    let mut tries = 0;
-    records.iter().filter(move |record| {
-        tries += 1;
-        let again =
-            matches!(&record.outcome, Err(error) if error.retry == Retry::Same) && tries < TRIES;
-        if !again {
-            tries = 0;
-        }
-        !again
-    })
-}
 
 /// What was measured, in order, and the performance.
 pub(crate) type Windows = Vec<(Assignment, f64)>;
@@ -273,22 +258,6 @@ mod tests {
                 .map_err(|retry| MeasureError::new(retry, "failed")),
             elapsed: Duration::ZERO,
         }
-    }
-
-    #[test]
-    fn only_the_last_of_repeated_tries_counts() {
-        let same = || record(0, Err(Retry::Same));
-        let records = [
-            same(),
-            record(0, Ok(1.0)),
-            same(),
-            same(),
-            same(),
-            record(1, Err(Retry::Other)),
-            same(),
-        ];
-        let settled: Vec<bool> = settled(&records).map(|record| record.outcome.is_ok()).collect();
-        assert_eq!(settled, [true, false, false]);
     }
 
     #[test]
