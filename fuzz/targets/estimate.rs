@@ -14,10 +14,18 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let sample = Sample::new(values);
     for method in [Method::Bayes, Method::Profile] {
-        let Ok(found) = estimate(&sample, &Options { method, ..Options::default() }) else { continue };
+        let Ok(found) = estimate(&sample, &Options { method, ..Options::default() }) else {
+            continue;
+        };
         let high = found.upb_high.unwrap_or(f64::MAX);
-        assert!(found.best <= found.upb_low && found.upb_low <= found.upb && found.upb <= high, "{found:?}");
-        assert!(high.is_finite() && found.gap.is_none_or(|gap| (0.0..=1.0).contains(&gap)), "{found:?}");
+        assert!(
+            found.best <= found.upb_low && found.upb_low <= found.upb && found.upb <= high,
+            "{found:?}"
+        );
+        assert!(
+            high.is_finite() && found.gap.is_none_or(|gap| (0.0..=1.0).contains(&gap)),
+            "{found:?}"
+        );
         let _ = plots(&sample, &found);
     }
 });

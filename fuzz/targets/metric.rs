@@ -8,6 +8,10 @@ fuzz_target!(|text: &str| {
     let _ = text.parse::<MetricSpec>();
     let _ = Pattern::new(text);
     if let Ok(selector) = text.parse::<Selector>() {
-        assert_eq!(selector.to_string().parse::<Selector>().ok().as_ref(), Some(&selector), "{selector}");
+        assert_eq!(
+            selector.to_string().parse::<Selector>().ok().as_ref(),
+            Some(&selector),
+            "{selector}"
+        );
     }
 });

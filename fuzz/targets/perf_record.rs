@@ -12,7 +12,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(record::records(bytes).count() <= bytes.len() / 8);
     for seen in record::records(bytes) {
         if let record::What::Comm(name) = seen.what {
-            assert!(name.len() <= 3 * bytes.len(), "a name is what was there, with a sign for each byte that is no text");
+            assert!(name.len() <= 3 * bytes.len(), "a name is what was there, with a sign for each \
+                byte that is no text");
         }
     }
 });

@@ -85,7 +85,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let programs = arguments.map(named).collect::<Result<Vec<_>, _>>()?;
     let programs = if programs.is_empty() { PacketProgram::ALL[..9].to_vec() } else { programs };
     println!(
-        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | top 5 | check: held | best of {RANDOM} random | of these alone, full: top 1, top 5 | reduced |"
+        "| program | threads | full: experiments | top 1 | top 5 | reduced: experiments | top 1 | \
+         top 5 | check: held | best of {RANDOM} random | of these alone, full: top 1, top 5 | \
+         reduced |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for pipeline in programs {
@@ -269,7 +271,8 @@ impl Study {
         let held: usize = reduced.iter().map(|reduced| reduced.checked().held).sum();
         let checks: usize = reduced.iter().map(|reduced| reduced.checked().drawn).sum();
         println!(
-            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of {checks} | {random} | {} | {} |",
+            "| {} | {} | {} | {:.2} % | {:.2} % | {} ({:.1} %) | {:.2} % | {:.2} % | {held} of \
+             {checks} | {random} | {} | {} |",
             self.pipeline.name(),
             thread_kinds.threads(),
             full.base_measured() + entries,

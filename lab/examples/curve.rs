@@ -15,7 +15,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Program::built_in(&name)?,
     };
     println!(
-        "    n threads  speedup   LOCK %  VCX/s  MIGR/s  UTIL % | whole run: USR SYS LCK SLP LAT %, VCX %"
+        "    n threads  speedup   LOCK %  VCX/s  MIGR/s  UTIL % | whole run: USR SYS LCK SLP LAT \
+         %, VCX %"
     );
     for threads in [1, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72] {
         let n = program.parameter(threads);
@@ -27,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let total = whole.total();
         let share = |part: Nanos| part.seconds() / total.elapsed().seconds() * 100.0;
         println!(
-            "{n:5} {:7} {:8.2} {:8.1} {:6.0} {:7.0} {:7.1} | {:3.0} {:3.0} {:3.0} {:3.0} {:3.0}  {:3.0}  {:.1} s",
+            "{n:5} {:7} {:8.2} {:8.1} {:6.0} {:7.0} {:7.1} | {:3.0} {:3.0} {:3.0} {:3.0} {:3.0}  \
+             {:3.0}  {:.1} s",
             program.threads(n),
             program.sequential().seconds() / whole.at.seconds(),
             probe.lock,

@@ -70,7 +70,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let searched: Vec<Searched> =
         searched.into_iter().collect::<Result<Vec<_>, String>>()?.into_iter().flatten().collect();
     println!(
-        "| what limits it | searches | loss, median | nine of ten | worst | speeds known to | intervals that hold the fewest | probes, median | fewest | search, longest |"
+        "| what limits it | searches | loss, median | nine of ten | worst | speeds known to | \
+         intervals that hold the fewest | probes, median | fewest | search, longest |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for kind in KINDS {
@@ -85,7 +86,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let held = |holds: fn(&Searched) -> bool| searched.iter().filter(|one| holds(one)).count();
     println!(
-        "Their intervals hold the speed-up in {} and the gain over the least number that was probed in {}.",
+        "Their intervals hold the speed-up in {} and the gain over the least number that was \
+         probed in {}.",
         held(|one| one.speedup_held),
         held(|one| one.gain_held)
     );
@@ -145,7 +147,8 @@ fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched
         if each {
             let ended = advice.ended;
             eprintln!(
-                "{}: best {best_n} ({best:.2}), fewest {fewest}, {runs} runs; {}, {:.1} %, {probes} probes, {ended:?}",
+                "{}: best {best_n} ({best:.2}), fewest {fewest}, {runs} runs; {}, {:.1} %, \
+                 {probes} probes, {ended:?}",
                 program.name,
                 found.parameter,
                 loss * 100.0

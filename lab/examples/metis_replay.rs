@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Some(folder) = folder() else { return Ok(()) };
     println!("Loss against the best cell, of time; * held out:\n");
     println!(
-        "| machine | program | best cell | recommended | loss | all contexts, not placed | best count, not placed | random quarter |"
+        "| machine | program | best cell | recommended | loss | all contexts, not placed | best \
+         count, not placed | random quarter |"
     );
     println!("| --- | --- | --- | --- | ---: | ---: | ---: | ---: |");
     for host in HOSTS {
@@ -45,7 +46,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("\nMedian loss, and what nine of ten lose at most:\n");
     println!(
-        "| objective | tables | of | recommended | all contexts, not placed | best count, not placed | random quarter | recommended, slow runs among the measured | recommended, all numbers unpinned first |"
+        "| objective | tables | of | recommended | all contexts, not placed | best count, not \
+         placed | random quarter | recommended, slow runs among the measured | recommended, all \
+         numbers unpinned first |"
     );
     println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |");
     for (name, objective) in [

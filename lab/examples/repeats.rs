@@ -26,7 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .flat_map(|assignment| vec![(Setting::Pinned(assignment), Effort::default()); MEASUREMENTS])
         .collect();
     println!(
-        "Standard deviation of a measurement in percent, {} assignments, {MEASUREMENTS} measurements each.\n",
+        "Standard deviation of a measurement in percent, {} assignments, {MEASUREMENTS} \
+         measurements each.\n",
         trials.len() / MEASUREMENTS
     );
     println!(
@@ -58,7 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             .sqrt();
         let (typical, most) = (deviations[deviations.len() / 2], deviations[deviations.len() - 1]);
         println!(
-            "| {} | {} | {starts:.1} | {all:.2} | {typical:.2} | {most:.2} | {best:.2} | {worst:.2} |",
+            "| {} | {} | {starts:.1} | {all:.2} | {typical:.2} | {most:.2} | {best:.2} | \
+             {worst:.2} |",
             pipeline.name(),
             window.cycles
         );

@@ -27,8 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let runs: u64 = runs.parse()?;
     println!(
-        "| program | one measurement \u{b1} | search | measurements | optimum announced | loss, mean | loss, worst | bound holds | bound above \
-         best, median |"
+        "| program | one measurement \u{b1} | search | measurements | optimum announced | loss, \
+         mean | loss, worst | bound holds | bound above best, median |"
     );
     println!("|---|---:|---|---:|---:|---:|---:|---:|---:|");
     names.iter().try_for_each(|name| program(name, runs))
@@ -104,7 +104,8 @@ fn program(name: &str, runs: u64) -> Result<(), Box<dyn Error>> {
         }
         bounds.sort_by(f64::total_cmp);
         println!(
-            "| {name} | {:.2} % | {strategy:?} | {budget} | {found} of {runs} | {:.2} % | {:.2} % | {held} of {} | {} |",
+            "| {name} | {:.2} % | {strategy:?} | {budget} | {found} of {runs} | {:.2} % | {:.2} % \
+             | {held} of {} | {} |",
             100.0 * noise,
             100.0 * losses.iter().sum::<f64>() / losses.len() as f64,
             100.0 * losses.iter().copied().fold(0.0, f64::max),

@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?)?;
     rows.retain(|row| wanted.is_empty() || wanted.contains(&row.program));
     println!(
-        "| program | best of the sweep | chosen, {SEARCHES} searches | loss, mean | median | worst | search, longest | published: chosen | loss | search |"
+        "| program | best of the sweep | chosen, {SEARCHES} searches | loss, mean | median | worst \
+         | search, longest | published: chosen | loss | search |"
     );
     println!("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let compared: Vec<Result<Compared, String>> = std::thread::scope(|scope| {
@@ -37,7 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     compared.iter().for_each(|row| println!("{}", row.line));
     let sum = |count: fn(&Compared) -> usize| compared.iter().map(count).sum::<usize>();
     println!(
-        "\n{} of {} are within {} % of the best in the mean and in the median of {SEARCHES} searches, with at most {:.1} % of the parallel run.",
+        "\n{} of {} are within {} % of the best in the mean and in the median of {SEARCHES} \
+         searches, with at most {:.1} % of the parallel run.",
         sum(|row| usize::from(row.within)),
         rows.len(),
         WITHIN * 100.0,
@@ -91,7 +93,8 @@ fn compare(
     }
     let mean = losses.iter().sum::<f64>() / losses.len() as f64;
     let line = format!(
-        "| {} | {} ({best:.2}) | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {} | {:.1} % | {:.1} % |",
+        "| {} | {} ({best:.2}) | {} | {:.1} % | {:.1} % | {:.1} % | {:.1} % | {} | {:.1} % | {:.1} \
+         % |",
         program.name,
         row.reported(&program, best_n),
         chosen.join(" "),

@@ -42,12 +42,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let reasons = compared.iter().filter(|row| row.same_choice && row.same_reason).count();
     println!("Speed-ups, mean of {RUNS} runs, *fitted* to the published ones:\n");
     println!(
-        "| program | best: threads, paper | model | speed-up there, paper | model | speed-up at the choice, paper | model |"
+        "| program | best: threads, paper | model | speed-up there, paper | model | speed-up at \
+         the choice, paper | model |"
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n{fitted}");
     println!("The search's choice, *not fitted*:\n");
     println!(
-        "| program | threads chosen, paper | model, most of {SEARCHES} searches | chosen by | stopped by, paper | model | loss, paper | model | search, paper | model |"
+        "| program | threads chosen, paper | model, most of {SEARCHES} searches | chosen by | \
+         stopped by, paper | model | loss, paper | model | search, paper | model |"
     );
     println!("| --- | ---: | ---: | ---: | --- | --- | ---: | ---: | ---: | ---: |\n{searched}");
     println!(
@@ -98,7 +100,8 @@ fn compare(
     let reason = found.stopped.word();
     let (speedup, ..) = thread_reinforcer::speedups(platform, &program, found.parameter)?;
     let searched = format!(
-        "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | {:.1} s |\n",
+        "| {} | {} | {chosen}{} | {} of {SEARCHES} | {} | {reason} | {:.1} % | {:.1} % | {:.1} s | \
+         {:.1} s |\n",
         row.program,
         row.found,
         if chosen == row.found { "" } else { " (differs)" },
@@ -118,7 +121,8 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
     let program = Program::built_in("ferret")?;
     println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
     println!(
-        "| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | speed-up |"
+        "| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | \
+         speed-up |"
     );
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     for fields in thread_reinforcer::rows(table) {
@@ -134,7 +138,8 @@ fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
             (stage("load")?, stage("vector")?, stage("rank")?);
         let (speedup, ..) = thread_reinforcer::speedups(platform, &program, n)?;
         println!(
-            "| {} | {n} | {:.0} / {load:.0} | {} / {vector:.0} | {} / {vector_lock:.0} | {} / {rank:.0} | {} / {rank_lock:.0} | {} / {speedup:.1} |",
+            "| {} | {n} | {:.0} / {load:.0} | {} / {vector:.0} | {} / {vector_lock:.0} | {} / \
+             {rank:.0} | {} / {rank_lock:.0} | {} / {speedup:.1} |",
             fields[0],
             paper(2)? + paper(3)?,
             fields[9],
@@ -154,7 +159,8 @@ fn critical(
     chosen: impl Fn(&str) -> Option<u32>,
 ) -> Result<(), Box<dyn Error>> {
     println!(
-        "\nCritical threads, at the number that the search on the model chooses, and the share of the time they had work to do:\n"
+        "\nCritical threads, at the number that the search on the model chooses, and the share of \
+         the time they had work to do:\n"
     );
     println!("| program | paper | n | model | the others |\n| --- | --- | ---: | --- | --- |");
     for fields in thread_reinforcer::rows(table) {
@@ -179,7 +185,8 @@ fn probes(platform: &Platform, thresholds: Thresholds) -> Result<(), Box<dyn Err
     for name in Program::names() {
         let program = Program::built_in(name)?;
         println!(
-            "\n{name}\n\n| T | threads | LOCK % | VCX_RATE /s | MIGR_RATE /s | CPU_UTIL % |\n| ---: | ---: | ---: | ---: | ---: | ---: |"
+            "\n{name}\n\n| T | threads | LOCK % | VCX_RATE /s | MIGR_RATE /s | CPU_UTIL % |\n| \
+             ---: | ---: | ---: | ---: | ---: | ---: |"
         );
         let found = thread_reinforcer::search(platform, &program, thresholds, SEED)?;
         for attempt in &found.attempts {

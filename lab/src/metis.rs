@@ -315,8 +315,9 @@ mod tests {
         MCTOP_ALLOC_NONE        2000   50.00 100.00   199768580  60.00 72.00\n\
         MCTOP_ALLOC_SEQUENTIAL  1500   60.00 90.00    1000   80.00 80.00\n\
         ./bin/box/count -- VS. seq\nMCTOP_ALLOC_NONE  1.333  0.833  1.111  1.000  1.000  1.000\n";
-    const REPEATS: &str = "count -n 100\nMCTOP_ALLOC_SEQUENTIAL   4\nTime\t1000   1100   900\nPow\t80.0   80.0   80.0\n\
-        Ene\t80.0   88.0   720\n\nMCTOP_ALLOC_NONE   2\nTime 10\nPow 5\nEne 0.05\n";
+    const REPEATS: &str = "count -n 100\nMCTOP_ALLOC_SEQUENTIAL   4\nTime\t1000   1100   \
+        900\nPow\t80.0   80.0   80.0\nEne\t80.0   88.0   720\n\nMCTOP_ALLOC_NONE   2\nTime 10\nPow \
+        5\nEne 0.05\n";
 
     #[test]
     fn a_table_is_read_and_its_impossible_value_left_out() {

@@ -60,7 +60,8 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub enum LatencyError {
     /// Nothing to measure between.
     #[error(
-        "latency needs two contexts, and only {0} may be used here: allow two or more (taskset, cpuset, --cpus)"
+        "latency needs two contexts, and only {0} may be used here: allow two or more (taskset, \
+         cpuset, --cpus)"
     )]
     TooFew(usize),
     /// A measuring thread could not be put on its context.

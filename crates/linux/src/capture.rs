@@ -32,7 +32,8 @@ pub enum CaptureError {
         error: io::Error,
     },
     /// The recording's directory has something in it.
-    #[error("{path}: not empty, and a recording overwrites nothing: name a new directory", path = .0.display())]
+    #[error("{path}: not empty, and a recording overwrites nothing: name a new \
+        directory", path = .0.display())]
     Occupied(PathBuf),
     /// The files describe no machine.
     #[error(transparent)]

@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The advice for a program that finished its work although it should have gone on.
-const WHOLE_RUNS: &str = "; measure whole runs of a program that runs to its end: --metric runtime, or --per-run for a number that it prints";
+const WHOLE_RUNS: &str = "; measure whole runs of a program that runs to its end: --metric \
+    runtime, or --per-run for a number that it prints";
 
 /// Where a launched program's output goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

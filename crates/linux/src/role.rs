@@ -228,9 +228,15 @@ mod tests {
     proptest! {
         #[test]
         fn names_are_unique_and_a_later_thread_renames_no_role(
-            comms in proptest::collection::vec(("[a-c]{0,2}[0-2]{0,1}-?[a-bR]{0,2}[0-3]?", 0usize..3), 0..24)
+            comms in proptest::collection::vec(
+                ("[a-c]{0,2}[0-2]{0,1}-?[a-bR]{0,2}[0-3]?", 0usize..3),
+                0..24
+            )
         ) {
-            let found: Vec<UnnamedThread<'_>> = comms.iter().map(|(comm, process)| UnnamedThread { comm, process: *process }).collect();
+            let found: Vec<UnnamedThread<'_>> = comms
+                .iter()
+                .map(|(comm, process)| UnnamedThread { comm, process: *process })
+                .collect();
             let threads = name(&found);
             prop_assert_eq!(threads.len(), found.len());
             let comm_is_plain = found.iter().all(|thread| !thread.comm.contains('#'));
@@ -238,7 +244,8 @@ mod tests {
             let names: BTreeSet<&String> = threads.iter().map(|thread| &thread.name).collect();
             prop_assert_eq!(names.len(), threads.len());
             let used: BTreeSet<usize> = threads.iter().map(|thread| thread.instance).collect();
-            prop_assert!(used.iter().copied().eq(0..used.len()), "instances count from 0 without a gap");
+            prop_assert!(used.iter().copied().eq(0..used.len()), "instances count from 0 without a \
+                gap");
         }
     }
 }

@@ -200,7 +200,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_mask_of_any_length_survives_the_kernels_form(cpus in proptest::collection::btree_set(0u32..9000, 0..40)) {
+        fn a_mask_of_any_length_survives_the_kernels_form(
+            cpus in proptest::collection::btree_set(0u32..9000, 0..40),
+        ) {
             let set: CpuSet = cpus.into_iter().map(CpuId).collect();
             prop_assert_eq!(from_words(&to_words(&set)), set);
         }

@@ -47,7 +47,8 @@ pub enum TargetError {
         last: String,
     },
     /// No thread runs.
-    #[error("no thread of {name} used as much as 1 % of a CPU for {}: put it under load, then try again", duration(*.waited))]
+    #[error("no thread of {name} used as much as 1 % of a CPU for {}: put it under load, then try \
+        again", duration(*.waited))]
     Idle {
         /// Which program.
         name: String,
@@ -57,7 +58,8 @@ pub enum TargetError {
     /// A program that is started anew ends before any of its threads has run long enough to be
     /// placed.
     #[error(
-        "{name} ends {} after its start and hardly computes, so there is nothing to place: give it more work (a larger input, more repetitions)",
+        "{name} ends {} after its start and hardly computes, so there is nothing to place: give it \
+             more work (a larger input, more repetitions)",
         duration(*.after)
     )]
     Brief {

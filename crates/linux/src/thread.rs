@@ -186,7 +186,8 @@ pub fn gone(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    const TAIL: &[u8] = b" S 1 77 77 0 -1 4194560 173 0 0 0 5 7 0 0 20 0 8 0 4711 9170944 271 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0";
+    const TAIL: &[u8] = b" S 1 77 77 0 -1 4194560 173 0 0 0 5 7 0 0 20 0 8 0 4711 9170944 271 \
+        18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0";
 
     fn stat_named(comm: &[u8]) -> Stat {
         Stat::parse(&[b"77 (", comm, b")", TAIL].concat()).unwrap()

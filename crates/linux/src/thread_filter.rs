@@ -146,7 +146,8 @@ mod tests {
             (LeftAlone::HardlyRuns, "mc-worker"),
         ];
         let lines = [
-            "threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, mc-worker (2 of them), telemetry-v1",
+            "threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, \
+             mc-worker (2 of them), telemetry-v1",
             "threads not placed, since --exclude names them: log",
         ];
         assert_eq!(describe(left.into_iter()), lines);

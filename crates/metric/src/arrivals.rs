@@ -343,7 +343,8 @@ pub(crate) mod tests {
         );
         drop(sender);
         assert!(
-            matches!(lines.next(soon, &|| false), Err(Stop::Closed(why)) if why.contains("the program's stdout was closed"))
+            matches!(lines.next(soon, &|| false), Err(Stop::Closed(why)) if why.contains("the \
+                program's stdout was closed"))
         );
     }
 

@@ -68,7 +68,8 @@ impl MetricSpec {
                     match running {
                         Some(_) => "name one of these",
                         None => {
-                            "name one of these; if the program creates it, start the program yourself and give --pid"
+                            "name one of these; if the program creates it, start the program \
+                             yourself and give --pid"
                         }
                     },
                 )

@@ -128,9 +128,15 @@ mod tests {
     proptest! {
 
         #[test]
-        fn the_cadence_does_not_depend_on_when_listening_began(period in 0.01f64..10.0, lines in 1usize..5, torn in 0usize..5) {
+        fn the_cadence_does_not_depend_on_when_listening_began(
+            period in 0.01f64..10.0,
+            lines in 1usize..5,
+            torn in 0usize..5,
+        ) {
             let times: Vec<f64> = (0..6)
-                .flat_map(|block| (0..lines).map(move |line| f64::from(block) * period + line as f64 * period * 1e-4))
+                .flat_map(|block| {
+                    (0..lines).map(move |line| f64::from(block) * period + line as f64 * period * 1e-4)
+                })
                 .skip(torn.min(lines - 1))
                 .collect();
             match cadence(&times) {

@@ -63,7 +63,8 @@ impl Source for ShellCommand {
                 }
                 (None, true) => {
                     format!(
-                        "its output is not a number (last: {printed}): name the part that is one with --pick REGEX"
+                        "its output is not a number (last: {printed}): name the part that is one \
+                         with --pick REGEX"
                     )
                 }
             },

@@ -176,27 +176,41 @@ mod tests {
     proptest! {
         #[test]
         fn a_total_is_known_whatever_its_start_where_its_program_becomes_faster_by_half(
-            start in 0.0f64..1e9, mut steps in proptest::collection::vec(1.0f64..1.5, 61..100), rate in 1.0f64..1e6,
+            start in 0.0f64..1e9,
+            mut steps in proptest::collection::vec(1.0f64..1.5, 61..100),
+            rate in 1.0f64..1e6,
         ) {
             steps.sort_by(f64::total_cmp);
-            let totals = steps.iter().scan(start, |total, step| { *total += step * rate; Some(*total) });
+            let totals = steps.iter().scan(start, |total, step| {
+                *total += step * rate;
+                Some(*total)
+            });
             prop_assert!(is_total(totals));
         }
 
         #[test]
         fn a_rate_that_warms_up_is_no_total(
-            start in 0.0f64..0.9, level in 1.0f64..1e9, slowness in 1.0f64..5000.0, readings in 1i32..400,
+            start in 0.0f64..0.9,
+            level in 1.0f64..1e9,
+            slowness in 1.0f64..5000.0,
+            readings in 1i32..400,
         ) {
-            let warming = |at: i32| level * (1.0 - (1.0 - start) * (-f64::from(at) / slowness).exp());
+            let warming =
+                |at: i32| level * (1.0 - (1.0 - start) * (-f64::from(at) / slowness).exp());
             prop_assert!(!is_total((0..readings).map(warming)));
         }
 
         #[test]
         fn a_rate_that_fell_once_is_none_however_it_drifts(
-            start in 1.0f64..1e6, drift in 0.001f64..0.1, readings in 70usize..100, at in 0usize..60,
+            start in 1.0f64..1e6,
+            drift in 0.001f64..0.1,
+            readings in 70usize..100,
+            at in 0usize..60,
         ) {
             let rate = |reading: usize| start * (1.0 + drift * reading as f64);
-            let dip = |reading: usize| if reading == at + 1 { rate(at) * (1.0 - 1e-9) } else { rate(reading) };
+            let dip = |reading: usize| {
+                if reading == at + 1 { rate(at) * (1.0 - 1e-9) } else { rate(reading) }
+            };
             prop_assert!(is_total((0..readings).map(rate)) && !is_total((0..readings).map(dip)));
         }
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 pub enum MetricError {
     /// The text starts with no known kind.
     #[error(
-        "metric '{text}': it starts with none of stdout: stderr: file: cmd: prom: netdev: io: runtime dpdk:{}",
+        "metric '{text}': it starts with none of stdout: stderr: file: cmd: prom: netdev: io: \
+         runtime dpdk:{}",
         suggestion.as_ref().map(|text| format!("; did you mean '{text}'?")).unwrap_or_default()
     )]
     UnknownKind {
@@ -30,7 +31,8 @@ pub enum MetricError {
     },
     /// Only plain HTTP is spoken.
     #[error(
-        "metric 'prom:{url}': the address must start with http:// (TLS is not supported; scrape the program's local port)"
+        "metric 'prom:{url}': the address must start with http:// (TLS is not supported; scrape \
+         the program's local port)"
     )]
     Scheme {
         /// As typed.
@@ -79,12 +81,14 @@ pub enum MetricError {
     },
     /// `runtime` is measured by running the program again, not by reading a number.
     #[error(
-        "metric 'runtime' needs a program that is started anew for each measurement, not a running one"
+        "metric 'runtime' needs a program that is started anew for each measurement, not a running \
+         one"
     )]
     RuntimeOfRunning,
     /// A stream of a program that pinwise did not start.
     #[error(
-        "metric '{metric}': pinwise reads the {stream} of programs that it starts; for a running one use file:, cmd:, prom: or io:"
+        "metric '{metric}': pinwise reads the {stream} of programs that it starts; for a running \
+         one use file:, cmd:, prom: or io:"
     )]
     NoStream {
         /// The metric.
@@ -113,7 +117,8 @@ pub enum MetricError {
         seen: String,
     },
     /// Some numbers, and then none for long.
-    #[error("metric '{metric}': {} in {}, and then none for {}: too few to find how often they come", counted(*.numbers as u64, "number"), duration(*.waited), duration(*.silent))]
+    #[error("metric '{metric}': {} in {}, and then none for {}: too few to find how often they \
+        come", counted(*.numbers as u64, "number"), duration(*.waited), duration(*.silent))]
     TooFew {
         /// The metric.
         metric: String,
@@ -135,7 +140,8 @@ pub enum MetricError {
         numbers: usize,
     },
     /// Readings that fit a counter as well as a value.
-    #[error("metric '{metric}': it stayed at {value} for {}: give --counter or --gauge if that is right", duration(*.waited))]
+    #[error("metric '{metric}': it stayed at {value} for {}: give --counter or --gauge if that is \
+        right", duration(*.waited))]
     Undecided {
         /// The metric.
         metric: String,

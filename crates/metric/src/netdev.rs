@@ -112,10 +112,12 @@ mod tests {
     use super::*;
     use std::net::UdpSocket;
 
-    const TEXT: &str = "\
-Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo: 1000 10 0 0 0 0 0 0 1000 10 0 0 0 0 0 0
+    const TEXT: &str = "Inter-|   Receive                                                |  \
+        Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    \
+        packets errs drop fifo colls carrier compressed
+    lo: 1000 10 0 0 0 0 0 0 1000 10 0 0 0 \
+        0 0 0
 eth0:1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
 ";
 

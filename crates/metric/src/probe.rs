@@ -139,8 +139,8 @@ pub(crate) fn lines(
                 }
                 if period > Duration::from_millis(100) {
                     notes.push(format!(
-                        "the program prints every {}: a measurement takes up to {} (a metric that can be asked at any \
-                         time, such as cmd: or prom:, is faster)",
+                        "the program prints every {}: a measurement takes up to {} (a metric that \
+                         can be asked at any time, such as cmd: or prom:, is faster)",
                         duration(period),
                         duration(period * 2)
                     ));

@@ -38,7 +38,8 @@ impl Source for ProcIo {
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     failure = Failure::on(
                         path,
-                        "permission denied: run pinwise as the program's user, or give it CAP_SYS_PTRACE",
+                        "permission denied: run pinwise as the program's user, or give it \
+                         CAP_SYS_PTRACE",
                     );
                 }
                 Err(_) => {}
@@ -93,7 +94,8 @@ mod tests {
     fn a_program_without_processes_is_named() {
         let mut source = ProcIo { field: "wchar".into(), pids: Box::new(Vec::new) };
         assert!(
-            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("no process"))
+            matches!(source.read(&|| false), Err(Failure::Unreadable(why)) if why.contains("no \
+                process"))
         );
     }
 }

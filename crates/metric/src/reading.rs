@@ -47,7 +47,8 @@ impl Summary {
 pub enum RateError {
     /// A counter cannot fall.
     #[error(
-        "the counter fell from {from} to {to}: the program was restarted or its statistics were reset (if it is not a counter, give --gauge)"
+        "the counter fell from {from} to {to}: the program was restarted or its statistics were \
+         reset (if it is not a counter, give --gauge)"
     )]
     Fell {
         /// The earlier reading.
@@ -57,7 +58,8 @@ pub enum RateError {
     },
     /// Time must pass between readings.
     #[error(
-        "two readings at the same time ({seconds} s): the program's clock is too coarse for the window"
+        "two readings at the same time ({seconds} s): the program's clock is too coarse for the \
+         window"
     )]
     NoTime {
         /// The time of both.
@@ -274,7 +276,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_rate_lies_between_the_slowest_and_the_fastest_part(parts in proptest::collection::vec((0.001f64..10.0, 0.0f64..1e6), 1..20)) {
+        fn the_rate_lies_between_the_slowest_and_the_fastest_part(
+            parts in proptest::collection::vec((0.001f64..10.0, 0.0f64..1e6), 1..20),
+        ) {
             let mut all = vec![Reading { value: 0.0, seconds: 0.0 }];
             for (seconds, growth) in &parts {
                 let last = all[all.len() - 1];
@@ -282,7 +286,8 @@ mod tests {
             }
             let summary = rate(&all).unwrap();
             let rates = parts.iter().map(|(seconds, growth)| growth / seconds);
-            let (low, high) = rates.fold((f64::MAX, 0.0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+            let (low, high) =
+                rates.fold((f64::MAX, 0.0f64), |(low, high), rate| (low.min(rate), high.max(rate)));
             let slack = 1e-6 * high.max(1.0);
             prop_assert!(summary.value >= low - slack && summary.value <= high + slack);
             prop_assert_eq!(summary.spread.is_some(), parts.len() > 1);
@@ -290,12 +295,19 @@ mod tests {
 
         #[test]
         fn a_steady_counter_has_its_rate_and_no_spread_whatever_its_start(
-            steps in proptest::collection::vec(1u32..100, 2..20), rate_per_second in 1u32..1000, start in 0u32..1_000_000, origin in 0u32..1000,
+            steps in proptest::collection::vec(1u32..100, 2..20),
+            rate_per_second in 1u32..1000,
+            start in 0u32..1_000_000,
+            origin in 0u32..1000,
         ) {
             let mut seconds = f64::from(origin);
             let mut all = Vec::new();
             for step in &steps {
-                all.push(Reading { value: f64::from(start) + (seconds - f64::from(origin)) * f64::from(rate_per_second), seconds });
+                all.push(Reading {
+                    value: f64::from(start)
+                        + (seconds - f64::from(origin)) * f64::from(rate_per_second),
+                    seconds,
+                });
                 seconds += f64::from(*step);
             }
             let summary = rate(&all).unwrap();
@@ -306,7 +318,10 @@ mod tests {
         }
 
         #[test]
-        fn a_reset_anywhere_is_noticed(values in proptest::collection::vec(1u32..1000, 2..20), at in 0usize..18) {
+        fn a_reset_anywhere_is_noticed(
+            values in proptest::collection::vec(1u32..1000, 2..20),
+            at in 0usize..18,
+        ) {
             let at = at.min(values.len() - 2);
             let mut total = 0.0;
             let mut all = Vec::new();

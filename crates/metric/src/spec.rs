@@ -425,7 +425,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "((stdout|stderr|file|cmd|prom|netdev|io|runtime|dpdk|)(:|))\\PC{0,30}") {
+        fn no_text_makes_it_panic(
+            text in "((stdout|stderr|file|cmd|prom|netdev|io|runtime|dpdk|)(:|))\\PC{0,30}",
+        ) {
             if let Ok(spec) = text.parse::<MetricSpec>() {
                 let _ = (spec.hint(), spec.quantity());
             }

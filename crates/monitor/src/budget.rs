@@ -122,13 +122,24 @@ mod tests {
     proptest! {
         #[test]
         fn watching_keeps_to_its_share_of_the_programs_time_or_of_a_cpu_to_spare(
-            looks in 1u32..1000, looking in 0u64..10_000_000, around in 0u64..1_000_000, ran in 0u64..10_000_000, elapsed in 1u64..1_000_000,
+            looks in 1u32..1000,
+            looking in 0u64..10_000_000,
+            around in 0u64..1_000_000,
+            ran in 0u64..10_000_000,
+            elapsed in 1u64..1_000_000,
         ) {
             let looking = us(looking);
-            let budget = Budget { looks: looks + 1, looking, around: us(around), ran: us(ran), elapsed: us(elapsed) };
+            let budget = Budget {
+                looks: looks + 1,
+                looking,
+                around: us(around),
+                ran: us(ran),
+                elapsed: us(elapsed),
+            };
             let pace = budget.pace(WANTED).as_secs_f64();
             prop_assert!(pace >= WANTED.as_secs_f64());
-            let (look, all) = ((looking / looks).as_secs_f64(), ((looking + us(around)) / looks).as_secs_f64());
+            let (look, all) =
+                ((looking / looks).as_secs_f64(), ((looking + us(around)) / looks).as_secs_f64());
             let busy = ran as f64 / elapsed as f64;
             let within = all <= pace * SHARE * busy + 1e-6;
             let spare = pace >= SELDOM.as_secs_f64() - 1e-6 && look <= pace * SPARE + 1e-6;

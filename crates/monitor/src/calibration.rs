@@ -106,8 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_nothing_is_never_charged_more_than_a_switch_costs_and_is_turned_off_as_often_as_on()
-     {
+    fn what_does_nothing_costs_no_more_than_a_switch_and_is_turned_off_as_often_as_on() {
         let mut on = 0;
         let cost = per_switch(&mut |work| {
             on += if work { 1 } else { -1 };

@@ -122,7 +122,8 @@ mod tests {
         let status = b"Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t545\n";
         assert_eq!(field(status, b"voluntary_ctxt_switches"), Some(150));
         assert_eq!(field(status, b"nonvoluntary_ctxt_switches"), Some(545));
-        let sched = b"x (1, #threads: 1)\n-----\nse.nr_migrations              :        7\nnr_switches  :  9\n";
+        let sched = b"x (1, #threads: 1)\n-----\nse.nr_migrations              :        \
+            7\nnr_switches  :  9\n";
         assert_eq!(field(sched, b"se.nr_migrations"), Some(7));
         assert_eq!(field(sched, b"nr_migrations"), None);
         assert_eq!(field(b"se.nr_migrations : many\n", b"se.nr_migrations"), None);

@@ -48,10 +48,12 @@ impl Layer {
                 "time on and waiting for a CPU, context switches, migrations; time at locks sampled"
             }
             Self::Perf => {
-                "time on a CPU, context switches and migrations of every interval; time at locks sampled"
+                "time on a CPU, context switches and migrations of every interval; time at locks \
+                 sampled"
             }
             Self::Ebpf => {
-                "time on a CPU, waiting for one, at locks and asleep, context switches, migrations: exact, of every thread"
+                "time on a CPU, waiting for one, at locks and asleep, context switches, \
+                 migrations: exact, of every thread"
             }
         }
     }

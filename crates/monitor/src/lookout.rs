@@ -186,7 +186,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_costs_a_busy_program_no_more_than_its_share(ran in 500u64..2_000, watching in 0u64..50_000, switching in 0u64..50_000) {
+        fn what_is_kept_costs_a_busy_program_no_more_than_its_share(
+            ran in 500u64..2_000,
+            watching in 0u64..50_000,
+            switching in 0u64..50_000,
+        ) {
             let seen = window(Layer::Ebpf, ran, watching, switching);
             let share = seen.overhead_share().unwrap();
             // On the limit itself rounding decides.

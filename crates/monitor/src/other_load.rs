@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn only_the_cpus_that_count_and_only_what_is_not_idle() {
-        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 20 30 400 500 6 7 8 9 9\ncpu1 100 0 0 0 0 0 0 0 0 0\ncpu2 1 1 1\nintr 5\n";
+        let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 20 30 400 500 6 7 8 9 9\ncpu1 100 0 0 0 0 0 \
+            0 0 0 0\ncpu2 1 1 1\nintr 5\n";
         let of = |list: &str| {
             busy(stat, &CpuSet::parse_list(list).unwrap()).map(|time| time.as_secs_f64() * 100.0)
         };

@@ -275,11 +275,13 @@ fn refused(error: &io::Error) -> Unavailable {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => refuse(
             "not permitted".into(),
-            "sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl kernel.perf_event_paranoid=0",
+            "sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl \
+             kernel.perf_event_paranoid=0",
         ),
         Some(libc::ENOSYS) => refuse(
             "no perf_event_open in this kernel or container".into(),
-            "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's seccomp profile",
+            "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's \
+             seccomp profile",
         ),
         _ => refuse(format!("records of context switches: {error}"), "see perf_event_open(2)"),
     }

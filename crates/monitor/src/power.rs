@@ -20,11 +20,13 @@ pub const POWERCAP: &str = "/sys/class/powercap";
 pub enum PowerError {
     /// No counters.
     #[error(
-        "{}: no counters of energy here (RAPL): a virtual machine has none, a kernel may lack the module intel_rapl_msr", .0.display()
+        "{}: no counters of energy here (RAPL): a virtual machine has none, a kernel may lack the \
+         module intel_rapl_msr", .0.display()
     )]
     Absent(PathBuf),
     /// Counters that may not be read.
-    #[error("{}: {cause}; since Linux 5.10 only root may read energy: run pinwise as root, or sudo chmod a+r that file", file.display())]
+    #[error("{}: {cause}; since Linux 5.10 only root may read energy: run pinwise as root, or sudo \
+        chmod a+r that file", file.display())]
     Unreadable {
         /// The counter.
         file: PathBuf,

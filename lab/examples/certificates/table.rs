@@ -61,7 +61,9 @@ pub(crate) fn workloads(cases: &[Case], results: &[Results<'_>]) {
 pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
     let [within, wider] = [WITHIN, WIDER].map(figures::percent);
     println!(
-        "\n| strategy | workloads | campaigns | within 1 % by {EARLY} | bound given | covers | upper end, median | certified {within} | false | certified {wider} | false | loss, median | worst | measurements, median |"
+        "\n| strategy | workloads | campaigns | within 1 % by {EARLY} | bound given | covers | \
+         upper end, median | certified {within} | false | certified {wider} | false | loss, median \
+         | worst | measurements, median |"
     );
     println!("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for results in results {
@@ -128,7 +130,8 @@ fn closer(results: &Results<'_>) {
     let (name, ended, campaigns, within) =
         (results.name, ended.len(), all().count(), figures::percent(WITHIN));
     println!(
-        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are below the optimum by more than {within}."
+        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are \
+         below the optimum by more than {within}."
     );
     let bounds = all().filter(|(_, run)| run.upper.is_some()).count();
     let low = bounds - all().filter(|(case, run)| covers(case, run)).count();
@@ -141,7 +144,8 @@ fn closer(results: &Results<'_>) {
         let worst: Vec<f64> = results.runs.iter().filter_map(worst).collect();
         let wrong = worst.iter().filter(|loss| **loss > within).count();
         println!(
-            "- {name}: of the workloads on which some campaign certified {:.1} %, one or more did so falsely on {}.",
+            "- {name}: of the workloads on which some campaign certified {:.1} %, one or more did \
+             so falsely on {}.",
             100.0 * within,
             of_which(wrong, worst.len())
         );

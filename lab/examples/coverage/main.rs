@@ -60,16 +60,20 @@ fn main() -> ExitCode {
 /// Coverage and width of single looks.
 fn coverage(populations: &[Population], samples: u64) {
     println!(
-        "\n{samples} samples per row, confidence 95 %. `none`: no bound given. `inf`: no finite upper end."
+        "\n{samples} samples per row, confidence 95 %. `none`: no bound given. `inf`: no finite \
+         upper end."
     );
     println!(
-        "`covers`: of the bounds given, the optimum lies inside. `low`: the upper end is below the optimum, a false claim."
+        "`covers`: of the bounds given, the optimum lies inside. `low`: the upper end is below the \
+         optimum, a false claim."
     );
     println!(
-        "`width`: median of upper end / optimum - 1 where finite. The percentages of inf, covers and low are of the bounds given.\n"
+        "`width`: median of upper end / optimum - 1 where finite. The percentages of inf, covers \
+         and low are of the bounds given.\n"
     );
     println!(
-        "| population | n | profile none | inf | covers | low | width | bayes none | covers | low | width |"
+        "| population | n | profile none | inf | covers | low | width | bayes none | covers | low \
+         | width |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for population in populations {
@@ -165,19 +169,24 @@ fn search(population: &Population, values: &[f64], method: Method) -> Vec<Look> 
 /// ever too low.
 fn searches(populations: &[Population], samples: u64) {
     println!(
-        "\n{samples} searches per cell of at most {LONGEST} runs, stopped at the first look with a gap within 2.5 %: share that stopped / share"
+        "\n{samples} searches per cell of at most {LONGEST} runs, stopped at the first look with a \
+         gap within 2.5 %: share that stopped / share"
     );
     println!(
-        "of all that stopped on a false claim (the best is more than 2.5 % below the optimum) / median runs of those that stopped."
+        "of all that stopped on a false claim (the best is more than 2.5 % below the optimum) / \
+         median runs of those that stopped."
     );
     println!(
-        "The published rule looks every 100 runs from 1000 at the point estimate. Last two columns: searches in which the upper end of bayes"
+        "The published rule looks every 100 runs from 1000 at the point estimate. Last two \
+         columns: searches in which the upper end of bayes"
     );
     println!(
-        "was below the optimum at any look, for looks at 500, 1000, 2000, 4000, 8000 and for looks every 100 runs.\n"
+        "was below the optimum at any look, for looks at 500, 1000, 2000, 4000, 8000 and for looks \
+         every 100 runs.\n"
     );
     println!(
-        "| population | profile, point, every 100 | profile, upper, every 100 | bayes, upper, doubling | ever low, doubling | ever low, every 100 |"
+        "| population | profile, point, every 100 | profile, upper, every 100 | bayes, upper, \
+         doubling | ever low, doubling | ever low, every 100 |"
     );
     println!("|---|--:|--:|--:|--:|--:|");
     for population in populations {

@@ -33,16 +33,12 @@ fn document() -> Result<String, Box<dyn Error>> {
     let sections =
         [microbenchmarks::section(&folder)?, pipelines::section()?, scheduler::section()?];
     Ok(format!(
-        "# How well the simulated machines agree with published figures\n\n\
-         This command prints this page:\n\
-         \n\
-         ```sh\n\
-         cargo run --release -p pinwise-lab --example fidelity -- ../shared/published\n\
-         ```\n\
-         \n\
-         [simulator.md](simulator.md) explains the model. It says which of its numbers the papers print and\n\
-         which follow from their figures. The last section has the choices of Thread Reinforcer on the\n\
-         modelled operating system, program by program.\n\n{}",
+        "# How well the simulated machines agree with published figures\n\nThis command prints \
+         this page:\n\n```sh\ncargo run --release -p pinwise-lab --example fidelity -- \
+         ../shared/published\n```\n\n[simulator.md](simulator.md) explains the model. It says \
+         which of its numbers the papers print and\nwhich follow from their figures. The last \
+         section has the choices of Thread Reinforcer on the\nmodelled operating system, program \
+         by program.\n\n{}",
         sections.join("\n")
     ))
 }

@@ -16,9 +16,9 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         .ok_or("docs/lab/fidelity-threads.md: the table of choices has no end")?;
     let table = &PAGE[begin..begin + length + END.len()];
     Ok(format!(
-        "## Thread Reinforcer on the modelled operating system\n\n\
-         K. K. Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011. `cargo run --release -p pinwise-lab --example\n\
-         thread_reinforcer` prints this table. [fidelity-threads.md](fidelity-threads.md) has what was\n\
-         fitted, the speed-ups, the stages of ferret, critical threads, and why choices differ.\n\n{table}\n"
+        "## Thread Reinforcer on the modelled operating system\n\nK. K. Pusukuri, R. Gupta, L. N. \
+         Bhuyan, IISWC 2011. `cargo run --release -p pinwise-lab --example\nthread_reinforcer` \
+         prints this table. [fidelity-threads.md](fidelity-threads.md) has what was\nfitted, the \
+         speed-ups, the stages of ferret, critical threads, and why choices differ.\n\n{table}\n"
     ))
 }

@@ -31,7 +31,8 @@ pub(super) fn offline(machine: &Machine) -> Check {
         NAME,
         format!("{} ({})", machine.offline.len(), machine.offline),
         format!(
-            "echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they are to be used",
+            "echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they are to be \
+             used",
             first.0
         ),
     )

@@ -141,7 +141,8 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     }
     let range = quantile(&relative, 0.75) - quantile(&relative, 0.25);
     let detail = format!(
-        "the same {:.2} ms of work: IQR {range:.2} %, longest +{:.0} % ({} repetitions on {} contexts, whose medians differ by {:.1} %)",
+        "the same {:.2} ms of work: IQR {range:.2} %, longest +{:.0} % ({} repetitions on {} \
+         contexts, whose medians differ by {:.1} %)",
         quantile(&medians, 0.5) * 1e3,
         relative[relative.len() - 1] - 100.0,
         relative.len(),
@@ -154,7 +155,8 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     Check::warning(
         NOISE,
         detail,
-        "stop other programs, fix the frequency (see 'frequency governor'), or raise --budget: noisy measurements are worth less",
+        "stop other programs, fix the frequency (see 'frequency governor'), or raise --budget: \
+         noisy measurements are worth less",
     )
 }
 

@@ -81,7 +81,8 @@ fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Check {
         _ => Check::warning(
             NAME,
             format!(
-                "on, {nodes} nodes: for seconds after each change, the kernel moves memory to follow threads"
+                "on, {nodes} nodes: for seconds after each change, the kernel moves memory to \
+                 follow threads"
             ),
             "sudo sysctl kernel.numa_balancing=0 while measuring",
         ),
@@ -220,7 +221,8 @@ fn judge_clock(current: Option<&str>, available: &str, nanoseconds: u128) -> Che
     let remedy = if available.split_whitespace().any(|name| name == "tsc") {
         "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
     } else {
-        "see dmesg for why the kernel found the processor's clock (tsc) unstable; use longer windows"
+        "see dmesg for why the kernel found the processor's clock (tsc) unstable; use longer \
+         windows"
     };
     Check::warning(NAME, format!("{current}, {cost}: slow"), remedy)
 }
@@ -247,7 +249,8 @@ fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
     // One of the runnable ones is this.
     let others = runnable.saturating_sub(1);
     let detail = format!(
-        "{minute:.2} runnable threads over the last minute, {others} others now, {contexts} contexts"
+        "{minute:.2} runnable threads over the last minute, {others} others now, {contexts} \
+         contexts"
     );
     if minute <= 0.25 * contexts as f64 {
         return Check::ok(NAME, detail);
@@ -255,7 +258,8 @@ fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
     Check::warning(
         NAME,
         detail,
-        "stop other programs or move them to other CPUs; the program to place may run: ps -eo pid,pcpu,comm --sort=-pcpu | head",
+        "stop other programs or move them to other CPUs; the program to place may run: ps -eo \
+         pid,pcpu,comm --sort=-pcpu | head",
     )
 }
 
@@ -309,8 +313,8 @@ mod tests {
     #[test]
     fn the_groups_that_limit_cpu_time_are_found_under_their_mounts() {
         let groups = "4:memory:/a\n2:cpu,cpuacct:/b\n0::/user.slice/c\n";
-        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,cpu,cpuacct 0 0\n\
-                      cgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup \
+            rw,cpu,cpuacct 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
         let expected = [
             Group { mount: "/sys/fs/cgroup/cpu,cpuacct".into(), path: "/b".into() },
             Group { mount: "/sys/fs/cgroup/unified".into(), path: "/user.slice/c".into() },

@@ -50,8 +50,10 @@ fn add(passes: u64) {
             ".endr",
             "subs {n}, {n}, #1",
             "b.ne 2b",
-            a = inout(reg) 1u64 => _, b = inout(reg) 2u64 => _, c = inout(reg) 3u64 => _, d = inout(reg) 4u64 => _,
-            e = inout(reg) 5u64 => _, f = inout(reg) 6u64 => _, g = inout(reg) 7u64 => _, h = inout(reg) 8u64 => _,
+            a = inout(reg) 1u64 => _, b = inout(reg) 2u64 => _,
+            c = inout(reg) 3u64 => _, d = inout(reg) 4u64 => _,
+            e = inout(reg) 5u64 => _, f = inout(reg) 6u64 => _,
+            g = inout(reg) 7u64 => _, h = inout(reg) 8u64 => _,
             k = in(reg) 3u64, n = inout(reg) passes => _,
             options(nomem, nostack),
         );
@@ -69,8 +71,10 @@ fn multiply(passes: u64) {
             ".endr",
             "subs {n}, {n}, #1",
             "b.ne 2b",
-            a = inout(reg) 1u64 => _, b = inout(reg) 2u64 => _, c = inout(reg) 3u64 => _, d = inout(reg) 4u64 => _,
-            e = inout(reg) 5u64 => _, f = inout(reg) 6u64 => _, g = inout(reg) 7u64 => _, h = inout(reg) 8u64 => _,
+            a = inout(reg) 1u64 => _, b = inout(reg) 2u64 => _,
+            c = inout(reg) 3u64 => _, d = inout(reg) 4u64 => _,
+            e = inout(reg) 5u64 => _, f = inout(reg) 6u64 => _,
+            g = inout(reg) 7u64 => _, h = inout(reg) 8u64 => _,
             k = in(reg) 3u64, n = inout(reg) passes => _,
             options(nomem, nostack),
         );
@@ -101,8 +105,16 @@ fn float_add(passes: u64) {
         asm!(
             "2:",
             ".rept 16",
-            "fadd {a:d}, {a:d}, {k:d}", "fadd {b:d}, {b:d}, {k:d}", "fadd {c:d}, {c:d}, {k:d}", "fadd {d:d}, {d:d}, {k:d}",
-            "fadd {e:d}, {e:d}, {k:d}", "fadd {f:d}, {f:d}, {k:d}", "fadd {g:d}, {g:d}, {k:d}", "fadd {h:d}, {h:d}, {k:d}",
+            "fadd {a:d}, {a:d}, \
+             {k:d}", "fadd {b:d}, {b:d}, \
+                {k:d}", "fadd {c:d}, {c:d}, \
+                {k:d}", "fadd \
+                {d:d}, {d:d}, {k:d}",
+            "fadd {e:d}, {e:d}, \
+             {k:d}", "fadd {f:d}, {f:d}, \
+                {k:d}", "fadd {g:d}, {g:d}, \
+                {k:d}", "fadd \
+                {h:d}, {h:d}, {k:d}",
             ".endr",
             "subs {n}, {n}, #1",
             "b.ne 2b",
@@ -122,8 +134,16 @@ fn float_divide(passes: u64) {
         asm!(
             "2:",
             ".rept 4",
-            "fdiv {a:d}, {a:d}, {k:d}", "fdiv {b:d}, {b:d}, {k:d}", "fdiv {c:d}, {c:d}, {k:d}", "fdiv {d:d}, {d:d}, {k:d}",
-            "fdiv {a:d}, {a:d}, {r:d}", "fdiv {b:d}, {b:d}, {r:d}", "fdiv {c:d}, {c:d}, {r:d}", "fdiv {d:d}, {d:d}, {r:d}",
+            "fdiv {a:d}, {a:d}, \
+             {k:d}", "fdiv {b:d}, {b:d}, \
+                {k:d}", "fdiv {c:d}, {c:d}, \
+                {k:d}", "fdiv \
+                {d:d}, {d:d}, {k:d}",
+            "fdiv {a:d}, {a:d}, \
+             {r:d}", "fdiv {b:d}, {b:d}, \
+                {r:d}", "fdiv {c:d}, {c:d}, \
+                {r:d}", "fdiv \
+                {d:d}, {d:d}, {r:d}",
             ".endr",
             "subs {n}, {n}, #1",
             "b.ne 2b",
@@ -205,7 +225,8 @@ pub(super) unsafe fn store(from: *mut u8, passes: u64) {
             "subs {n}, {n}, #1",
             "b.ne 2b",
             "dmb ishst",
-            at = inout(reg) from => _, word = in(reg) 0x0101_0101_0101_0101_u64, n = inout(reg) passes => _,
+            at = inout(reg) from => _, word = in(reg) 0x0101_0101_0101_0101_u64,
+            n = inout(reg) passes => _,
             options(nostack),
         );
     }

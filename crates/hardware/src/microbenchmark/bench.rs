@@ -35,15 +35,16 @@ impl HostBench {
     pub fn new(machine: Machine, cancelled: Arc<AtomicBool>) -> Result<Self, MeasureError> {
         if !kernel::PRESENT {
             let message = format!(
-                "no microbenchmarks for the architecture {}: they are written in assembly for x86_64 and aarch64; characterize \
-                 a model instead (--machine ultrasparc-t2)",
+                "no microbenchmarks for the architecture {}: they are written in assembly for \
+                 x86_64 and aarch64; characterize a model instead (--machine ultrasparc-t2)",
                 std::env::consts::ARCH
             );
             return Err(MeasureError::new(Retry::Never, message));
         }
         let leaves = SharingTree::new(&machine, Alike::ByStructure).leaves().to_vec();
         let Some(&first) = leaves.first() else {
-            let message = "no hardware context is allowed: check the cpuset and the affinity mask (taskset -p $$)";
+            let message = "no hardware context is allowed: check the cpuset and the affinity mask \
+                (taskset -p $$)";
             return Err(MeasureError::new(Retry::Never, message));
         };
         let footprint = Footprint::new(&machine, first, leaves.len(), available());

@@ -40,14 +40,25 @@ fn there_are_programs_for_this_architecture() {
 
 #[test]
 fn arithmetic_ends_and_leaves_other_registers_alone() {
-    for kind in [Operation::Add, Operation::Multiply, Operation::Divide, Operation::FloatAdd, Operation::FloatDivide] {
+    for kind in [
+        Operation::Add,
+        Operation::Multiply,
+        Operation::Divide,
+        Operation::FloatAdd,
+        Operation::FloatDivide,
+    ] {
         for passes in [1, 2, 1000] {
             // Values that the compiler keeps in registers across the program, as far as there are
             // registers.
-            let (integers, floats) = std::hint::black_box(([3u64, 5, 7, 11, 13], [1.5f64, 2.5, 3.5, 4.5, 5.5]));
+            let (integers, floats) =
+                std::hint::black_box(([3u64, 5, 7, 11, 13], [1.5f64, 2.5, 3.5, 4.5, 5.5]));
             let before = (integers.iter().product::<u64>(), floats.iter().sum::<f64>());
             kernel::compute(kind, passes);
-            assert_eq!((integers.iter().product::<u64>(), floats.iter().sum::<f64>()), before, "{kind:?}");
+            assert_eq!(
+                (integers.iter().product::<u64>(), floats.iter().sum::<f64>()),
+                before,
+                "{kind:?}"
+            );
         }
     }
 }

@@ -181,7 +181,10 @@ fn a_thread_met_at_its_birth_has_all_it_did_since() {
 proptest! {
     #[test]
     fn parts_of_the_time_never_exceed_it(
-        steps in proptest::collection::vec((1u64..50_000, 0u64..60_000_000, 0u64..60_000_000, 0u64..3, any::<bool>()), 2..40)
+        steps in proptest::collection::vec(
+            (1u64..50_000, 0u64..60_000_000, 0u64..60_000_000, 0u64..3, any::<bool>()),
+            2..40
+        )
     ) {
         let (mut at, mut account) = (Duration::ZERO, Account::default());
         let mut looks = steps.into_iter().map(|(micros, ran, waited, slices, runnable)| {

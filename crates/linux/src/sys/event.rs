@@ -122,7 +122,8 @@ fn on_each<T>(kinds: &[u32], open: impl Fn(u32) -> io::Result<T>) -> io::Result<
     counted.map_err(|error| match error.raw_os_error() {
         Some(libc::ENOENT | libc::EINVAL) if kinds.len() > 1 => {
             let refused =
-                "this kernel does not count them on every kind of core the machine has (Arm's: from Linux 6.6 on)";
+                "this kernel does not count them on every kind of core the machine has (Arm's: \
+                 from Linux 6.6 on)";
             io::Error::new(io::ErrorKind::Unsupported, refused)
         }
         _ => error,

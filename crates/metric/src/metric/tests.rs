@@ -131,7 +131,8 @@ fn a_file_that_is_written_anew_is_read_like_a_log() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("status");
     let script = format!(
-        "i=0; while :; do echo \"t=$i n=$((i * 40))\" > {0}.new; mv {0}.new {0}; i=$((i + 1)); sleep 0.03; done",
+        "i=0; while :; do echo \"t=$i n=$((i * 40))\" > {0}.new; mv {0}.new {0}; i=$((i + 1)); \
+         sleep 0.03; done",
         path.display()
     );
     let (_program, _) = launch(&script);

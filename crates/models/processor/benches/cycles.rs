@@ -106,7 +106,11 @@ fn a_placement_of_24_threads(bencher: Bencher) {
 
 /// What a user waits for: a measurement of the default length of eight instances, each in another
 /// random assignment.
-#[divan::bench(args = PacketProgram::ALL.map(PacketProgram::name), sample_count = 40, sample_size = 1)]
+#[divan::bench(
+    args = PacketProgram::ALL.map(PacketProgram::name),
+    sample_count = 40,
+    sample_size = 1
+)]
 fn a_measurement_of_24_threads(bencher: Bencher, program: &str) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let programs = vec![PacketProgram::named(program).expect("a program of this name"); 8];

@@ -50,7 +50,8 @@ pub enum PlacementError {
     },
     /// A division takes a time that the processor's divide unit does not take.
     #[error(
-        "thread {thread}: a division of {cycles} cycles; this processor takes {shortest} to {longest}"
+        "thread {thread}: a division of {cycles} cycles; this processor takes {shortest} to \
+         {longest}"
     )]
     Division {
         /// The thread.

@@ -15,9 +15,11 @@
 //! use pinwise_processor::Program;
 //! use pinwise_processor::program::{Address, Side, ProgramStep};
 //!
-//! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot back.
+//! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot
+//! // back.
 //! let consumer = Program::new(vec![
-//!     ProgramStep::Poll { ring: 0, side: Side::Consumer }, // a load; the body only runs while there is nothing
+//!     // A load; the body only runs while there is nothing.
+//!     ProgramStep::Poll { ring: 0, side: Side::Consumer },
 //!     ProgramStep::Alu(28),
 //!     ProgramStep::Branch,
 //!     ProgramStep::End,

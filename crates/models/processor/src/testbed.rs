@@ -84,8 +84,8 @@ impl SimulatedTestbed {
             return Err(MeasureError::new(
                 Retry::Never,
                 format!(
-                    "{threads} threads do not fit on the {contexts} contexts of {}: a simulated context runs one thread; \
-                     ask for at most {} instances",
+                    "{threads} threads do not fit on the {contexts} contexts of {}: a simulated \
+                     context runs one thread; ask for at most {} instances",
                     processor.name,
                     contexts / 3
                 ),
@@ -206,7 +206,8 @@ impl SimulatedTestbed {
         let (mean, spread) = mean_and_spread(&rates);
         if mean == 0.0 {
             let message = format!(
-                "no instance finished two packets in {cycles} cycles; simulate more of them (--cycles)"
+                "no instance finished two packets in {cycles} cycles; simulate more of them \
+                 (--cycles)"
             );
             return Err(MeasureError::new(Retry::Never, message));
         }
@@ -280,7 +281,8 @@ fn broken(error: PlacementError) -> MeasureError {
 }
 
 impl SimulatedTestbed {
-    /// How long a measurement takes at least, by the model's own clock: a quarter of a window passes
+    /// How long a measurement takes at least, by the model's own clock: a quarter of a window
+    /// passes
     /// before packets are counted.
     pub fn each(&self) -> Duration {
         let Window { cycles, starts } = self.window;

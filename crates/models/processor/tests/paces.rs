@@ -46,7 +46,9 @@ fn instruction() -> impl Strategy<Value = ProgramStep> {
         1 => Just(ProgramStep::FpDivide),
         3 => address().prop_map(ProgramStep::Load),
         2 => address().prop_map(ProgramStep::Store),
-        1 => (1u32..80).prop_flat_map(|mean| (0..mean).prop_map(move |spread| ProgramStep::Wait { mean, spread })),
+        1 => (1u32..80).prop_flat_map(|mean| {
+            (0..mean).prop_map(move |spread| ProgramStep::Wait { mean, spread })
+        }),
         1 => (0..RINGS, side()).prop_map(|(ring, side)| ProgramStep::Publish { ring, side }),
         1 => Just(ProgramStep::Done),
     ]
@@ -58,10 +60,14 @@ fn program() -> impl Strategy<Value = Program> {
     let block = prop_oneof![
         4 => prop::collection::vec(instruction(), 1..4),
         1 => (0u32..6, prop::collection::vec(instruction(), 0..4)).prop_flat_map(|(times, body)| {
-            (0..=times).prop_map(move |spread| [&[ProgramStep::Loop { times, spread }], &body[..], &[ProgramStep::End]].concat())
+            (0..=times).prop_map(move |spread| {
+                [&[ProgramStep::Loop { times, spread }], &body[..], &[ProgramStep::End]].concat()
+            })
         }),
         1 => (0..RINGS, side(), prop::collection::vec(instruction(), 0..3))
-            .prop_map(|(ring, side, body)| [&[ProgramStep::Poll { ring, side }], &body[..], &[ProgramStep::End]].concat()),
+            .prop_map(|(ring, side, body)| {
+                [&[ProgramStep::Poll { ring, side }], &body[..], &[ProgramStep::End]].concat()
+            }),
     ];
     prop::collection::vec(block, 1..5).prop_map(|blocks| {
         Program::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
@@ -277,29 +283,53 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn both_paces_agree_in_every_span(scene in scene(), spans in prop::collection::vec(1u64..1500, 1..6)) {
-        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+    fn both_paces_agree_in_every_span(
+        scene in scene(),
+        spans in prop::collection::vec(1u64..1500, 1..6),
+    ) {
+        prop_assert_eq!(
+            watch(&scene, Pace::EveryCycle, &spans),
+            watch(&scene, Pace::Events, &spans)
+        );
     }
 
     #[test]
-    fn both_paces_agree_where_every_strand_wants_a_unit(scene in crowd(), spans in prop::collection::vec(1u64..1500, 1..4)) {
-        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+    fn both_paces_agree_where_every_strand_wants_a_unit(
+        scene in crowd(),
+        spans in prop::collection::vec(1u64..1500, 1..4),
+    ) {
+        prop_assert_eq!(
+            watch(&scene, Pace::EveryCycle, &spans),
+            watch(&scene, Pace::Events, &spans)
+        );
     }
 
     #[test]
-    fn both_paces_agree_where_cores_take_lines_from_each_other(scene in sharers(), spans in prop::collection::vec(1u64..4000, 1..4)) {
-        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+    fn both_paces_agree_where_cores_take_lines_from_each_other(
+        scene in sharers(),
+        spans in prop::collection::vec(1u64..4000, 1..4),
+    ) {
+        prop_assert_eq!(
+            watch(&scene, Pace::EveryCycle, &spans),
+            watch(&scene, Pace::Events, &spans)
+        );
     }
 
     #[test]
-    fn how_time_is_cut_into_spans_does_not_matter(scene in scene(), spans in prop::collection::vec(1u64..900, 1..6)) {
+    fn how_time_is_cut_into_spans_does_not_matter(
+        scene in scene(),
+        spans in prop::collection::vec(1u64..900, 1..6),
+    ) {
         let whole = watch(&scene, Pace::Events, &[spans.iter().sum()]);
         let parts = watch(&scene, Pace::Events, &spans);
         prop_assert_eq!(parts.last(), whole.last());
     }
 
     #[test]
-    fn a_pipe_never_fetches_more_than_one_instruction_a_cycle(scene in scene(), cycles in 1u64..3000) {
+    fn a_pipe_never_fetches_more_than_one_instruction_a_cycle(
+        scene in scene(),
+        cycles in 1u64..3000,
+    ) {
         let counters = &watch(&scene, Pace::Events, &[cycles])[0];
         let (processor, _, placed) = &scene;
         let strands = processor.intra_pipe.strands as usize;
@@ -307,7 +337,8 @@ proptest! {
         for (place, counters) in placed.iter().zip(counters) {
             fetched[place.context / strands] += counters.instructions;
         }
-        prop_assert!(fetched.iter().all(|&fetched| fetched <= cycles), "{:?} in {}", fetched, cycles);
+        prop_assert!(fetched.iter().all(|&fetched| fetched <= cycles), "{:?} in \
+            {}", fetched, cycles);
     }
 
     #[test]
@@ -315,7 +346,13 @@ proptest! {
         // The same threads in the next core: cores are alike.
         let (processor, job, placed) = &scene;
         let step = (1 + which.index(2)) * processor.contexts_per_core();
-        let moved = placed.iter().map(|place| PlacedThread { context: (place.context + step) % processor.contexts(), ..*place }).collect();
+        let moved = placed
+            .iter()
+            .map(|place| PlacedThread {
+                context: (place.context + step) % processor.contexts(),
+                ..*place
+            })
+            .collect();
         let one_core = placed.iter().all(|place| place.context < processor.contexts_per_core());
         prop_assume!(one_core);
         let there = (processor.clone(), job.clone(), moved);
@@ -329,6 +366,9 @@ proptest! {
     #[test]
     fn both_paces_agree_on_packet_pipelines(scene in packets()) {
         let spans = [5000, 1, 999, 9000];
-        prop_assert_eq!(watch(&scene, Pace::EveryCycle, &spans), watch(&scene, Pace::Events, &spans));
+        prop_assert_eq!(
+            watch(&scene, Pace::EveryCycle, &spans),
+            watch(&scene, Pace::Events, &spans)
+        );
     }
 }

@@ -331,7 +331,8 @@ impl Program {
                 let sections = fitted.critical_us > 0.0;
                 if sections != (*locks > 0) || fitted.critical_us > fitted.segment_us {
                     return Err(self.senseless(
-                        "critical sections need locks, locks critical_us, and segment_us at least critical_us"
+                        "critical sections need locks, locks critical_us, and segment_us at least \
+                         critical_us"
                             .to_owned(),
                     ));
                 }
@@ -339,7 +340,9 @@ impl Program {
             Structure::Pipeline(Pipeline { stages, items, capacity }) => {
                 if stages.len() < 2 || stages[0].many || *items == 0 || *capacity == 0 {
                     return Err(self.senseless(
-                        "a pipeline has two stages or more, the first of one thread, items and places".to_owned(),
+                        "a pipeline has two stages or more, the first of one thread, items and \
+                         places"
+                            .to_owned(),
                     ));
                 }
                 if fitted.stage_ms.len() != stages.len() {

@@ -177,10 +177,16 @@ proptest! {
 
     #[test]
     fn a_run_is_determined_by_its_seed_and_not_by_who_looks(
-        n in 1u32..40, seed in any::<u64>(), spread in 0.0..1.0, critical_us in 1.0..20.0, memory in 0.0..0.3, sleep_ms in 0.0..0.5,
+        n in 1u32..40,
+        seed in any::<u64>(),
+        spread in 0.0..1.0,
+        critical_us in 1.0..20.0,
+        memory in 0.0..0.3,
+        sleep_ms in 0.0..0.5,
     ) {
         let fitted = Fitted {
-            work_ms: 5.0, serial: 0.05, spread, segment_us: 40.0, critical_us, memory, sleep_ms, sleep_every_ms: 0.5,
+            work_ms: 5.0, serial: 0.05, spread, segment_us: 40.0, critical_us, memory, sleep_ms,
+            sleep_every_ms: 0.5,
             working_set_kib: 64.0, ..Fitted::default()
         };
         let program = fork_join(10, fitted);
@@ -200,8 +206,23 @@ proptest! {
     }
 
     #[test]
-    fn microstates_fill_the_time_of_every_thread(n in 1u32..40, seed in any::<u64>(), spread in 0.0..1.0, sleep_ms in 0.0..0.5) {
-        let program = fork_join(10, Fitted { work_ms: 5.0, serial: 0.1, spread, sleep_ms, sleep_every_ms: 0.5, ..Fitted::default() });
+    fn microstates_fill_the_time_of_every_thread(
+        n in 1u32..40,
+        seed in any::<u64>(),
+        spread in 0.0..1.0,
+        sleep_ms in 0.0..0.5,
+    ) {
+        let program = fork_join(
+            10,
+            Fitted {
+                work_ms: 5.0,
+                serial: 0.1,
+                spread,
+                sleep_ms,
+                sleep_every_ms: 0.5,
+                ..Fitted::default()
+            },
+        );
         let mut platform = Platform::opteron_24();
         platform.daemons = Daemons::NONE;
         let mut simulation = Simulation::endless(&platform, &program, n, seed).unwrap();

@@ -270,7 +270,8 @@ mod tests {
         /// Windows that follow each other have all there is, whatever happens when.
         #[test]
         fn windows_add_up_to_the_whole(
-            turns in prop::collection::vec((1usize..5, 1u64..1000), 1..20), cuts in prop::collection::vec(0u64..20_000, 1..5),
+            turns in prop::collection::vec((1usize..5, 1u64..1000), 1..20),
+            cuts in prop::collection::vec(0u64..20_000, 1..5),
         ) {
             let (begin, mut words) = (1_000, Account::begin(id(), 1_000, Duration::ZERO).words());
             words[MARK] = begin << 3 | State::Running as u64;
@@ -284,21 +285,35 @@ mod tests {
                 history.push(Account::parse(words).unwrap());
             }
             let end = begin + 20_001;
-            let at = |time: u64| history.iter().rfind(|account| account.since() <= time).unwrap_or(&history[0]);
+            let at = |time: u64| {
+                history.iter().rfind(|account| account.since() <= time).unwrap_or(&history[0])
+            };
             let whole = at(end).activity(id(), None, at(end).state(), end);
-            let mut ends: Vec<u64> = cuts.iter().map(|cut| begin + cut).chain([begin, end]).collect();
+            let mut ends: Vec<u64> =
+                cuts.iter().map(|cut| begin + cut).chain([begin, end]).collect();
             ends.sort_unstable();
             let windows = ends.windows(2).map(|pair| {
                 let (earlier, later) = (at(pair[0]), at(pair[1]));
-                later.added(earlier, earlier.state(), pair[0]).activity(id(), None, later.state(), pair[1])
+                later
+                    .added(earlier, earlier.state(), pair[0])
+                    .activity(id(), None, later.state(), pair[1])
             });
             let windows: Vec<ThreadActivity> = windows.collect();
-            let sum = |of: fn(&ThreadActivity) -> Duration| windows.iter().map(of).sum::<Duration>();
+            let sum =
+                |of: fn(&ThreadActivity) -> Duration| windows.iter().map(of).sum::<Duration>();
             prop_assert_eq!(
-                (sum(|part| part.ran), sum(|part| part.waited), sum(|part| part.slept), sum(|part| part.elapsed)),
+                (
+                    sum(|part| part.ran),
+                    sum(|part| part.waited),
+                    sum(|part| part.slept),
+                    sum(|part| part.elapsed),
+                ),
                 (whole.ran, whole.waited, whole.slept, whole.elapsed)
             );
-            prop_assert_eq!(windows.iter().map(|part| part.voluntary).sum::<u64>(), whole.voluntary);
+            prop_assert_eq!(
+                windows.iter().map(|part| part.voluntary).sum::<u64>(),
+                whole.voluntary
+            );
         }
     }
 }

@@ -167,7 +167,9 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_without_panic(text in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_without_panic(
+            text in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
             prop_assert!(records(&text).count() <= text.len() / HEADER);
         }
     }

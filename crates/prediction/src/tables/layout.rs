@@ -288,10 +288,13 @@ mod tests {
     proptest! {
         #[test]
         fn two_slots_have_one_number_exactly_if_they_have_one_surrounding(
-            (arities, held) in (prop::sample::select(vec![vec![2, 4], vec![3], vec![2, 2, 2], vec![4, 2], vec![2, 3, 2]]))
+            (arities, held) in prop::sample::select(vec![
+                vec![2, 4], vec![3], vec![2, 2, 2], vec![4, 2], vec![2, 3, 2],
+            ])
                 .prop_flat_map(|arities| {
                     let slots: usize = arities.iter().product();
-                    (Just(arities), prop::collection::vec(prop::collection::vec(0..3usize, slots), 1..40))
+                    let held = prop::collection::vec(0..3usize, slots);
+                    (Just(arities), prop::collection::vec(held, 1..40))
                 })
         ) {
             let layouts = Within::new(&arities, 2).unwrap();
@@ -303,7 +306,10 @@ mod tests {
                 for (slot, number) in around.iter().enumerate() {
                     let spelling = spelled(&arities, domain, slot);
                     prop_assert!(*number < layouts.count);
-                    prop_assert_eq!(by_number.entry(*number).or_insert_with(|| spelling.clone()), &spelling);
+                    prop_assert_eq!(
+                        by_number.entry(*number).or_insert_with(|| spelling.clone()),
+                        &spelling
+                    );
                     spellings.insert(spelling);
                 }
             }

@@ -82,7 +82,11 @@ proptest! {
     /// longer than the time after which it may be taken away.
     #[test]
     fn work_is_conserved(
-        threads in 1usize..24, compute in 1e4..4e6, sleep in 1e4..4e6, critical in 0.0..1e5, seed in any::<u64>(),
+        threads in 1usize..24,
+        compute in 1e4..4e6,
+        sleep in 1e4..4e6,
+        critical in 0.0..1e5,
+        seed in any::<u64>(),
     ) {
         let platform = platform("2x4x1");
         let any = |mean| Span { mean, spread: 1.0 };
@@ -93,13 +97,15 @@ proptest! {
             Action::Unlock,
             Action::Sleep { span: any(sleep), chance: 0.5 },
         ];
-        let mut kernel = Kernel::new(&platform, parts(vec![body(script, u64::MAX); threads], 3, vec![]), seed);
+        let mut kernel =
+            Kernel::new(&platform, parts(vec![body(script, u64::MAX); threads], 3, vec![]), seed);
         for look in 1..2000 {
             kernel.advance(Nanos(look * 7_000)).unwrap();
             if kernel.contexts.iter().any(|context| context.running.is_none()) {
                 for (_, id) in kernel.contexts.iter().flat_map(|context| context.queue.iter()) {
                     let waited = kernel.now - kernel.threads[id].queued;
-                    prop_assert!(waited <= platform.costs.nosteal, "waited {waited:?} beside an idle context");
+                    prop_assert!(waited <= platform.costs.nosteal, "waited {waited:?} beside an \
+                        idle context");
                 }
             }
         }
@@ -107,7 +113,11 @@ proptest! {
 
     /// A thread that waits, runs or sleeps is in exactly one place.
     #[test]
-    fn every_thread_is_where_its_state_says(threads in 1usize..40, compute in 1e4..1e6, seed in any::<u64>()) {
+    fn every_thread_is_where_its_state_says(
+        threads in 1usize..40,
+        compute in 1e4..1e6,
+        seed in any::<u64>(),
+    ) {
         let platform = platform("2x3x1");
         let any = |mean| Span { mean, spread: 1.0 };
         let script = vec![
@@ -115,12 +125,22 @@ proptest! {
             Action::Barrier { barrier: 0, join: false },
             Action::Sleep { span: any(1e5), chance: 0.3 },
         ];
-        let mut kernel = Kernel::new(&platform, parts(vec![body(script, u64::MAX); threads], 0, vec![threads]), seed);
+        let mut kernel = Kernel::new(
+            &platform,
+            parts(vec![body(script, u64::MAX); threads], 0, vec![threads]),
+            seed,
+        );
         for look in 1..500 {
             kernel.advance(Nanos(look * 31_000)).unwrap();
             for (id, thread) in kernel.threads.iter().enumerate() {
-                let running = kernel.contexts.iter().filter(|context| context.running == Some(id)).count();
-                let queued = kernel.contexts.iter().flat_map(|context| context.queue.iter()).filter(|&(_, other)| other == id).count();
+                let running =
+                    kernel.contexts.iter().filter(|context| context.running == Some(id)).count();
+                let queued = kernel
+                    .contexts
+                    .iter()
+                    .flat_map(|context| context.queue.iter())
+                    .filter(|&(_, other)| other == id)
+                    .count();
                 let expected = match thread.state {
                     State::Running(context) => {
                         prop_assert_eq!(kernel.contexts[context].running, Some(id));

@@ -130,7 +130,8 @@ impl Profiling {
         let gap = upper / best - 1.0;
         (gap <= self.within).then(|| {
             format!(
-                "no assignment would be predicted better by more than {:.2} % if every entry were measured",
+                "no assignment would be predicted better by more than {:.2} % if every entry were \
+                 measured",
                 100.0 * gap.max(0.0)
             )
         })

@@ -11,8 +11,8 @@ pub enum ProfilingError {
     Space(#[from] SpaceError),
     /// More layouts of threads within a domain than can be gone through.
     #[error(
-        "there are too many layouts of {kinds} kinds of threads on {slots} places of a {level}: choose a smaller level (--core-local), or use \
-         --strategy auto, which needs no profile"
+        "there are too many layouts of {kinds} kinds of threads on {slots} places of a {level}: \
+         choose a smaller level (--core-local), or use --strategy auto, which needs no profile"
     )]
     TooManyLayouts {
         /// Kinds of threads.

@@ -38,7 +38,8 @@ proptest! {
         entries in 0..100_000_usize,
     ) {
         let base = f64::from(base);
-        let [allowed, other] = [shares.0, shares.1].map(|share| Profiling::allowed(share, base, entries));
+        let [allowed, other] =
+            [shares.0, shares.1].map(|share| Profiling::allowed(share, base, entries));
         let monotone = if shares.0 <= shares.1 { allowed <= other } else { allowed >= other };
         prop_assert!(monotone, "{allowed} and {other}");
         let least = LEAST_REDUCED.min(entries);
