@@ -38,21 +38,28 @@ fn check(answer: &Value) {
     for way in answer["ways"].as_array().unwrap() {
         let number =
             |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
-        // Few rounds of a cost may tell no upper end.
+        // Few rounds of a cost may tell no upper end, and a single one tells no end.
         let high = if way["high"].is_null() { f64::INFINITY } else { number("high") };
-        assert!(number("low") <= number("performance") && number("performance") <= high, "{way:#}");
-        assert!(number("n") >= 2.0, "{way:#}");
+        let low = if way["n"] == 1 { 0.0 } else { number("low") };
+        assert!(low <= number("performance") && number("performance") <= high, "{way:#}");
+        assert!(number("n") >= 1.0, "{way:#}");
     }
-    assert!(answer["rounds"].as_u64().unwrap() >= 3, "{answer:#}");
+    let others = answer["probes"].as_array().unwrap().iter();
+    let others = others.filter(|probe| probe["parameter"] != answer["default"]).count();
+    assert!(ways.len() > 1 || others == 0, "something is compared with the default: {answer:#}");
+    let rounds = answer["rounds"].as_u64().unwrap();
+    assert!(rounds >= 2 || rounds == 1 && answer["choice"] == "undecided", "{answer:#}");
     let placements = answer["placements"].as_array().unwrap();
     assert!((1..=4).contains(&placements.len()), "{answer:#}");
     assert!(
-        placements.iter().all(|placed| placed["campaign"].is_u64() || placed["reason"].is_string()),
+        placements
+            .iter()
+            .all(|placed| placed["campaign"].is_u64() || placed["reason"]["text"].is_string()),
         "{answer:#}"
     );
     let low = |gain: &Value| gain["low"].as_f64().unwrap();
     match answer["choice"].as_str().unwrap() {
-        "default" => assert!(
+        "default" | "undecided" => assert!(
             answer["gain"].is_null() && answer["parameter"] == answer["default"],
             "{answer:#}"
         ),
@@ -131,6 +138,15 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         }
     }
     assert_eq!(measured(&killed), before, "nothing is measured again");
+    // What cannot be read is no campaign without an answer.
+    let number = CampaignId(id.parse().unwrap());
+    let conclusion = killed.get(number).unwrap().conclusion;
+    let damaged = serde_json::json!({ "choice": "somewhere" });
+    killed.conclude(number, CampaignState::Finished, Some(&damaged)).unwrap();
+    let shown = pinwise(["campaign", "show", &id, "--store", store.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(!shown.status.success() && said.contains("wrote its answer"), "{said}");
+    killed.conclude(number, CampaignState::Finished, conclusion.as_ref()).unwrap();
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     let planned: toml::Table = written.parse().unwrap();
@@ -305,10 +321,11 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     check(&answer);
     let speed = |row: &Value| row["performance"].as_f64().unwrap();
     let unpinned = [2, 3].map(|n| speed(&of(&answer, "probes", n)[0]));
-    assert!(
-        unpinned[1] < 0.8 * unpinned[0],
-        "by the speed unpinned they would not be placed: {answer:#}"
-    );
+    if unpinned[1] >= 0.8 * unpinned[0] {
+        return pinwise_synthetic::not_judged(
+            "others kept the CPUs: three are not behind unpinned",
+        );
+    }
     let pinned = pinned(&answer).unwrap();
     assert!(
         pinned["threads"] == 3 && pinned["unit"] == answer["unit"] && speed(&pinned) > 50.0,
@@ -331,7 +348,7 @@ fn an_openmp_program_without_its_variable_is_the_default() {
     let (answer, plan) = tune(&folder, &options, &[program.as_os_str()]);
     check(&answer);
     assert!(answer["default"].is_null(), "{answer:#}");
-    if answer["choice"] == "default" {
+    if answer["parameter"].is_null() {
         assert!(answer["plan"].is_null() && !plan.exists(), "{answer:#}");
     } else {
         let written = fs::read_to_string(&plan).unwrap();

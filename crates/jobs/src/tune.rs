@@ -27,11 +27,12 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
 use pinwise_linux::Pid;
-use pinwise_measure::{Unit, Workload, values_or_text};
+use pinwise_measure::{Unit, Workload, optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
-    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Way,
+    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Unmeasured,
+    Way,
 };
-use pinwise_present::{sentence, tune_note};
+use pinwise_present::{sentence, tune_note, unmeasured};
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::{Alike, Machine, SharingTree};
@@ -68,7 +69,17 @@ pub struct TunedPlacement {
     /// The search for its placement.
     pub searched: Option<StoredSearch>,
     /// Why there is none.
-    pub reason: Option<String>,
+    pub reason: Option<Unmeasured>,
+}
+
+/// A number that could not be placed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unplaced {
+    /// n.
+    pub parameter: u32,
+    /// Why.
+    #[serde(deserialize_with = "value_or_text")]
+    pub reason: Unmeasured,
 }
 
 /// What is known at the end, as the campaign stores it.
@@ -82,10 +93,11 @@ pub struct TuneConclusion {
     pub gain: Option<Gain>,
     /// How the program is started, as a shell takes it, where it is started with the number.
     pub command: Option<String>,
-    /// Numbers that could not be placed, and why.
-    pub unplaced: Vec<(u32, String)>,
-    /// Why the comparison ended before its time, where it did.
-    pub cut_short: Option<String>,
+    /// Numbers that could not be placed.
+    pub unplaced: Vec<Unplaced>,
+    /// Why the comparison ended before its time, where it did. The campaign can be resumed then.
+    #[serde(deserialize_with = "optional_value_or_text")]
+    pub cut_short: Option<Unmeasured>,
     /// What to know that the parts do not show.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<TuneNote>,
@@ -127,8 +139,8 @@ pub struct TuneAnswer {
     pub notes: Vec<TuneNote>,
     /// What went wrong after the answer: the plan could not be written, the number not be set.
     pub unfinished: Vec<String>,
-    /// The user ended it once there was an answer.
-    pub interrupted: bool,
+    /// Why this run ended before the comparison did. `None` where the answer was only read.
+    pub cut_short: Option<Unmeasured>,
 }
 
 impl TunedPlacement {
@@ -225,27 +237,22 @@ fn conduct(
     events: &mut dyn Events,
 ) -> Result<TuneAnswer, JobError> {
     let ended = parts(info, request, caller, store, events);
-    let Ended { unfinished, interrupted } = match ended {
+    let (unfinished, cut_short) = match ended {
         Ok(ended) => ended,
         Err(error) => return Err(of_the_whole(error, store, info.id)?),
     };
-    Ok(TuneAnswer { unfinished, interrupted, ..answer(store, &store.get(info.id)?)? })
+    Ok(TuneAnswer { unfinished, cut_short, ..answer(store, &store.get(info.id)?)? })
 }
 
-/// How a run ended that has an answer.
-struct Ended {
-    unfinished: Vec<String>,
-    interrupted: bool,
-}
-
-/// Measures the parts one after the other, from where they are, and concludes the campaign.
+/// Measures the parts one after the other, from where they are, and concludes the campaign. Returns
+/// what went wrong after the answer, and why the comparison did not end.
 fn parts(
     info: &CampaignInfo,
     request: &TuneRequest,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<Ended, JobError> {
+) -> Result<(Vec<String>, Option<Unmeasured>), JobError> {
     let (begin, before) = (Instant::now(), spent(store, info.id)?);
     let budget = request.threads.time();
     let left = || budget.saturating_sub(before + begin.elapsed());
@@ -257,20 +264,26 @@ fn parts(
     let end = begin.elapsed() + placing;
     let time = placing.mul_f64(POLICIES);
     let trials = policies(info, &number, &mut program, time, caller, store, events)?;
-    let list = trials.shortlist(&rates(&number.outcome), number.found.parameter);
+    let rates = rates(&number.outcome);
+    let list = trials.shortlist(&rates, number.found.parameter);
     let time = end.saturating_sub(begin.elapsed());
     let (n, placed) = placements(info, &mut program, list, time, caller, store, events)?;
-    let unplaced = placed.into_iter().filter_map(|one| Some((one.parameter, one.reason?)));
+    let unplaced = placed
+        .into_iter()
+        .filter_map(|one| Some(Unplaced { parameter: one.parameter, reason: one.reason? }));
     let unplaced = unplaced.collect();
     let placed = stored(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
     let part = part(store, info, TuneStep::Finals, |new| {
-        let assignment = search(n).and_then(|searched| searched.outcome.best.as_ref());
+        let best = |n| search(n)?.outcome.best.as_ref();
+        // Something has to be compared with the default.
+        let nothing = best(n).is_none() && program.default == Some(n);
+        let n = if nothing { runner_up(&rates, n).unwrap_or(n) } else { n };
         let question = FinalsQuestion {
             n,
             default: program.default,
             default_known: program.note.clone(),
-            placed: assignment.map(|best| best.assignment.clone()),
+            placed: best(n).map(|best| best.assignment.clone()),
             time: left(),
             windows: program.effort().windows,
         };
@@ -279,12 +292,11 @@ fn parts(
     // Decided once: resumed, the campaign compares the same.
     let compared = opened_finals(&part)?;
     let (n, best) = (compared.n, search(compared.n));
-    let (finals, interrupted) =
-        finals(&part, &compared, best, &mut program, caller, store, events)?;
+    let finals = finals(&part, &compared, best, &mut program, caller, store, events)?;
     store.learn(info.id, &info.new.workload, &finals.unit)?;
     let fewer = compared.default.unwrap_or(program.cpus) > n;
     let choice = finals.contest.choice(fewer, request.threads.within);
-    let parameter = if choice == Choice::Default { compared.default } else { Some(n) };
+    let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
     let mut unfinished = Vec::new();
     let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
     let plan = plan.and_then(|plan| match write(&plan, request, store) {
@@ -300,6 +312,10 @@ fn parts(
         Ok(note) => notes.extend(note),
         Err(error) => unfinished.push(error.to_string()),
     }
+    let state = match &finals.cut_short {
+        None => CampaignState::Finished,
+        Some(_) => CampaignState::Stopped,
+    };
     let conclusion = TuneConclusion {
         choice,
         parameter,
@@ -311,16 +327,25 @@ fn parts(
         plan,
         time: before + begin.elapsed(),
     };
-    store.conclude(info.id, CampaignState::Finished, Some(&serde_json::to_value(&conclusion)?))?;
-    Ok(Ended { unfinished, interrupted })
+    store.conclude(info.id, state, Some(&serde_json::to_value(&conclusion)?))?;
+    Ok((unfinished, conclusion.cut_short))
+}
+
+/// Of the numbers that were probed the fastest one but `n`.
+fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
+    let mean = |n: u32| {
+        let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
+        own.clone().sum::<f64>() / own.count() as f64
+    };
+    let others = rates.iter().map(|rate| rate.0).filter(|&other| other != n);
+    others.max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
 }
 
 fn opened_finals(part: &CampaignInfo) -> Result<FinalsQuestion, JobError> {
     stored::question(part)
 }
 
-/// Compares at last, and whether the user ended that early. `best`: the search for the placement of
-/// the number.
+/// Compares at last. `best`: the search for the placement of the number.
 fn finals(
     part: &CampaignInfo,
     compared: &FinalsQuestion,
@@ -329,9 +354,9 @@ fn finals(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<(Finals, bool), JobError> {
+) -> Result<Finals, JobError> {
     if part.state == CampaignState::Finished {
-        return Ok((compared.finals(&store.records(part.id)?, None), false));
+        return Ok(compared.finals(&store.records(part.id)?, None));
     }
     program.end();
     if let Some(best) = best {
@@ -343,11 +368,10 @@ fn finals(
     events.take(Event::Comparison).map_err(JobError::Output)?;
     let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
     program.end();
-    let interrupted = measured.ending == Ending::Interrupted;
     let cut_short = match &measured.ending {
         Ending::Finished(_) => None,
-        Ending::Interrupted => Some("interrupted".to_owned()),
-        Ending::Failed(reason) => Some(reason.clone()),
+        Ending::Interrupted => Some(Unmeasured::Interrupted),
+        Ending::Failed(reason) => Some(Unmeasured::Failed { error: reason.clone() }),
     };
     let finals = compared.finals(&measured.records, cut_short);
     if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
@@ -359,7 +383,7 @@ fn finals(
         conclude(store, part.id, measured, ends, |_, _| means)?;
     }
     store.learn(part.id, &part.new.workload, &finals.unit)?;
-    Ok((finals, interrupted))
+    Ok(finals)
 }
 
 /// The part of a campaign for a step, made by `new` where there is none.
@@ -512,7 +536,8 @@ fn placements(
                 placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
             if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
                 let line = format!(
-                    "n = {n} could not be placed again, its first placement stands: {reason}"
+                    "n = {n} could not be placed again, its first placement stands: {}",
+                    unmeasured(reason)
                 );
                 note(events, &line)?;
                 continue;
@@ -538,8 +563,8 @@ fn place_number(
 ) -> Result<TunedPlacement, JobError> {
     let known = place::part(store, Some(&parent))?;
     if time.is_zero() && known.is_none() {
-        let reason = "no time was left for that: raise --budget".to_owned();
-        return Ok(TunedPlacement { parameter: n, searched: None, reason: Some(reason) });
+        let reason = Some(Unmeasured::NoTime);
+        return Ok(TunedPlacement { parameter: n, searched: None, reason });
     }
     let time = time.max(Duration::from_millis(1));
     let placed = program
@@ -547,7 +572,9 @@ fn place_number(
         .and_then(|request| place_part(request, Some(parent), caller, store, events));
     let (searched, reason) = match placed {
         Ok(searched) => (Some(searched), None),
-        Err(JobError::Failed(failure)) => (None, Some(failure.reason)),
+        Err(JobError::Failed(failure)) => {
+            (None, Some(Unmeasured::Failed { error: failure.reason }))
+        }
         Err(error) => return Err(error),
     };
     Ok(TunedPlacement { parameter: n, searched, reason })
@@ -585,12 +612,11 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         None => PolicyTrials::default(),
     };
     let mut placements = stored(store, info)?;
-    let conclusion = info.conclusion.as_ref();
-    let conclusion = conclusion.and_then(|stored| TuneConclusion::deserialize(stored).ok());
-    let concluded = match (conclusion, of(TuneStep::Finals)?) {
+    let conclusion = stored::conclusion::<Option<TuneConclusion>>(info)?;
+    let concluded = match (conclusion.flatten(), of(TuneStep::Finals)?) {
         (Some(conclusion), Some(part)) => {
-            for (parameter, reason) in &conclusion.unplaced {
-                let (parameter, reason) = (*parameter, Some(reason.clone()));
+            for Unplaced { parameter, reason } in conclusion.unplaced.iter().cloned() {
+                let reason = Some(reason);
                 placements.push(TunedPlacement { parameter, searched: None, reason });
             }
             let compared = opened_finals(&part)?;
@@ -604,7 +630,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     for placed in &placements {
         let n = placed.parameter;
         let reason = placed.reason.iter().cloned();
-        notes.extend(reason.map(|error| TuneNote::NotPlaced { n, error }));
+        notes.extend(reason.map(|reason| TuneNote::NotPlaced { n, reason }));
         let met = placed.searched.iter().flat_map(|searched| searched.outcome.notes.clone());
         notes.extend(met.map(|note| TuneNote::WhilePlaced { n, note }));
     }
@@ -618,7 +644,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         concluded,
         notes,
         unfinished: Vec::new(),
-        interrupted: false,
+        cut_short: None,
     })
 }
 
@@ -660,7 +686,11 @@ fn plan(
         .collect();
     plan.origin = Some(Origin {
         campaign: Some(store.identity(info)),
-        advice: if choice == Choice::Placed { Advice::Pin } else { Advice::KeepDefault },
+        advice: match choice {
+            Choice::Placed => Advice::Pin,
+            Choice::Undecided => Advice::Undecided,
+            Choice::Default | Choice::Number | Choice::Fewer => Advice::KeepDefault,
+        },
         simulated: false,
         notes,
     });
@@ -674,4 +704,34 @@ fn write(plan: &Plan, request: &TuneRequest, store: &Store) -> Result<PathBuf, J
     };
     plan_file::write_plan(path, plan)?;
     Ok(path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conclusion_of_an_earlier_version_has_its_reasons_as_text() {
+        let text = |text: &str| Unmeasured::Text { text: text.to_owned() };
+        let stored = serde_json::json!({
+            "choice": "default", "parameter": 2, "gain": null, "command": null,
+            "unplaced": [[4, "it has ended"]], "cut_short": "interrupted",
+            "notes": ["a thread came", { "kind": "cut_short", "rounds": 2, "error": "interrupted" }],
+            "plan": null, "time": { "secs": 30, "nanos": 0 },
+        });
+        let read = TuneConclusion::deserialize(&stored).unwrap();
+        assert_eq!(read.unplaced, [Unplaced { parameter: 4, reason: text("it has ended") }]);
+        assert_eq!(read.cut_short, Some(text("interrupted")));
+        let cut_short = TuneNote::CutShort { rounds: 2, reason: text("interrupted") };
+        assert_eq!(read.notes, [TuneNote::from("a thread came".to_owned()), cut_short]);
+        let written = serde_json::to_value(&read).unwrap();
+        assert_eq!(TuneConclusion::deserialize(&written).unwrap(), read);
+    }
+
+    #[test]
+    fn the_runner_up_is_the_fastest_other_number_on_average() {
+        let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
+        assert_eq!([runner_up(&rates, 2), runner_up(&rates, 3)], [Some(3), Some(4)]);
+        assert_eq!(runner_up(&[(2, 5.0), (2, 6.0)], 2), None);
+    }
 }

@@ -58,6 +58,47 @@ impl From<String> for Note {
     }
 }
 
+/// A value, or the text that stood for it in earlier versions.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum One<T> {
+    Text(String),
+    Value(T),
+}
+
+impl<T: From<String>> One<T> {
+    fn value(self) -> T {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Value(value) => value,
+        }
+    }
+}
+
+/// Reads a value that was plain text in earlier versions.
+///
+/// # Errors
+/// It is of a kind that this version does not know.
+pub fn value_or_text<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: DeserializeOwned + From<String>,
+    D: Deserializer<'de>,
+{
+    One::deserialize(deserializer).map(One::value)
+}
+
+/// Reads a value that was plain text in earlier versions, or that is not there.
+///
+/// # Errors
+/// It is of a kind that this version does not know.
+pub fn optional_value_or_text<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: DeserializeOwned + From<String>,
+    D: Deserializer<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.map(One::value))
+}
+
 /// Reads a list of values that were plain text in earlier versions: a text, or a list of texts and
 /// values.
 ///
@@ -70,25 +111,13 @@ where
 {
     #[derive(Deserialize)]
     #[serde(untagged)]
-    enum One<T> {
-        Text(String),
-        Value(T),
-    }
-    #[derive(Deserialize)]
-    #[serde(untagged)]
     enum Stored<T> {
         Text(String),
         List(Vec<One<T>>),
     }
     Ok(match Stored::deserialize(deserializer)? {
         Stored::Text(text) => vec![text.into()],
-        Stored::List(list) => list
-            .into_iter()
-            .map(|one| match one {
-                One::Text(text) => text.into(),
-                One::Value(value) => value,
-            })
-            .collect(),
+        Stored::List(list) => list.into_iter().map(One::value).collect(),
     })
 }
 

@@ -31,5 +31,5 @@ pub use reason::{StopReason, StrategyReason, joined};
 pub use search::{Search, SearchError, core_local};
 pub use selection::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
 pub use tune_comparison::{Choice, Contest, Gain, Way};
-pub use tune_note::TuneNote;
+pub use tune_note::{TuneNote, Unmeasured};
 pub use tune_step::TuneStep;

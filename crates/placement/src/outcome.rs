@@ -331,10 +331,17 @@ fn still(records: &[Record]) -> f64 {
 /// What the gain says. How the program was found has no vote: that is a moment of one placement,
 /// which the scheduler may have left a moment later; the unpinned windows in between are many.
 fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> Advice {
-    match gain {
-        Some((_, low, _)) if low > 0.0 => Advice::Pin,
-        Some((_, low, high)) if high <= 0.0 || high - low <= 2.0 * within => Advice::KeepDefault,
-        _ => Advice::Undecided,
+    gain.map_or(Advice::Undecided, |(_, low, high)| Advice::by(low, high, within))
+}
+
+impl Advice {
+    /// What the interval of a gain over the default says.
+    pub(crate) fn by(low: f64, high: f64, within: f64) -> Self {
+        match (low, high) {
+            (low, _) if low > 0.0 => Self::Pin,
+            (low, high) if high <= 0.0 || high - low <= 2.0 * within => Self::KeepDefault,
+            _ => Self::Undecided,
+        }
     }
 }
 

@@ -114,13 +114,16 @@ pub struct Question {
 }
 
 impl Question {
+    /// The usual [`Self::within`].
+    pub const WITHIN: f64 = 0.025;
+
     /// A question with this strategy and budget. The rest has its defaults: within 2.5 %, at 95 %
     /// confidence, intervals of 1 %, and seed 1. As few threads per context as fit, alike domains
     /// are interchangeable, and there is no cap. Looks at the bound keep its confidence.
     pub fn new(strategy: StrategyName, budget: Budget) -> Self {
         Self {
             strategy,
-            within: 0.025,
+            within: Self::WITHIN,
             confidence: 0.95,
             budget,
             per_context: None,

@@ -7,9 +7,9 @@
 //! while meets all alike. Three comparisons may be made, and their intervals hold together
 //! (Bonferroni).
 
-use crate::Estimate;
 use crate::outcome::{no_high, no_low};
 use crate::statistics::{estimate, ratio};
+use crate::{Advice, Estimate, Question};
 use serde::{Deserialize, Serialize};
 
 /// How the program is run.
@@ -41,7 +41,7 @@ pub struct Gain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
-    /// Nothing that was measured is better than doing nothing.
+    /// Nothing that was compared is better than doing nothing.
     Default,
     /// Another number of threads is faster.
     Number,
@@ -49,13 +49,15 @@ pub enum Choice {
     Fewer,
     /// Pinning is faster than both.
     Placed,
+    /// The intervals do not show whether anything is better than doing nothing.
+    Undecided,
 }
 
 impl Choice {
     /// How the program is run then.
     pub fn way(self) -> Way {
         match self {
-            Self::Default => Way::Default,
+            Self::Default | Self::Undecided => Way::Default,
             Self::Number | Self::Fewer => Way::Number,
             Self::Placed => Way::Placed,
         }
@@ -113,6 +115,13 @@ impl Contest {
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
 
+    /// Whether the gain of `way` over the default is above 0, or none, or cannot be told: by the
+    /// rule and the tolerance of a search for a placement.
+    pub fn advice(&self, way: Way) -> Advice {
+        let gain = self.gain(way, Way::Default);
+        gain.map_or(Advice::Undecided, |gain| Advice::by(gain.low, gain.high, Question::WITHIN))
+    }
+
     /// What a choice gains over the default; `None` where it is the default.
     pub fn gain_of(&self, choice: Choice) -> Option<Gain> {
         let way = choice.way();
@@ -121,7 +130,8 @@ impl Contest {
 
     /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below
     /// the default; then being as fast, but for a share of `within`, is enough. Pinning has to
-    /// be faster than the same number unpinned, and than doing nothing.
+    /// be faster than the same number unpinned, and than doing nothing. Doing nothing is chosen
+    /// where the intervals show that no other way is better.
     pub fn choice(&self, fewer: bool, within: f64) -> Choice {
         let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
@@ -130,9 +140,15 @@ impl Contest {
             return Choice::Placed;
         }
         match self.gain(Way::Number, Way::Default) {
-            Some(gain) if gain.low > 0.0 => Choice::Number,
-            Some(gain) if fewer && gain.low >= -within => Choice::Fewer,
-            _ => Choice::Default,
+            Some(gain) if gain.low > 0.0 => return Choice::Number,
+            Some(gain) if fewer && gain.low >= -within => return Choice::Fewer,
+            _ => {}
+        }
+        let mut others = self.ways.iter().filter(|&&way| way != Way::Default).peekable();
+        if others.peek().is_some() && others.all(|&way| self.advice(way) == Advice::KeepDefault) {
+            Choice::Default
+        } else {
+            Choice::Undecided
         }
     }
 
@@ -185,11 +201,26 @@ mod tests {
     }
 
     #[test]
+    fn the_default_is_kept_only_where_intervals_show_that_nothing_beats_it() {
+        let of = |number, noise| {
+            contest(&[(Way::Default, 1.0), (Way::Number, number)], noise).choice(false, 0.01)
+        };
+        assert_eq!(of(1.0, 0.04), Choice::Default);
+        assert_eq!(of(1.0, 1.0), Choice::Undecided);
+        assert_eq!(of(1.1, 1.0), Choice::Undecided);
+        assert_eq!(of(0.3, 0.4), Choice::Default, "the interval is wide, but below 0");
+        let mut once = Contest::new(vec![Way::Default, Way::Number], 0.95);
+        once.take(vec![Some(1.0), Some(3.0)]);
+        assert_eq!(once.choice(false, 0.01), Choice::Undecided, "one round has no interval");
+    }
+
+    #[test]
     fn the_default_number_needs_no_arm_of_its_own() {
         let placed = contest(&[(Way::Default, 1.0), (Way::Placed, 1.3)], 0.04);
         assert_eq!(placed.choice(false, 0.01), Choice::Placed);
         assert_eq!(placed.gain(Way::Number, Way::Default), None);
-        assert_eq!(contest(&[(Way::Default, 1.0)], 0.0).choice(false, 0.01), Choice::Default);
+        let alone = contest(&[(Way::Default, 1.0)], 0.0);
+        assert_eq!(alone.choice(false, 0.01), Choice::Undecided, "nothing was compared with it");
     }
 
     #[test]

@@ -1,9 +1,36 @@
 //! What to know about a search for the number of threads and their placement together, as values.
 //! The text is made where it is shown.
 
-use pinwise_measure::Note;
+use pinwise_measure::{Note, value_or_text};
 use pinwise_topology::Policy;
 use serde::{Deserialize, Serialize};
+
+/// Why a part of such a search was not measured, or not to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Unmeasured {
+    /// No time was left for it.
+    NoTime,
+    /// The user stopped it.
+    Interrupted,
+    /// It failed.
+    Failed {
+        /// As whatever failed says it.
+        error: String,
+    },
+    /// A sentence that begins small and has no full stop: from a store that was written before
+    /// reasons had kinds.
+    Text {
+        /// The sentence.
+        text: String,
+    },
+}
+
+impl From<String> for Unmeasured {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
 
 /// Something to know about such a search, besides what its search for the number says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +64,7 @@ pub enum TuneNote {
         /// The number.
         n: u32,
         /// Why.
-        error: String,
+        reason: Unmeasured,
     },
     /// Something disturbed the measurements while a number was placed.
     WhilePlaced {
@@ -53,6 +80,9 @@ pub enum TuneNote {
     },
     /// Windows of the last comparison are missing.
     WindowsMissing {
+        /// How many; 0 where an earlier version did not count them.
+        #[serde(default)]
+        windows: u64,
         /// Why.
         error: String,
     },
@@ -61,7 +91,8 @@ pub enum TuneNote {
         /// Its rounds.
         rounds: u64,
         /// Why.
-        error: String,
+        #[serde(alias = "error", deserialize_with = "value_or_text")]
+        reason: Unmeasured,
     },
     /// Few rounds of the last comparison fit the budget.
     FewRounds {

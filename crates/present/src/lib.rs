@@ -29,7 +29,7 @@ pub use shell::{Files, quoted, shell};
 pub use threads::{stopped, threads_note};
 pub use tune::{
     NO_TUNE_VERDICT, TuneVerdict, gain_text, policy_name, tune_next, tune_note, tune_step,
-    unannounced,
+    unannounced, unmeasured,
 };
 pub use verdict::{
     NextStep, Verdict, budget_for, is_simulated, next_steps, notes, tagged_notes, verdict,

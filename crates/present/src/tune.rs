@@ -6,7 +6,9 @@ use crate::note::note;
 use crate::other_load::{beside, busy};
 use crate::shell::quoted;
 use crate::verdict::NextStep;
-use pinwise_placement::{Choice, Contest, Gain, Outcome, TuneNote, TuneStep, Way};
+use pinwise_placement::{
+    Advice, Choice, Contest, Gain, Outcome, TuneNote, TuneStep, Unmeasured, Way,
+};
 use pinwise_topology::Policy;
 use std::path::Path;
 
@@ -28,6 +30,9 @@ pub struct TuneVerdict<'a> {
 }
 
 impl TuneVerdict<'_> {
+    /// After so many rounds time for more of them helps little.
+    const MANY_ROUNDS: u64 = 40;
+
     /// What pinning is compared with: the same number unpinned.
     pub fn rival(&self) -> Way {
         if self.default == Some(self.n) { Way::Default } else { Way::Number }
@@ -39,26 +44,36 @@ impl TuneVerdict<'_> {
         let over = |way, other| contest.gain(way, other).map_or(String::new(), gain_text);
         let number = over(Way::Number, Way::Default);
         let beside = beside(self.others);
+        let alone = || match contest.gain(Way::Number, Way::Default) {
+            Some(gain) => format!(" n = {n} is {} over it.", gain_text(gain)),
+            None if self.default == Some(n) => {
+                format!(" The number found, n = {n}, is the default.")
+            }
+            None => String::new(),
+        };
         match self.choice {
             Choice::Default => {
-                let alone = match contest.gain(Way::Number, Way::Default) {
-                    Some(gain) => format!(" n = {n} is {} over it.", gain_text(gain)),
-                    None if self.default == Some(n) => {
-                        format!(" The number found, n = {n}, is the default.")
+                let alone = alone();
+                format!("Keep the default: nothing compared is better{beside}.{alone} {unpinned}")
+            }
+            Choice::Undecided => {
+                let why = match contest.gain(Way::Placed, Way::Default) {
+                    _ if contest.ways().len() < 2 => {
+                        "nothing was compared with the default".to_owned()
                     }
-                    None => String::new(),
-                };
-                let why = match (contest.ways().len(), contest.gain(Way::Placed, Way::Default)) {
-                    (0 | 1, _) => "nothing else was compared with it".to_owned(),
                     // Then neither is known to be worth it alone.
-                    (_, Some(both)) if both.low > 0.0 => format!(
-                        "n = {n}, pinned, is {} over it, but neither change is significant by \
-                         itself{beside}",
+                    Some(both) if both.low > 0.0 => format!(
+                        "n = {n}, pinned, is {} over the default, but neither change is \
+                         significant by itself{beside}",
                         gain_text(both)
                     ),
-                    _ => format!("no measured change is significant{beside}"),
+                    _ => format!(
+                        "the comparison does not show whether {} is better than the \
+                         default{beside}",
+                        self.open()
+                    ),
                 };
-                format!("Keep the default: {why}.{alone} {unpinned}")
+                format!("Undecided: {why}.{} {unpinned} {}", alone(), self.remedy())
             }
             Choice::Number => {
                 format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}")
@@ -79,6 +94,28 @@ impl TuneVerdict<'_> {
                     over(Way::Placed, Way::Default)
                 )
             }
+        }
+    }
+
+    /// The ways that may be better than the default, or not: `n = 3, unpinned, or n = 3, pinned,`
+    fn open(&self) -> String {
+        let ways = self.contest.ways().iter().filter(|&&way| way != Way::Default);
+        let open = ways.filter(|&&way| self.contest.advice(way) == Advice::Undecided);
+        open.map(|&way| format!("{},", self.name(way))).collect::<Vec<_>>().join(" or ")
+    }
+
+    /// What may decide it.
+    fn remedy(&self) -> String {
+        let quiet = if self.others.is_some() { " on a quieter machine" } else { "" };
+        match self.contest.rounds() as u64 {
+            // So many that time for more of them helps little.
+            rounds if rounds >= Self::MANY_ROUNDS => {
+                let rounds = figures::counted(rounds, "round");
+                format!(
+                    "To decide it, repeat it{quiet} with a longer --probe: {rounds} were not enough."
+                )
+            }
+            _ => format!("To decide it, raise --budget{quiet}."),
         }
     }
 
@@ -158,6 +195,16 @@ pub fn tune_step(step: TuneStep) -> String {
     }
 }
 
+/// Why a part was not measured, or not to its end, as a clause.
+pub fn unmeasured(why: &Unmeasured) -> String {
+    match why {
+        Unmeasured::NoTime => "no time was left for that: raise --budget".to_owned(),
+        Unmeasured::Interrupted => "interrupted".to_owned(),
+        Unmeasured::Failed { error } => error.clone(),
+        Unmeasured::Text { text } => text.clone(),
+    }
+}
+
 /// A note, as a sentence that begins small and has no full stop.
 pub fn tune_note(about: &TuneNote) -> String {
     match about {
@@ -177,17 +224,23 @@ pub fn tune_note(about: &TuneNote) -> String {
         TuneNote::NotMeasured { n, policy, error } => {
             format!("n = {n}, {}, was not measured: {error}", policy_name(*policy))
         }
-        TuneNote::NotPlaced { n, error } => format!("n = {n} could not be placed: {error}"),
+        TuneNote::NotPlaced { n, reason } => {
+            format!("n = {n} could not be placed: {}", unmeasured(reason))
+        }
         TuneNote::WhilePlaced { n, note: met } => {
             format!("while n = {n} was placed, {}", note(met))
         }
         TuneNote::ComparisonBusy { share } => busy(*share, "last comparison", ""),
-        TuneNote::WindowsMissing { error } => {
-            format!("windows of the last comparison are missing: {error}")
+        TuneNote::WindowsMissing { windows, error } => {
+            let windows = match windows {
+                0 => "windows".to_owned(),
+                windows => figures::counted(*windows, "window"),
+            };
+            format!("missing in the last comparison: {windows} ({error})")
         }
-        TuneNote::CutShort { rounds, error } => {
+        TuneNote::CutShort { rounds, reason } => {
             let rounds = figures::counted(*rounds, "round");
-            format!("the last comparison ended after {rounds}: {error}")
+            format!("the last comparison ended after {rounds}: {}", unmeasured(reason))
         }
         TuneNote::FewRounds { rounds } => format!(
             "only {} of the last comparison fit the budget, so its intervals are wide: raise \
@@ -209,10 +262,9 @@ pub fn unannounced(outcome: &Outcome) -> String {
             format!("no assignment could be measured; the last failure: {failure}")
         }
         _ => format!(
-            "the {} of the time for placing, {}, were too few for fresh windows; increase \
-             --budget",
-            figures::counted(cost.measurements, "measurement"),
-            figures::duration(cost.time)
+            "too little time for placing ({}, {}): raise --budget",
+            figures::duration(cost.time),
+            figures::counted(cost.measurements, "measurement")
         ),
     }
 }
@@ -287,7 +339,8 @@ mod tests {
         assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
         let alone = told(&[(Default, 1.0)], Some(3), Some("there was no time"));
         assert!(
-            alone.starts_with("Keep the default: nothing else was compared with it. "),
+            alone.starts_with("Undecided: nothing was compared with the default. ")
+                && alone.ends_with("To decide it, raise --budget."),
             "{alone}"
         );
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
@@ -308,7 +361,7 @@ mod tests {
             contest.gain(Number, Default).unwrap().low,
             contest.gain(Placed, Default).unwrap().low,
         );
-        assert!(choice == Choice::Default && low <= 0.0 && both > 0.0, "{choice:?} {low} {both}");
+        assert!(choice == Choice::Undecided && low <= 0.0 && both > 0.0, "{choice:?} {low} {both}");
         let compared = TuneVerdict {
             contest: &contest,
             choice,
@@ -318,10 +371,10 @@ mod tests {
             others: None,
         };
         let told = compared.text();
-        assert!(told.starts_with("Keep the default: n = 3, pinned, is +10.0 % "), "{told}");
+        assert!(told.starts_with("Undecided: n = 3, pinned, is +10.0 % "), "{told}");
         assert!(
             told.contains("neither change is significant by itself")
-                && !told.contains("no measured change"),
+                && !told.contains("does not show"),
             "{told}"
         );
     }

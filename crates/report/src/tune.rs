@@ -52,7 +52,7 @@ pub struct PlacedNumber<'a> {
     /// n.
     pub n: u32,
     /// The campaign of its search, and what that found; or why there is none.
-    pub search: Result<(&'a CampaignInfo, &'a Outcome), &'a str>,
+    pub search: Result<(&'a CampaignInfo, &'a Outcome), String>,
 }
 
 /// The page of a search for number and placement: a complete HTML document that needs nothing else.
@@ -200,7 +200,7 @@ fn ways(search: &TuneSearch<'_>) -> Figure {
 fn drawing(search: &TuneSearch<'_>) -> Option<(String, Block)> {
     let (compared, unit) = search.compared.as_ref()?;
     let placed = search.placed.iter().find(|placed| placed.n == compared.n)?;
-    let (info, outcome) = placed.search.ok()?;
+    let (info, outcome) = placed.search.as_ref().ok()?;
     let best = outcome.best.as_ref()?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let scale = Scale::new(unit, best.performance.mean);

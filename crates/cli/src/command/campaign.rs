@@ -206,7 +206,8 @@ fn brief(summary: &Summary) -> String {
         Summary::Place { advice: Advice::Pin, gain: of } => format!("pin{}", gain(of)),
         Summary::Place { advice: Advice::KeepDefault, .. }
         | Summary::Tune { choice: Choice::Default, .. } => "keep the default".to_owned(),
-        Summary::Place { advice: Advice::Undecided, .. } => "undecided".to_owned(),
+        Summary::Place { advice: Advice::Undecided, .. }
+        | Summary::Tune { choice: Choice::Undecided, .. } => "undecided".to_owned(),
         Summary::Compare { best: Some(best) } => format!("best: {best}"),
         Summary::Compare { best: None } => "no best known".to_owned(),
         Summary::Select { speedup } => format!("{speedup:.2} times alone"),

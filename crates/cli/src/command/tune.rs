@@ -12,8 +12,9 @@ use document::{Document, Remains};
 use pinwise_campaign::Store;
 use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
 use pinwise_measure::Unit;
+use pinwise_placement::Unmeasured;
 use pinwise_present::Files as Stored;
-use pinwise_present::{texts, tune_next};
+use pinwise_present::{texts, tune_next, unmeasured};
 use pinwise_report::{PlacedNumber, TriedPolicy, TuneSearch};
 use std::path::{Path, PathBuf};
 
@@ -99,14 +100,16 @@ pub(crate) fn tell(
     if !answer.unfinished.is_empty() {
         anyhow::bail!("the answer is above, but {}", answer.unfinished.join("; "));
     }
-    if answer.interrupted {
-        let why =
-            "interrupted during the last comparison: the answer rests on the measurements so far";
-        return Err(Interrupted(why.into()).into());
-    }
-    match &document.conclusion.cut_short {
-        Some(reason) => anyhow::bail!("{reason}; the answer rests on the measurements so far"),
-        None => Ok(()),
+    let Some(reason) = &answer.cut_short else { return Ok(()) };
+    let (id, flag) = (answer.campaign.id.0, Stored { plan: None, store: named }.flag());
+    let why = format!(
+        "{}: the answer rests on the measurements so far; continue with: pinwise campaign resume \
+         {id}{flag}",
+        unmeasured(reason)
+    );
+    match reason {
+        Unmeasured::Interrupted => Err(Interrupted(why).into()),
+        _ => anyhow::bail!(why),
     }
 }
 
@@ -122,7 +125,9 @@ pub(crate) fn page(
         n: placement.parameter,
         search: match &placement.searched {
             Some(searched) => Ok((&searched.info, &searched.outcome)),
-            None => Err(placement.reason.as_deref().unwrap_or("it was not tried")),
+            None => {
+                Err(placement.reason.as_ref().map_or("it was not tried".to_owned(), unmeasured))
+            }
         },
     });
     let tried = answer.trials.rows.iter().map(|trial| TriedPolicy {
@@ -172,4 +177,4 @@ fn here(argument: Arg) -> Arg {
 }
 
 const BUDGET: &str = "Spend this time on everything [default: 2m]. tune takes longer if its least does: a few runs \
-    of two numbers, one look at each number that it places, three rounds of the comparison";
+    of two numbers, one look at each number that it places, one round of the comparison";

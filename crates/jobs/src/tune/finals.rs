@@ -3,20 +3,20 @@
 use super::program::NumberDetail;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, OtherLoad, Placed, Setting, ThreadCount, Unit};
-use pinwise_placement::{Contest, TuneNote, Way};
+use pinwise_placement::{Contest, TuneNote, Unmeasured, Way};
 use pinwise_present::crowd;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Rounds: as many as there is time for, but no fewer than can show anything (of two the intervals
-/// are wider than what they are about), and no more than anybody wants.
-const LEAST_ROUNDS: usize = 3;
 /// A comparison that is cut short is judged from so many rounds on: its intervals are wide.
 pub(super) const FEWEST_ROUNDS: usize = 2;
 /// With fewer, intervals are so wide that it is worth a word.
 const GOOD_ROUNDS: u64 = 5;
+/// Rounds: as many as there is time for, and no more than anybody wants.
 const MOST_ROUNDS: usize = 40;
+/// Where nothing is compared, and the rounds show only how fast the default is.
+const ALONE_ROUNDS: usize = 3;
 /// Of all intervals together.
 const CONFIDENCE: f64 = 0.95;
 /// Of the order.
@@ -25,7 +25,7 @@ const SEED: u64 = 1;
 /// What is compared at last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FinalsQuestion {
-    /// The number that was found.
+    /// The number that was found; where that is the default and has no placement, the next best.
     pub n: u32,
     /// n where nobody decides; `None`: the program's own.
     pub default: Option<u32>,
@@ -33,7 +33,7 @@ pub struct FinalsQuestion {
     pub default_known: Option<TuneNote>,
     /// The placement of `n`, where it has one.
     pub placed: Option<Assignment>,
-    /// What the comparison may take; three rounds are made in any case.
+    /// What the comparison may take; one round is made in any case.
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
@@ -48,10 +48,10 @@ pub struct Finals {
     pub unit: Unit,
     /// What others took of the contexts in each window.
     pub loads: Vec<OtherLoad>,
-    /// Why single windows are missing, each reason once.
-    pub missing: Vec<String>,
+    /// Windows that are missing, with why, each reason once.
+    pub missing: Vec<(u64, String)>,
     /// Why it ended before its time, where it did.
-    pub cut_short: Option<String>,
+    pub cut_short: Option<Unmeasured>,
 }
 
 impl FinalsQuestion {
@@ -82,10 +82,11 @@ impl FinalsQuestion {
     }
 
     /// What these records show.
-    pub(super) fn finals(&self, history: &[Record], cut_short: Option<String>) -> Finals {
+    pub(super) fn finals(&self, history: &[Record], cut_short: Option<Unmeasured>) -> Finals {
         let ways = self.ways();
         let mut contest = Contest::new(ways.clone(), CONFIDENCE);
-        let (mut unit, mut loads, mut missing) = (None, Vec::new(), Vec::new());
+        let (mut unit, mut loads) = (None, Vec::new());
+        let mut missing: Vec<(u64, String)> = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
         for (windows, order) in history.chunks_exact(ways.len()).zip(self.orders()) {
             let mut round = vec![None; ways.len()];
@@ -100,10 +101,12 @@ impl FinalsQuestion {
                             loads.extend(detail.others);
                         }
                     }
-                    Err(error) if !missing.contains(&error.message) => {
-                        missing.push(error.message.clone());
+                    Err(error) => {
+                        match missing.iter_mut().find(|(_, known)| *known == error.message) {
+                            Some((windows, _)) => *windows += 1,
+                            None => missing.push((1, error.message.clone())),
+                        }
                     }
-                    Err(_) => {}
                 }
             }
             contest.take(round);
@@ -119,11 +122,13 @@ impl Finals {
     pub fn notes(&self) -> Vec<TuneNote> {
         let rounds = self.contest.rounds() as u64;
         let ended = match &self.cut_short {
-            Some(error) => Some(TuneNote::CutShort { rounds, error: error.clone() }),
-            None => (rounds < GOOD_ROUNDS).then_some(TuneNote::FewRounds { rounds }),
+            Some(reason) => Some(TuneNote::CutShort { rounds, reason: reason.clone() }),
+            // Of the default alone there are no more.
+            None => (rounds < GOOD_ROUNDS && self.contest.ways().len() > 1)
+                .then_some(TuneNote::FewRounds { rounds }),
         };
-        let missing =
-            self.missing.iter().map(|error| TuneNote::WindowsMissing { error: error.clone() });
+        let missing = self.missing.iter().cloned();
+        let missing = missing.map(|(windows, error)| TuneNote::WindowsMissing { windows, error });
         let busy = self.others().map(|share| TuneNote::ComparisonBusy { share });
         busy.into_iter().chain(missing).chain(ended).collect()
     }
@@ -140,10 +145,10 @@ pub(super) struct Comparing(pub(super) FinalsQuestion);
 impl Strategy for Comparing {
     fn step(&mut self, history: &[Record]) -> Step {
         let ways = self.0.ways();
-        let made = settled(history).count();
-        let (round, place) = (made / ways.len(), made % ways.len());
-        let spent = history.last().map_or(Duration::ZERO, |record| record.elapsed);
-        if place == 0 && !is_time_for_another(round, spent, self.0.time) {
+        let made: Vec<&Record> = settled(history).collect();
+        let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
+        let ends = made.chunks_exact(ways.len()).map(|round| round[ways.len() - 1].elapsed);
+        if place == 0 && !is_time_for_another(ends, ways.len(), self.0.time) {
             return Step::Stop("the time was over".into());
         }
         let order = self.0.orders().nth(round).unwrap_or_default();
@@ -160,10 +165,15 @@ impl Strategy for Comparing {
     }
 }
 
-/// Whether another round would end within `time`, if it is as long as those before were; the fewest
-/// are made whatever they take.
-fn is_time_for_another(rounds: usize, spent: Duration, time: Duration) -> bool {
-    rounds < LEAST_ROUNDS || rounds < MOST_ROUNDS && spent + spent / rounds as u32 <= time
+/// Whether another round of so many ways would end within `time`, if it is as long as the longest
+/// one, by when the rounds before it ended. The first is made whatever it takes.
+fn is_time_for_another(ends: impl Iterator<Item = Duration>, ways: usize, time: Duration) -> bool {
+    let (mut rounds, mut longest, mut spent) = (0, Duration::ZERO, Duration::ZERO);
+    for end in ends {
+        (rounds, longest, spent) = (rounds + 1, longest.max(end.saturating_sub(spent)), end);
+    }
+    let most = if ways > 1 { MOST_ROUNDS } else { ALONE_ROUNDS };
+    rounds == 0 || rounds < most && spent + longest <= time
 }
 
 #[cfg(test)]
@@ -174,15 +184,18 @@ mod tests {
     use pinwise_present::tune_note;
 
     #[test]
-    fn the_fewest_rounds_are_made_whatever_they_take_and_more_only_where_there_is_time() {
-        let seconds = Duration::from_secs;
-        for rounds in 0..LEAST_ROUNDS {
-            assert!(is_time_for_another(rounds, seconds(100), Duration::ZERO), "{rounds}");
-        }
-        assert!(!is_time_for_another(LEAST_ROUNDS, Duration::from_nanos(1), Duration::ZERO));
-        assert!(is_time_for_another(4, seconds(8), seconds(10)), "the fifth ends in time");
-        assert!(!is_time_for_another(4, seconds(9), seconds(10)), "it would not");
-        assert!(!is_time_for_another(MOST_ROUNDS, seconds(1), seconds(100)));
+    fn one_round_is_made_whatever_it_takes_and_others_only_where_the_longest_would_fit() {
+        let another = |ends: &[u64], ways, time| {
+            let ends = ends.iter().copied().map(Duration::from_secs);
+            is_time_for_another(ends, ways, Duration::from_secs(time))
+        };
+        assert!(another(&[], 3, 0));
+        assert!(!another(&[1], 3, 1), "the second would not end in time");
+        assert!(another(&[2, 4, 6, 8], 3, 10), "the fifth ends in time");
+        assert!(!another(&[1, 4, 6, 8], 3, 10), "it may be as long as the second");
+        let many: Vec<u64> = (1..=MOST_ROUNDS as u64).collect();
+        assert!(!another(&many, 3, 100) && another(&many[1..], 3, 100));
+        assert!(!another(&[1, 2, 3], 1, 100), "nothing is compared");
     }
 
     /// Pinned it is twice as fast as by default.
@@ -245,7 +258,7 @@ mod tests {
         let lost = "its threads were others".to_owned();
         let notes = [
             TuneNote::ComparisonBusy { share: 0.8 },
-            TuneNote::WindowsMissing { error: lost },
+            TuneNote::WindowsMissing { windows: 3, error: lost },
             TuneNote::FewRounds { rounds: 3 },
         ];
         assert_eq!(busy.notes(), notes);

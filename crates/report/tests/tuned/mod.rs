@@ -85,7 +85,7 @@ impl Tuned {
             tried: (tried, &unit),
             placed: vec![
                 PlacedNumber { n: 4, search: Ok((&self.part, &self.campaign.outcome)) },
-                PlacedNumber { n: 2, search: Err("it has ended") },
+                PlacedNumber { n: 2, search: Err("it has ended".into()) },
             ],
             parts: std::slice::from_ref(&self.part),
             next: Some(tune_next(Path::new("tuned.toml"), Some("encoder {n}"))),

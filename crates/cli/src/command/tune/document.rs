@@ -8,8 +8,8 @@ use pinwise_jobs::{
     TuneConclusion, TunedPlacement,
 };
 use pinwise_measure::Unit;
-use pinwise_placement::{Estimate, Way};
-use pinwise_present::{TuneVerdict, sentence, tagged, tune_note, unannounced};
+use pinwise_placement::{Estimate, Unmeasured, Way};
+use pinwise_present::{TuneVerdict, sentence, tagged, tune_note, unannounced, unmeasured};
 use serde_json::{Value, json};
 
 /// What there is of a search that ended before the last comparison showed anything.
@@ -135,7 +135,7 @@ impl<'a> Document<'a> {
             "rounds": contest.rounds(),
             "comparison": self.comparison,
             "comparison_others": self.finals.others(),
-            "cut_short": self.conclusion.cut_short,
+            "cut_short": self.conclusion.cut_short.as_ref().map(reason),
             "gain": contest.gain_of(self.conclusion.choice),
             "gain_of_pinning": contest.gain(Way::Placed, self.verdict().rival()),
             "advice": surveyed["advice"],
@@ -165,13 +165,15 @@ impl<'a> Document<'a> {
 
     /// What was compared, in words.
     pub(super) fn verdict(&self) -> TuneVerdict<'_> {
-        let winner = self.answer.placements.iter().find(|placed| placed.parameter == self.n());
+        let placements = &self.answer.placements;
+        let own = placements.iter().find(|placed| placed.parameter == self.n());
+        let unplaced = || own.into_iter().chain(placements).find_map(unplaced);
         TuneVerdict {
             contest: &self.finals.contest,
             choice: self.conclusion.choice,
             n: self.n(),
             default: self.compared.default,
-            unplaced: winner.and_then(unplaced),
+            unplaced: self.compared.placed.is_none().then(unplaced).flatten(),
             others: self.finals.others(),
         }
     }
@@ -187,9 +189,14 @@ pub(super) fn notes(answer: &TuneAnswer) -> Vec<Value> {
 /// Why a number has no placement that could be compared; `None` where it has one.
 fn unplaced(placement: &TunedPlacement) -> Option<String> {
     match &placement.searched {
-        None => placement.reason.clone(),
+        None => placement.reason.as_ref().map(unmeasured),
         Some(searched) => searched.outcome.best.is_none().then(|| unannounced(&searched.outcome)),
     }
+}
+
+/// Why something was not measured, as JSON has it.
+fn reason(why: &Unmeasured) -> Value {
+    tagged(why, unmeasured(why))
 }
 
 /// An estimate as the user knows it.
@@ -209,7 +216,7 @@ fn row(placement: &TunedPlacement) -> Value {
         "measurements": outcome.map(|outcome| outcome.cost.measurements),
         "placed": shown(outcome.and_then(|outcome| Some(&outcome.best.as_ref()?.performance))),
         "unpinned": shown(outcome.and_then(|outcome| outcome.baseline.as_ref())),
-        "reason": placement.reason,
+        "reason": placement.reason.as_ref().map(reason),
     })
 }
 
@@ -235,7 +242,7 @@ mod tests {
     #[test]
     fn what_was_not_placed_has_no_unit() {
         let placement =
-            TunedPlacement { parameter: 2, searched: None, reason: Some("it has ended".into()) };
+            TunedPlacement { parameter: 2, searched: None, reason: Some(Unmeasured::NoTime) };
         let row = row(&placement);
         assert!(
             row["placed"].is_null() && row["unpinned"].is_null() && row["campaign"].is_null(),

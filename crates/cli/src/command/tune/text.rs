@@ -139,7 +139,10 @@ fn finals(sheet: &mut Sheet, document: &Document<'_>) {
     sheet.paragraph(
         "",
         0,
-        &format!("On fresh windows, {} rounds in random order (95 % intervals):", contest.rounds()),
+        &format!(
+            "On fresh windows, {} in random order (95 % intervals):",
+            figures::counted(contest.rounds() as u64, "round")
+        ),
     );
     let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
         let over = |other| {
