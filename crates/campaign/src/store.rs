@@ -107,6 +107,14 @@ impl Store {
         CampaignIdentity { store, number: campaign.id, started: campaign.started }
     }
 
+    /// Makes sure that campaigns can be added, before anything is measured for one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn ensure_writable(&mut self) -> Result<(), StoreError> {
+        self.sql(|connection| connection.execute("DELETE FROM campaign WHERE FALSE", []).map(drop))
+    }
+
     /// Begins a campaign.
     pub fn create(&mut self, campaign: &NewCampaign) -> Result<CampaignId, StoreError> {
         let parent = campaign.parent.as_ref();

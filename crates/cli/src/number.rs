@@ -21,7 +21,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(
 /// Reads the number of a process, whether or not there is one.
 pub(crate) fn pid(text: &str) -> Result<Pid, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
-    number.map(Pid).ok_or("expected the number of a process (pgrep NAME finds it)".into())
+    number.map(Pid).ok_or("expected the number of one process (pgrep NAME finds it)".into())
 }
 
 /// Reads a number above 0.

@@ -38,7 +38,8 @@ impl PlanArgument {
         let plan =
             Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;
         if let Some(caution) = plan.caution() {
-            aside(&format!("warning: {caution}"));
+            let file = path.display();
+            aside(&format!("warning: this plan may not help: {caution}; see [origin] in {file}"));
         }
         Ok(plan)
     }

@@ -74,6 +74,26 @@ impl<'a> Told<'a> {
         counted.into_iter().map(named).collect::<Vec<_>>().join(" + ")
     }
 
+    /// Which threads are which program's: `ipfwd0, ipfwd1 = hash1_L1; ipfwd2 = intmul`.
+    fn pipelines(&self, best: &PlacedMix) -> String {
+        let workload = &self.info.new.workload;
+        let mut programs: Vec<(&str, Vec<&str>)> = Vec::new();
+        for piece in &best.pieces {
+            let thread = workload.members(piece.instance).first().copied();
+            let Some(thread) = thread.map(|thread| &workload.threads[thread].name) else {
+                continue;
+            };
+            let front = thread.split_once('-').map_or(thread.as_str(), |(front, _)| front);
+            let name = self.names[piece.instance].as_str();
+            match programs.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, fronts)) => fronts.push(front),
+                None => programs.push((name, vec![front])),
+            }
+        }
+        let named = |(name, fronts): &(&str, Vec<&str>)| format!("{} = {name}", fronts.join(", "));
+        programs.iter().map(named).collect::<Vec<_>>().join("; ")
+    }
+
     /// By how many instances of each application.
     fn counted(&self, counts: &[usize]) -> String {
         let thread_kinds = ThreadKinds::new(&self.info.new.workload);
@@ -124,6 +144,7 @@ impl<'a> Told<'a> {
                     &format!("Of {ready} ready instances run these {choose}: {mix}"),
                 );
                 let (names, assignment) = self.placed(best);
+                sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));
                 sheet.text.push_str(&draw_assignment(
                     machine,
                     self.tree.leaves(),
@@ -189,7 +210,8 @@ impl<'a> Told<'a> {
             "",
             0,
             &format!(
-                "{seen} of {} different selections were drawn:",
+                "{seen} of {} different selections were drawn. MEAN is over random placements; the \
+                 answer is the selection that is best on its best placement, on fresh windows.",
                 figures::count(outcome.different)
             ),
         );

@@ -259,7 +259,14 @@ fn a_user_who_may_only_read_a_store_reads_it_and_is_told_so_on_writing() {
     let output = other_user(&["campaign", "show", "1", "--json"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(json(&output)["campaign"], 1);
-    let output = other_user(&["place", "--workload", "intadd:1", "--budget", "8"]);
+    // Before the program is started: its run would be lost.
+    let open = TempDir::new().unwrap();
+    fs::set_permissions(open.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = open.path().join("ran");
+    let [named, marker] = [&store, &ran].map(|path| path.to_str().unwrap());
+    let touch = ["place", "--store", named, "--", "sh", "-c", "touch \"$0\"", marker];
+    let output = other_user(&touch);
+    assert!(!ran.exists());
     assert_eq!(output.status.code(), Some(1));
     let complaints = complaints(&output);
     assert!(

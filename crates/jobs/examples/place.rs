@@ -7,7 +7,6 @@
 use pinwise_campaign::Store;
 use pinwise_jobs::{Caller, JobError, PlaceRequest, Silent, Subject};
 use pinwise_placement::{Budget, joined};
-use std::time::Duration;
 
 fn main() -> Result<(), JobError> {
     // Affinities are put back by a second process, which is this program started again.
@@ -15,7 +14,7 @@ fn main() -> Result<(), JobError> {
         return Ok(());
     }
     let command: Vec<String> = std::env::args().skip(1).collect();
-    let budget = Budget::Time(Duration::from_secs(20));
+    let budget = Budget::Measurements(80);
     let job = PlaceRequest::new(Subject::Rerun(command), "runtime", budget);
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
     let answer = pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?;

@@ -90,7 +90,11 @@ impl Job for CharacterizeRequest {
             let mut bench = host(caller)?;
             // A misspelt name is found before anything is measured.
             plan(&request, &bench)?;
-            outlook(events, "measuring how much of its caches a core gets")?;
+            outlook(
+                events,
+                "measuring how much of its caches a core gets, up to a minute; all benchmarks then \
+                 take 5 min or more, fewer --benchmarks or --rounds take less",
+            )?;
             bench.look_at_caches()?;
             request.working_sets = bench.working_sets().cloned();
         }

@@ -153,7 +153,7 @@ impl Job for CompareRequest {
         let few = too_few(&request, &*testbed, &search, begin.elapsed());
         let compared = Compared { request, lineup, searches };
         let question = serde_json::to_value(&compared)?;
-        let notes = testbed.notes().into_iter().chain(few).collect();
+        let notes = testbed.notes().into_iter().chain(few.map(|few| few.why)).collect();
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
     }
 

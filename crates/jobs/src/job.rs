@@ -192,6 +192,7 @@ pub fn run<J: Job>(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<J::Answer, JobError> {
+    store.ensure_writable()?;
     heard(caller, events, |events| {
         let (new, ready) = job.prepare(caller, store, events)?;
         let id = store.create(&new)?;

@@ -125,8 +125,10 @@ impl Job for PlaceRequest {
         }
         ensure_choice(&prepared)?;
         let Prepared { request, testbed, new, search } = prepared;
-        if let Some(why) = too_few(&request, &*testbed, &search, begin.elapsed()) {
-            note(events, &why)?;
+        match too_few(&request, &*testbed, &search, begin.elapsed()) {
+            Some(few) if few.hopeless => return Err(JobError::Usage(few.why)),
+            Some(few) => note(events, &few.why)?,
+            None => {}
         }
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { request, plan: absolute };

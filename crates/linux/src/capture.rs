@@ -23,9 +23,17 @@ const LARGEST_FILE: u64 = 16 << 20;
 /// Why a machine could not be captured or recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
-    /// The root cannot be read, or the recording not written.
+    /// The root cannot be read.
     #[error("{path}: {error}", path = path.display())]
     Io {
+        /// The directory or file.
+        path: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The recording cannot be written.
+    #[error("{path}: cannot be written ({error}): name a new directory where you may write", path = path.display())]
+    Unwritten {
         /// The directory or file.
         path: PathBuf,
         /// What the kernel said.
@@ -80,7 +88,7 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
 /// Writes a snapshot below `directory`, which is created, or must be empty. Returns the number of
 /// files written.
 pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureError> {
-    let fail = |path: &Path, error| CaptureError::Io { path: path.to_owned(), error };
+    let fail = |path: &Path, error| CaptureError::Unwritten { path: path.to_owned(), error };
     std::fs::create_dir_all(directory).map_err(|error| fail(directory, error))?;
     if std::fs::read_dir(directory).map_err(|error| fail(directory, error))?.next().is_some() {
         return Err(CaptureError::Occupied(directory.to_owned()));

@@ -79,8 +79,12 @@ impl Tail {
 }
 
 /// A line of a program, ready to quote in a message: control characters are written out, and a long
-/// line is cut.
+/// line is cut. Of binary output nothing is quoted.
 pub fn quotable(line: &str) -> String {
+    let binary = |character: &char| *character == char::REPLACEMENT_CHARACTER;
+    if line.chars().filter(binary).count() > 2 {
+        return "[binary, not text]".into();
+    }
     let (mut quoted, mut width) = (String::new(), 0);
     for character in line.trim().chars() {
         let before = quoted.len();
@@ -163,6 +167,8 @@ mod tests {
         let long = quotable(&"ä".repeat(1000));
         assert!(long.chars().count() == QUOTED + 1 && long.ends_with("ä…"), "{long}");
         assert!(quotable(&"\x1b".repeat(1000)).len() <= QUOTED + "…".len());
+        let (_lines, tail) = follow(&b"\x1f\x8b\xff\xfe\xc3\n"[..]).unwrap();
+        assert_eq!(tail.last().as_deref(), Some("[binary, not text]"));
     }
 
     #[test]

@@ -119,7 +119,8 @@ impl MetricSpec {
         pids: Pids,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<Metric, MetricError> {
-        self.fits(options, streams.stdout.is_some() || streams.stderr.is_some())?;
+        let launched = streams.stdout.is_some() || streams.stderr.is_some();
+        self.fits(options, launched)?;
         let metric = self.to_string();
         // What stands around the picked number describes it as the pattern of stdout: does.
         let picked = options.pick.as_ref().map(Pattern::as_str);
@@ -129,6 +130,8 @@ impl MetricSpec {
             hint: self.hint().or_else(|| picked.and_then(spec::hint)),
             patience: options.patience,
             until: options.until,
+            // A program that was just started may not answer yet.
+            failures: (matches!(self, Self::Command(_)) && !launched).then_some(3),
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
         let lines = |lines, pattern: &Pattern, from: String| {

@@ -25,6 +25,8 @@ pub(crate) struct Known<'a> {
     pub(crate) patience: Duration,
     /// When all waiting ends; `None`: when patience does.
     pub(crate) until: Option<Instant>,
+    /// A source that fails so often in the same way is not going to answer.
+    pub(crate) failures: Option<u32>,
 }
 
 /// What was found.
@@ -273,21 +275,25 @@ fn cost_of(cost: Duration) -> Duration {
     if cost == Duration::MAX { Duration::ZERO } else { cost }
 }
 
-/// The first reading. Until patience ends, a failure counts as a program that is still starting.
+/// The first reading. Until patience ends, a failure counts as a program that is still starting,
+/// unless it is known to run.
 fn first_reading(
     source: &mut dyn Source,
     known: &Known<'_>,
     cancelled: &dyn Fn() -> bool,
 ) -> Result<f64, MetricError> {
     let began = Instant::now();
+    let (mut same, mut last) = (0, String::new());
     loop {
         match source.read(cancelled) {
             Ok(sample) => return Ok(sample.value),
             Err(Failure::Cancelled) => return Err(MetricError::Interrupted),
-            Err(Failure::Unreadable(why)) if Instant::now() >= known.end(began) => {
-                return Err(known.never(began.elapsed(), why));
-            }
-            Err(Failure::Unreadable(_)) => {
+            Err(Failure::Unreadable(why)) => {
+                same = if why == last { same + 1 } else { 1 };
+                if Some(same) == known.failures || Instant::now() >= known.end(began) {
+                    return Err(known.never(began.elapsed(), why));
+                }
+                last = why;
                 sleep_until(Instant::now() + LONGEST_PAUSE, cancelled)
                     .map_err(|_| MetricError::Interrupted)?;
             }
@@ -346,7 +352,25 @@ mod tests {
 
     fn known(until: Option<Instant>) -> Known<'static> {
         let hint = Some(Interpretation::Value);
-        Known { metric: "m", stated: None, hint, patience: Duration::from_secs(10), until }
+        let patience = Duration::from_secs(10);
+        Known { metric: "m", stated: None, hint, patience, until, failures: None }
+    }
+
+    #[test]
+    fn a_source_that_fails_in_the_same_way_is_given_up() {
+        struct Failing(Vec<&'static str>);
+        impl Source for Failing {
+            fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+                Err(Failure::Unreadable(self.0.remove(0).into()))
+            }
+        }
+        let known = Known { failures: Some(3), ..known(None) };
+        let mut failing = Failing(vec!["refused", "refused", "busy", "busy", "busy", "beyond"]);
+        match first_reading(&mut failing, &known, &|| false) {
+            Err(MetricError::NeverRead { seen, .. }) => assert_eq!(seen, "busy"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(failing.0, ["beyond"]);
     }
 
     #[test]

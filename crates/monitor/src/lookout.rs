@@ -77,11 +77,11 @@ impl Lookout {
             return false;
         }
         let reason =
-            format!("took {:.2} % of {of}, more than {:.1} %", 100.0 * cost / time, 100.0 * MOST);
+            format!("took {:.2} % of {of}, limit {:.1} %", 100.0 * cost / time, 100.0 * MOST);
         self.refused.push(Unavailable::new(
             seen.layer,
             reason,
-            "proc took its place, which adds nothing to a context switch",
+            "/proc is used instead, which costs context switches nothing",
         ));
         self.given_up = true;
         // Else it would go on costing the program what it does.
@@ -150,7 +150,7 @@ mod tests {
             assert!(!lookout.take_in(&window(layer, 1000, 9_000, 3_000)), "1.2 % is allowed");
             assert!(lookout.refused().is_empty());
             assert!(lookout.take_in(&window(layer, 800, 9_000, 16_200)));
-            let told = format!("{layer}: took 3.15 % of the program's CPU time, more than 1.2 %: ");
+            let told = format!("{layer}: took 3.15 % of the program's CPU time, limit 1.2 %: ");
             assert!(
                 lookout.refused()[0].to_string().starts_with(&told),
                 "{}",
@@ -178,7 +178,7 @@ mod tests {
         for ran in [0, 1] {
             let mut lookout = lookout();
             assert!(lookout.take_in(&window(Layer::Ebpf, ran, 3_500, 2_501)));
-            assert_eq!(lookout.refused()[0].reason, "took 1.20 % of half a CPU, more than 1.2 %");
+            assert_eq!(lookout.refused()[0].reason, "took 1.20 % of half a CPU, limit 1.2 %");
         }
         let none = Activity { elapsed: Duration::ZERO, ..window(Layer::Ebpf, 0, 3_500, 2_501) };
         assert!(!lookout().take_in(&none), "of a window without length nothing is known");

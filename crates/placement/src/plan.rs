@@ -220,8 +220,8 @@ impl Plan {
         format!("{HEADER}\n{body}")
     }
 
-    /// What speaks against the plan, in one line; `None` where nothing does. [`Origin`] has the
-    /// whole of it.
+    /// What speaks against the plan, in one line; `None` where nothing does. [`Origin`] has all of
+    /// it.
     pub fn caution(&self) -> Option<String> {
         let origin = self.origin.as_ref()?;
         let advice = match origin.advice {
@@ -240,9 +240,7 @@ impl Plan {
             notes => Some(format!("its search left {notes} notes")),
         };
         let parts: Vec<String> = [advice, model, notes].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| {
-            format!("check this plan first: {}; see [origin] in its file", parts.join(", "))
-        })
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 
     /// All CPUs that some thread uses.
@@ -391,15 +389,11 @@ mod tests {
             plan.caution()
         };
         assert_eq!((plan().caution(), of(Advice::Pin, false)), (None, None));
-        assert_eq!(
-            of(Advice::Undecided, false).unwrap(),
-            "check this plan first: its search was undecided; see [origin] in its file"
-        );
+        assert_eq!(of(Advice::Undecided, false).unwrap(), "its search was undecided");
         assert_eq!(
             of(Advice::KeepDefault, true).unwrap(),
-            "check this plan first: its search found nothing better than unpinned, its CPU numbers \
-             are those of 2x2x2, a simulated processor, its search left a note; see [origin] in its \
-             file"
+            "its search found nothing better than unpinned, its CPU numbers are those of 2x2x2, a \
+             simulated processor, its search left a note"
         );
     }
 

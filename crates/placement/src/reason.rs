@@ -225,7 +225,7 @@ impl fmt::Display for StopReason {
         match self {
             Self::FewLeft { left, of, rounds } => {
                 let left = counted(*left, "assignment");
-                write!(f, "{left} of {of} could still be the best after {rounds} rounds")
+                write!(f, "after {rounds} rounds, {left} of {of} may be the best")
             }
             Self::Tied { left, of, within } => {
                 let within = percent(*within);

@@ -20,8 +20,8 @@ pub fn beside(others: Option<f64>) -> String {
     })
 }
 
-/// That other programs took much of the machine while a program was measured, and what is to be
-/// known of what they `left`.
+/// That other programs took much of the machine while a program was measured. `left`: what more
+/// there is to say of the rest that they left.
 pub fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<String> {
     crowd(shares).map(|share| busy(share, meanwhile, left))
 }
@@ -30,7 +30,7 @@ pub fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<Stri
 pub(crate) fn busy(share: f64, meanwhile: &str, left: &str) -> String {
     format!(
         "the machine was busy: other programs took {} of the contexts' time during the \
-         {meanwhile}, so the answer is for what they left{left}; try again when it is quiet",
+         {meanwhile}, so the answer holds only next to them{left}; repeat it on a quiet machine",
         figures::percent(share)
     )
 }

@@ -9,6 +9,9 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, Question, joined};
 use pinwise_topology::{CpuId, SharingTree};
 
+/// Below this many fresh windows an interval says nothing.
+const FEWEST: usize = 5;
+
 /// Rivals beyond this many are counted, not listed.
 const RIVALS_SHOWN: usize = 8;
 
@@ -98,6 +101,9 @@ fn evidence(
     }
     match &outcome.baseline {
         Some(baseline) => sheet.line("unpinned", &baseline.show(&scale)),
+        None if outcome.as_found.is_some() => {
+            sheet.line("unpinned", "not measured since the first pin");
+        }
         None => sheet.line("unpinned", "not measured"),
     }
     if let Some(found) = outcome.as_found.as_ref().filter(|_| !is_simulated(&info.new.question)) {
@@ -106,7 +112,15 @@ fn evidence(
     if let Some((gain, low, high)) = outcome.gain {
         let [gain, low, high] = [gain, low, high].map(figures::change);
         let confidence = figures::percent(outcome.bound.confidence);
-        sheet.line("gain", &format!("{gain} ({confidence} interval {low} to {high})"));
+        let windows = outcome.best.as_ref().map_or(0, |best| best.performance.n);
+        sheet.line(
+            "gain",
+            &if windows < FEWEST {
+                format!("{gain} (too few windows for an interval)")
+            } else {
+                format!("{gain} ({confidence} interval {low} to {high})")
+            },
+        );
     }
     for (index, rival) in outcome.ties.iter().take(RIVALS_SHOWN).enumerate() {
         let label = if index == 0 { "ties" } else { "" };

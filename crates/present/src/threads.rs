@@ -58,13 +58,15 @@ pub fn threads_note(note: &Note) -> String {
              longer --probe or --after REGEX",
             listed(numbers)
         ),
-        Note::SingleRuns => "the table has no standard error (-) for a single run of n: a longer \
-            --probe makes several"
-            .into(),
+        Note::SingleRuns => {
+            "a standard error of - means that the probe was a single run: a longer --probe \
+            makes several"
+                .into()
+        }
         Note::CpuTimeOnly => "progress is CPU time only, which also counts useless work: use \
             --metric or --whole-run"
             .into(),
-        Note::Busy { share } => busy(*share, "probes", "; more threads get a larger share of that"),
+        Note::Busy { share } => busy(*share, "probes", ", where more threads get a larger share"),
         Note::Watching { share } => format!(
             "monitoring used {} of the program's CPU time and may bias each n differently: use a \
              longer --probe",
@@ -154,8 +156,8 @@ pub fn stopped(
             format!("n = {n} is the only possible number")
         }
         Stopped::Settled => rests(format!(
-            "n = {n} is expected to lose {} of the best speed, which another probe would hardly \
-             change",
+            "n = {n} is expected within {} of the best speed, and more probes would hardly change \
+             that",
             figures::percent(advice.map_or(0.0, |advice| advice.loss))
         )),
         Stopped::Probes => {

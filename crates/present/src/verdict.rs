@@ -95,6 +95,9 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
         Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
             ("Undecided so far", "no assignment has had fresh windows yet.")
         }
+        Advice::Undecided if info.state == CampaignState::Open && !info.running => {
+            ("Undecided so far", "the campaign was killed before its end.")
+        }
         Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
             ("Undecided", "no assignment could be measured.")
         }

@@ -143,7 +143,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
                 "The reference got nothing done, so there are no losses relative to it.".to_owned()
             }
         },
-        reading: "Everything was measured side by side, in random order, in windows by which nothing was chosen. The bar is the interval of the \
+        reading: "Everything was measured side by side, in random order, in fresh windows. The bar is the interval of the \
                   loss; one that begins at the edge may be no loss at all. Further to the left is better; what the others are held against is at 0.",
         chart: Some(chart).filter(|_| !comparison.is_idle()),
         table,

@@ -29,6 +29,7 @@ const CANNOT_LOOK: &str = "cannot read the program's threads";
 /// The exit code is 1 if a thread of the plan was not found or not pinned, also with --dry-run.
 #[derive(Args)]
 #[command(
+    mut_arg("path", |plan| plan.required(false).required_unless_present("undo")),
     override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo --pid <PID> [--json]"
 )]
 #[command(after_help = "Examples:\n  \
@@ -183,7 +184,8 @@ impl Apply {
         let released = ledger()?.release(self.pid).context(CANNOT_LOOK)?;
         anyhow::ensure!(
             !released.is_empty(),
-            "process {} has nothing to undo: it was undone already, its threads are new, or pinwise apply pinned them as another user",
+            "process {} has nothing to undo: no plan was applied to it, it was undone already, its threads \
+             are new, or another user applied the plan",
             self.pid
         );
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();
@@ -239,9 +241,18 @@ pub(crate) fn pin(pinner: &mut PlanPinner) -> anyhow::Result<Vec<Pinned>> {
     }
 }
 
-/// One line for each thread that was found.
+/// One line for each thread that was found. A reason that several were refused for is given once.
 pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
-    pinned.iter().try_for_each(|thread| output::print(&line(thread)))
+    let mut reasons: Vec<String> = Vec::new();
+    pinned.iter().try_for_each(|thread| match &thread.result {
+        Err(error) if reasons.contains(&error.to_string()) => {
+            output::print(&format!("{:<16} refused, too\n", one_line(&thread.name)))
+        }
+        result => {
+            reasons.extend(result.as_ref().err().map(ToString::to_string));
+            output::print(&line(thread))
+        }
+    })
 }
 
 /// An error unless every thread of the plan is in its place.

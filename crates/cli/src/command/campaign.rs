@@ -355,6 +355,12 @@ fn show(one: &One) -> anyhow::Result<()> {
 fn resume(one: &One) -> anyhow::Result<()> {
     let (mut store, info) = one.id.open()?;
     let caller = events::caller(one.id.store.named())?;
+    if let Some(parent) = &info.new.parent {
+        let (id, whole) = (info.id.0, parent.id.0);
+        output::aside(&format!(
+            "note: campaign {id} is a part of campaign {whole}; to continue the whole, resume {whole}"
+        ));
+    }
     if info.state == CampaignState::Finished {
         output::aside(&format!(
             "note: campaign {} has finished: there is nothing to resume",

@@ -4,6 +4,7 @@ use super::place::{self, WindowArguments};
 use crate::events;
 use crate::machine::Simulated;
 use crate::number::whole;
+use crate::output::Usage;
 use crate::selection;
 use clap::Args;
 use pinwise_jobs::{SelectRequest, Subject};
@@ -16,11 +17,14 @@ use pinwise_placement::MixQuestion;
 /// speedup. Each running instance adds its packets/s, divided by what it reaches alone. select
 /// needs a simulated processor.
 #[derive(Args)]
-#[command(after_help = "Examples:
+#[command(
+    override_usage = "pinwise select [OPTIONS] --workload <NAME:N+NAME:N> --choose <N> --machine <MODEL>",
+    after_help = "Examples:
   Four of six ready instances of three programs, on a simulated processor:
     pinwise select --machine ultrasparc-t2 --workload hash1_L1:2+intmul:2+hash1_Mem:2 --choose 4
   Four of eight on two of its cores:
-    pinwise select --machine ultrasparc-t2 --cpus 0-15 --workload intadd:4+intmul:4 --choose 4")]
+    pinwise select --machine ultrasparc-t2 --cpus 0-15 --workload intadd:4+intmul:4 --choose 4"
+)]
 pub(crate) struct Select {
     /// Name the ready programs, each with its number of instances
     #[arg(long, value_name = "NAME:N+NAME:N")]
@@ -31,7 +35,7 @@ pub(crate) struct Select {
     /// Use this simulated processor: a model, or a file NAME.toml. `pinwise topo ultrasparc-t2
     /// --description` prints a file to start from
     #[arg(long, value_name = "MODEL")]
-    machine: String,
+    machine: Option<String>,
     #[command(flatten)]
     windows: WindowArguments,
     /// Use only these contexts, as in 0-15
@@ -54,9 +58,15 @@ pub(crate) struct Select {
     json: bool,
 }
 
+/// Why a model has to be named.
+const NO_MACHINE: &str = "select needs a simulated processor, on which it sees what each instance \
+    does next to the others: add --machine ultrasparc-t2; to place programs that run together on \
+    this machine use pinwise place --workload";
+
 impl Select {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let model = Simulated::named(&self.machine, "select")?;
+        let Some(machine) = &self.machine else { return Err(Usage(NO_MACHINE.into()).into()) };
+        let model = Simulated::named(machine, "select")?;
         let simulation = self.windows.of(&model, &self.workload)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;

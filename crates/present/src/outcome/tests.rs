@@ -170,6 +170,30 @@ fn without_anything_measured_nothing_is_claimed() {
     assert_text(&outcome_text(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
 }
 
+#[test]
+fn what_few_windows_leave_open_is_left_open() {
+    let unit = Unit::rate("packets/s");
+    let whole = outcome(unit.clone(), 1.72e6);
+    let performance = Estimate { n: 4, ..figure(1.72e6, 2e4) };
+    let few = Outcome {
+        best: Some(Best { performance, ..best([0, 1], 1.72e6) }),
+        baseline: None,
+        as_found: Some(figure(1.4e6, 2e4)),
+        advice: Advice::Undecided,
+        ..whole
+    };
+    let mut info = campaign(unit);
+    let text = outcome_text(&info, &few, Files::default(), 1000);
+    assert!(text.contains("(too few windows for an interval)"), "{text}");
+    assert!(text.contains("not measured since the first pin"), "{text}");
+    info.state = CampaignState::Open;
+    let text = outcome_text(&info, &few, Files::default(), 1000);
+    assert!(
+        text.starts_with("Undecided so far: the campaign was killed before its end."),
+        "{text}"
+    );
+}
+
 /// What is said before the best assignment.
 fn said(info: &CampaignInfo, outcome: &Outcome) -> String {
     let text = outcome_text(info, outcome, Files::default(), 1000);

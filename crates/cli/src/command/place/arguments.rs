@@ -213,6 +213,7 @@ pub(super) mod tests {
     #[test]
     fn a_running_program_needs_a_metric() {
         assert!(request(&["--pid", "1"]).unwrap_err().contains("--pick"));
+        assert!(request(&["--pid", "99999999"]).unwrap_err().contains("process 99999999"));
         let asked = request(&["--pid", "1", "--pid", "2", "--metric", "io:rchar"]).unwrap();
         assert_eq!(asked.subject, Subject::Pids(vec![1, 2]));
     }

@@ -6,7 +6,7 @@ use crate::number;
 use crate::output::Usage;
 use clap::{ArgGroup, Args};
 use pinwise_jobs::{DEFAULT_WORKLOAD, Model, Reading, Request, Subject, WORKLOAD_METRIC};
-use pinwise_linux::Pid;
+use pinwise_linux::{Pid, TargetError, process};
 use pinwise_placement::Budget;
 use pinwise_topology::Alike;
 use std::path::PathBuf;
@@ -114,6 +114,11 @@ impl SubjectArguments {
             }
         } else if let Some(subject) = self.attached() {
             let Some(metric) = self.metric.clone().filter(|metric| metric != "runtime") else {
+                if let Some(pid) =
+                    self.pid.iter().chain(&self.tree).find(|pid| process::ended(**pid))
+                {
+                    return Err(Usage(TargetError::NoProcess(*pid).to_string()));
+                }
                 return Err(Usage(
                     "a running program needs a metric that pinwise can read from outside: \
                      --metric 'cmd:…' with --pick, prom:URL#SERIES, netdev:IFACE:FIELD, \
