@@ -3,7 +3,7 @@
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
-use pinwise_present::{is_simulated, tagged, tagged_notes};
+use pinwise_present::{is_simulated, tagged, tagged_bound_notes, tagged_notes, typical};
 use pinwise_topology::{Assignment, SharingTree};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ pub(crate) fn document(
         "confidence": bound.confidence,
         "method": bound.method,
         "n": bound.n,
-        "diagnostics": bound.notes,
+        "diagnostics": tagged_bound_notes(bound, unit, typical(outcome)),
         "drift": outcome.drift,
         "notes": tagged_notes(info, outcome),
         "measurements": outcome.cost.measurements,
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Thread, Workload};
-    use pinwise_placement::{Advice, Bound, Cost, StopReason, StrategyReason};
+    use pinwise_placement::{Advice, Bound, BoundNote, Cost, StopReason, StrategyReason};
     use pinwise_topology::{Alike, Machine};
     use std::time::Duration;
 
@@ -207,7 +207,7 @@ mod tests {
                 confidence: 0.95,
                 method: "exact".into(),
                 n: 2,
-                notes: vec!["every assignment was measured: the bound rests on noise alone".into()],
+                notes: vec![BoundNote::AllMeasured],
             },
             assignments: "2".into(),
             drift: None,

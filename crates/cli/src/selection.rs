@@ -9,8 +9,8 @@ use pinwise_placement::{DrawnMix, MixOutcome, PlacedMix};
 use pinwise_prediction::ThreadKinds;
 use pinwise_present::Files;
 use pinwise_present::Sheet;
-use pinwise_present::draw_assignment;
 use pinwise_present::figures::{self, Scale};
+use pinwise_present::{bound_notes, draw_assignment, tagged_bound_notes};
 use pinwise_report::Selection;
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
@@ -195,7 +195,9 @@ impl<'a> Told<'a> {
             ),
             _ => "none".to_owned(),
         });
-        bound.notes.iter().for_each(|note| sheet.line("", note));
+        for note in bound_notes(bound, &self.info.new.unit, 1.0) {
+            sheet.line("", &note);
+        }
         let alone = self
             .alone()
             .into_iter()
@@ -304,7 +306,7 @@ impl<'a> Told<'a> {
             "upb": bound.upb,
             "upb_high": bound.upb_high,
             "gap_high": bound.gap_high,
-            "notes": bound.notes,
+            "notes": tagged_bound_notes(bound, &self.info.new.unit, 1.0),
             "selections": outcome.selections.iter().map(drawn).collect::<Vec<_>>(),
             "different_selections": outcome.different,
             "measurements": outcome.measurements,

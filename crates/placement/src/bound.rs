@@ -5,18 +5,12 @@ use crate::search::history::{Guess, History};
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::Alone;
 use crate::statistics::estimate;
-use crate::{Estimate, Question};
+use crate::{BoundNote, Estimate, Question};
 use pinwise_evt::{Method, Options, Sample};
-use pinwise_figures::percent;
+use pinwise_measure::values_or_text;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-
-/// How the note begins where a bound is known to be wrong.
-const REFUTED: &str = "the best was measured above the bound by prediction, which refutes it";
-
-/// How the note begins that holds of any random sample.
-const WHATEVER: &str = "whatever the distribution";
 
 /// The share of windows in which a metric may stand still: beyond it what is measured is when it
 /// moves, not how fast.
@@ -43,8 +37,9 @@ pub struct Bound {
     pub method: String,
     /// Number of assignments it rests on.
     pub n: usize,
-    /// Diagnostics in words, and the reason where there is no bound.
-    pub notes: Vec<String>,
+    /// What qualifies it, or why there is none.
+    #[serde(deserialize_with = "values_or_text")]
+    pub notes: Vec<BoundNote>,
 }
 
 impl Bound {
@@ -58,14 +53,8 @@ impl Bound {
     pub const CAP: &str = "cap";
 
     /// From one performance per randomly drawn assignment, and the performance to compare with: the
-    /// best on fresh windows, or the best of the sample while it is being drawn. `say` says a
-    /// performance with its unit.
-    pub(crate) fn from_sample(
-        question: &Question,
-        sample: Vec<f64>,
-        best: Option<f64>,
-        say: impl Fn(f64) -> String,
-    ) -> Self {
+    /// best on fresh windows, or the best of the sample while it is being drawn.
+    pub(crate) fn from_sample(question: &Question, sample: Vec<f64>, best: Option<f64>) -> Self {
         let sample = Sample::new(sample);
         let options = Options {
             method: question.method,
@@ -79,19 +68,14 @@ impl Bound {
         };
         let n = sample.n();
         match pinwise_evt::estimate(&sample, &options) {
-            Err(refusal) => Self::unknown(question, method, n, refusal.in_words(say)),
+            Err(refusal) => Self::unknown(question, method, n, vec![refusal.into()]),
             Ok(estimate) => {
-                let mut notes: Vec<String> =
-                    estimate.diagnostics.iter().map(|note| note.in_words(&say)).collect();
-                notes.push(format!(
-                    "{WHATEVER}, at most {} of all placements beat the best of this sample",
-                    percent(estimate.better_fraction)
-                ));
+                let diagnostics = estimate.diagnostics.iter().copied();
+                let mut notes: Vec<BoundNote> = diagnostics.map(BoundNote::Diagnostic).collect();
+                notes.push(BoundNote::AnyDistribution { share: estimate.better_fraction });
                 let refuted = best.is_some_and(|best| estimate.is_falsified_by(best));
                 if refuted {
-                    notes.push(
-                        "the best was measured above the bound: the bound is wrong here".to_owned(),
-                    );
+                    notes.push(BoundNote::Exceeded);
                 }
                 // Nothing is claimed by a bound that is wrong.
                 let claims = best.filter(|_| !refuted);
@@ -114,23 +98,22 @@ impl Bound {
 
     /// All that is known: what a learned predictor or random draws support, what instances did
     /// `alone`, and the user's cap; the lowest is claimed. `best` is the best performance and
-    /// the lower end of its interval, `say` says a performance with its unit.
+    /// the lower end of its interval.
     pub(crate) fn of_all(
         question: &Question,
         residual_bound: Option<ResidualBound>,
         alone: Option<Alone>,
         history: &History,
         best: Option<(f64, f64)>,
-        say: impl Fn(f64) -> String + Copy,
     ) -> Self {
         let mean = best.map(|(mean, _)| mean);
         let confidence = Alone::beside(alone, question.confidence);
-        let bound = Self::from_draws(question, confidence, residual_bound, history, mean, say);
+        let bound = Self::from_draws(question, confidence, residual_bound, history, mean);
         let bound = match alone {
-            Some(alone) => bound.or_solo(alone, best, say),
+            Some(alone) => bound.or_solo(alone, best),
             None => bound,
         };
-        bound.or_cap(question, mean, say)
+        bound.or_cap(question, mean)
     }
 
     /// From what a learned predictor supports, where there is such a bound and nothing above it was
@@ -142,11 +125,10 @@ impl Bound {
         residual_bound: Option<ResidualBound>,
         history: &History,
         best: Option<f64>,
-        say: impl Fn(f64) -> String,
     ) -> Self {
         let alone = Question { cap: None, confidence, ..question.clone() };
         let sampled = || {
-            let bound = Self::from_sample(&alone, history.sample(), best, &say);
+            let bound = Self::from_sample(&alone, history.sample(), best);
             Self { confidence: question.confidence, ..bound }
         };
         match residual_bound {
@@ -155,7 +137,8 @@ impl Bound {
             }
             Some(residual_bound) => {
                 let mut bound = sampled();
-                bound.notes.push(format!("{REFUTED} ({})", say(residual_bound.upper)));
+                let high = residual_bound.upper;
+                bound.notes.push(BoundNote::PredictionExceeded { high });
                 bound
             }
             None => sampled(),
@@ -170,29 +153,23 @@ impl Bound {
         solo: Option<Alone>,
         best: Option<Guess>,
     ) -> Self {
-        let say = |value: f64| value.to_string();
         let low = best.map_or(f64::NEG_INFINITY, |best| best.mean - best.half);
         let best = best.map(|best| best.mean);
         let bound = match residual_bound
             .filter(|residual_bound| best.is_none_or(|best| best <= residual_bound.upper))
         {
             Some(residual_bound) => Self::predicted(question, residual_bound, best),
-            None => Self::unknown(question, Self::PREDICTED, 0, String::new()),
+            None => Self::unknown(question, Self::PREDICTED, 0, Vec::new()),
         };
         let bound = match solo {
-            Some(solo) => bound.or_solo(solo, best.map(|best| (best, low)), say),
+            Some(solo) => bound.or_solo(solo, best.map(|best| (best, low))),
             None => bound,
         };
-        bound.or_cap(question, best, say)
+        bound.or_cap(question, best)
     }
 
     fn predicted(question: &Question, residual_bound: ResidualBound, best: Option<f64>) -> Self {
-        let note = format!(
-            "by prediction: near the top, predictions are off by {} (standard deviation over {} \
-             draws, noise included); this assumes the same for the best assignment",
-            percent(residual_bound.scatter),
-            residual_bound.n
-        );
+        let ResidualBound { scatter, n: draws, .. } = residual_bound;
         let point =
             residual_bound.point.min(residual_bound.upper).max(best.unwrap_or(f64::NEG_INFINITY));
         Self {
@@ -204,7 +181,7 @@ impl Bound {
             confidence: question.confidence,
             method: Self::PREDICTED.to_owned(),
             n: residual_bound.n,
-            notes: vec![note],
+            notes: vec![BoundNote::Predicted { scatter, draws }],
         }
     }
 
@@ -231,23 +208,14 @@ impl Bound {
             .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
         if n == 0 {
-            return Self::unknown(
-                question,
-                Self::EXACT,
-                n,
-                "no assignment could be measured".to_owned(),
-            );
+            return Self::unknown(question, Self::EXACT, n, vec![BoundNote::NothingMeasured]);
         }
         if !high.is_finite() {
-            let few = "every assignment was measured, but too few times to say how far off that may be: raise --budget";
-            return Self::unknown(question, Self::EXACT, n, few.to_owned());
+            return Self::unknown(question, Self::EXACT, n, vec![BoundNote::FewWindows]);
         }
         let failed = history.classes().filter(|(_, class)| class.failed).count();
-        let mut notes =
-            vec!["every assignment was measured: the bound rests on noise alone".to_owned()];
-        if failed > 0 {
-            notes.push(format!("{failed} assignments could not be measured and are left out"));
-        }
+        let left_out = (failed > 0).then_some(BoundNote::LeftOut { assignments: failed });
+        let notes = std::iter::once(BoundNote::AllMeasured).chain(left_out).collect();
         Self {
             upb: best,
             upb_low: best,
@@ -262,56 +230,42 @@ impl Bound {
     }
 
     /// This bound, or the user's cap where that is lower or there is no bound.
-    fn or_cap(self, question: &Question, best: Option<f64>, say: impl Fn(f64) -> String) -> Self {
+    fn or_cap(self, question: &Question, best: Option<f64>) -> Self {
         let Some(cap) = question.cap else { return self };
         if best.is_some_and(|best| best > cap) {
-            let wrong =
-                format!("the best is above the cap of {}, which is wrong and not used", say(cap));
-            return Self { notes: [self.notes, vec![wrong]].concat(), ..self };
+            return self.and(BoundNote::WrongCap { cap });
         }
-        let premise = "the cap as given: nothing can exceed it";
-        self.limited(Self::CAP, Alone { sum: cap, high: cap, n: 0 }, premise, best, say)
+        self.limited(Self::CAP, Alone { sum: cap, high: cap, n: 0 }, best)
     }
 
     /// This bound, or what instances did alone where that is lower or there is no bound.
     /// `best` is the best performance and the lower end of its interval.
-    pub(crate) fn or_solo(
-        self,
-        alone: Alone,
-        best: Option<(f64, f64)>,
-        say: impl Fn(f64) -> String,
-    ) -> Self {
+    pub(crate) fn or_solo(self, alone: Alone, best: Option<(f64, f64)>) -> Self {
         if alone.sum <= 0.0 {
             return self;
         }
         if best.is_some_and(|(_, low)| low > alone.high) {
-            let refuted = "the best did better than the instances did alone: company helps here, \
-                           so there is no bound";
             let notes = if self.upb.is_some() { self.notes } else { Vec::new() };
-            return Self { notes: [notes, vec![refuted.to_owned()]].concat(), ..self };
+            return Self { notes, ..self }.and(BoundNote::CompanyHelps);
         }
-        let premise = "the sum of the best of each instance alone; this assumes that company never \
-                       makes one faster";
-        self.limited(Self::SOLO, alone, premise, best.map(|(best, _)| best), say)
+        self.limited(Self::SOLO, alone, best.map(|(best, _)| best))
+    }
+
+    /// This bound with another note.
+    fn and(mut self, note: BoundNote) -> Self {
+        self.notes.push(note);
+        self
     }
 
     /// This bound, or a hard one where that is lower or there is no other; it says which is not
     /// used.
-    fn limited(
-        self,
-        method: &str,
-        hard: Alone,
-        premise: &str,
-        best: Option<f64>,
-        say: impl Fn(f64) -> String,
-    ) -> Self {
+    fn limited(self, method: &str, hard: Alone, best: Option<f64>) -> Self {
         let standing = self.upb_high.filter(|_| self.gap_high.is_some() || best.is_none());
         if standing.is_some_and(|high| high < hard.high) {
-            let unused = format!("{premise}; at {} that is higher, and not used", say(hard.high));
-            return Self { notes: [self.notes, vec![unused]].concat(), ..self };
+            return self.and(BoundNote::HigherLimit { method: method.to_owned(), high: hard.high });
         }
-        let unused =
-            standing.map(|high| format!("the {} bound is no lower: {}", self.method, say(high)));
+        let unused = standing.map(|high| BoundNote::NoLower { method: self.method.clone(), high });
+        let limit = BoundNote::Limit { method: method.to_owned() };
         let reached = best.unwrap_or(f64::NEG_INFINITY);
         // Noise may lift the best above; then nothing is left to gain.
         let (point, high) =
@@ -324,7 +278,7 @@ impl Bound {
             gap_high: best.and_then(|best| gap(high, best)),
             method: method.to_owned(),
             n: hard.n,
-            notes: std::iter::once(premise.to_owned()).chain(unused).collect(),
+            notes: std::iter::once(limit).chain(unused).collect(),
             ..self
         }
     }
@@ -337,24 +291,13 @@ impl Bound {
         best: Option<&Estimate>,
         unpinned: f64,
         still: f64,
-        say: impl Fn(f64) -> String,
     ) -> Self {
         let reason = if still > MOST_STILL {
-            let still = percent(still);
-            format!(
-                "in {still} of the windows the metric did not change: measure longer windows \
-                 (--period; on a model --cycles), ten times as long at first"
-            )
-        } else if self.upb_high.or(self.upb).is_some_and(|high| unpinned > high) {
-            let (unpinned, high) =
-                (say(unpinned), say(self.upb_high.or(self.upb).unwrap_or(unpinned)));
-            format!(
-                "unpinned the program did better ({unpinned}) than the bound allows ({high}): no \
-                 bound is claimed"
-            )
+            BoundNote::StandsStill { share: still }
+        } else if let Some(high) = self.upb_high.or(self.upb).filter(|&high| unpinned > high) {
+            BoundNote::UnpinnedBetter { unpinned, high }
         } else if self.upb.is_some() && best.is_some_and(|best| best.n < 2) {
-            "the best has a single fresh window, from which nothing is claimed: raise --budget"
-                .to_owned()
+            BoundNote::SingleWindow
         } else {
             return self;
         };
@@ -363,7 +306,7 @@ impl Bound {
         Self { notes: vec![reason], ..none }
     }
 
-    fn unknown(question: &Question, method: &str, n: usize, reason: String) -> Self {
+    fn unknown(question: &Question, method: &str, n: usize, notes: Vec<BoundNote>) -> Self {
         Self {
             upb: None,
             upb_low: None,
@@ -373,7 +316,7 @@ impl Bound {
             confidence: question.confidence,
             method: method.to_owned(),
             n,
-            notes: vec![reason],
+            notes,
         }
     }
 
@@ -401,7 +344,7 @@ mod tests {
     fn bound() -> Bound {
         let question = Question::new(StrategyName::Auto, Budget::Measurements(1));
         let found = Some(100.0);
-        let bound = Bound::unknown(&question, "exact", 4, "every assignment was measured".into());
+        let bound = Bound::unknown(&question, "exact", 4, vec![BoundNote::AllMeasured]);
         Bound {
             upb: found,
             upb_low: found,
@@ -415,36 +358,19 @@ mod tests {
     fn judged(n: usize, unpinned: f64, still: f64) -> Bound {
         let best =
             Estimate { mean: 100.0, low: 98.0, high: 102.0, n, confidence: 0.95, spread: 1.0 };
-        bound().unless_doubtful(Some(&best), unpinned, still, |value| format!("{value} op/s"))
+        bound().unless_doubtful(Some(&best), unpinned, still)
     }
 
     #[test]
     fn nothing_is_claimed_where_what_else_was_measured_speaks_against_it() {
         assert_eq!(judged(5, 101.0, 0.5), bound());
         for (n, unpinned, still, reason) in [
-            (
-                5,
-                120.0,
-                0.0,
-                "unpinned the program did better (120 op/s) than the bound allows (102 op/s): no \
-                 bound is claimed",
-            ),
-            (
-                1,
-                90.0,
-                0.0,
-                "the best has a single fresh window, from which nothing is claimed: raise --budget",
-            ),
-            (
-                5,
-                90.0,
-                0.7,
-                "in 70 % of the windows the metric did not change: measure longer windows \
-                 (--period; on a model --cycles), ten times as long at first",
-            ),
+            (5, 120.0, 0.0, BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
+            (1, 90.0, 0.0, BoundNote::SingleWindow),
+            (5, 90.0, 0.7, BoundNote::StandsStill { share: 0.7 }),
         ] {
             let Bound { upb, upb_high, gap, gap_high, notes, .. } = judged(n, unpinned, still);
-            assert_eq!([upb, upb_high, gap, gap_high], [None; 4], "{reason}");
+            assert_eq!([upb, upb_high, gap, gap_high], [None; 4], "{reason:?}");
             assert_eq!(notes, [reason]);
         }
     }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod bound;
+mod bound_note;
 mod compare;
 mod confirmation;
 mod export;
@@ -18,6 +19,7 @@ mod tune_note;
 mod tune_step;
 
 pub use bound::Bound;
+pub use bound_note::BoundNote;
 pub use compare::{
     BoundClaim, ClaimVerdict, Comparison, Contender, Entry, Judge, JudgedClaim, Lineup, Loss, Row,
     Standing, Unclear,

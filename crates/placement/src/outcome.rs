@@ -224,8 +224,6 @@ impl Outcome {
         let bound = if BigUint::from(history.classes().count()) == count {
             Bound::exact(question, &history, &fresh, performance)
         } else {
-            let unpinned = baseline.or(as_found).map(|unpinned| unpinned.mean);
-            let scale = Scale::new(unit, performance.or(unpinned).unwrap_or(1.0));
             let modeler = Modeler::new(workload, space);
             let alone = SoloBound::new(question, workload, space)
                 .and_then(|solo| solo.alone(&history, confidence));
@@ -237,9 +235,7 @@ impl Outcome {
                 question.seed,
             );
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
-            Bound::of_all(question, residual_bound, alone, &history, announced, |value| {
-                scale.show(value)
-            })
+            Bound::of_all(question, residual_bound, alone, &history, announced)
         };
         let cost = Cost::of(records);
         // What the budget allows was estimated before the first measurement.
@@ -278,11 +274,7 @@ impl Outcome {
         if let Some(forecast) = &forecast {
             let best = self.best.as_ref().map(|best| best.performance);
             let alone = Alone { sum: forecast.solo, high: forecast.solo_high, n: forecast.base };
-            let scale = Scale::new(&self.unit, best.map_or(forecast.solo, |best| best.mean));
-            self.bound =
-                self.bound.or_solo(alone, best.map(|best| (best.mean, best.low)), |value| {
-                    scale.show(value)
-                });
+            self.bound = self.bound.or_solo(alone, best.map(|best| (best.mean, best.low)));
         }
         Self { forecast, ..self }
     }
@@ -294,10 +286,7 @@ impl Outcome {
         // The mean of many windows; of the few before anything was pinned what they show at least.
         let unpinned = self.baseline.map_or(f64::NEG_INFINITY, |baseline| baseline.mean);
         let unpinned = self.as_found.map_or(unpinned, |found| unpinned.max(found.low));
-        let scale = Scale::new(&self.unit, best.map_or(unpinned, |best| best.mean));
-        self.bound = self
-            .bound
-            .unless_doubtful(best.as_ref(), unpinned, still(records), |value| scale.show(value));
+        self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records));
         self
     }
 }

@@ -232,7 +232,7 @@ impl MixSearch {
         };
         let values = sample.values().map(|windows| mean(windows)).collect();
         let top = best.as_ref().map(|best| best.performance.mean);
-        let bound = Bound::from_sample(&question, values, top, |value| format!("{value:.3}"));
+        let bound = Bound::from_sample(&question, values, top);
         let all: Vec<f64> = sample.values().flatten().copied().collect();
         let mut selections: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
         for (pieces, windows) in &sample {

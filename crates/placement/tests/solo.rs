@@ -3,7 +3,7 @@
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
-    Bound, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
+    Bound, BoundNote, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space};
@@ -61,7 +61,7 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
         let bound = &outcome.bound;
         assert_eq!(bound.method, "solo", "{bound:?}");
         assert!(
-            bound.notes.iter().any(|note| note.contains("company never makes one faster")),
+            bound.notes.contains(&BoundNote::Limit { method: Bound::SOLO.into() }),
             "{bound:?}"
         );
         assert!(bound.gap_high.unwrap() <= 0.025, "{bound:?}");
@@ -159,7 +159,7 @@ fn company_that_helps_refutes_it() {
     let best = outcome.best.as_ref().unwrap().performance.mean;
     assert_ne!(bound.method, "solo");
     assert_eq!(bound.confidence, 0.95);
-    assert!(bound.notes.iter().any(|note| note.contains("company helps here")), "{bound:?}");
+    assert!(bound.notes.contains(&BoundNote::CompanyHelps), "{bound:?}");
     assert!(
         bound.upb_high.is_none_or(|high| high >= best) || bound.gap_high.is_none(),
         "{bound:?}"
@@ -179,9 +179,5 @@ fn the_cap_is_the_bound_where_it_is_lowest() {
     );
     assert_eq!(outcome.bound.method, "cap");
     let (outcome, _) = run(600, Some(cap), bed(4, demand(), 0.0));
-    assert!(
-        outcome.bound.notes.iter().any(|note| note.contains("cap") && note.contains("wrong")),
-        "{:?}",
-        outcome.bound
-    );
+    assert!(outcome.bound.notes.contains(&BoundNote::WrongCap { cap }), "{:?}", outcome.bound);
 }

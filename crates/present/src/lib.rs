@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod bound_note;
 mod comparison;
 mod drawing;
 mod name;
@@ -15,12 +16,13 @@ mod threads;
 mod tune;
 mod verdict;
 
+pub use bound_note::{bound_notes, tagged_bound_notes};
 pub use comparison::{against, caveat, claim_verdict, comparison_verdict, loses, lost, standing};
 pub use drawing::draw_assignment;
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use other_load::{beside, crowd, crowded};
-pub use outcome::{bound_text, certified, gap_text, outcome_text};
+pub use outcome::{bound_text, certified, gap_text, outcome_text, typical};
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};

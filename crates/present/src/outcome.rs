@@ -1,5 +1,6 @@
 //! An outcome as text for a terminal.
 
+use crate::bound_note::bound_notes;
 use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
 use crate::sheet::{INDENT, Sheet};
@@ -76,6 +77,14 @@ fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     }
 }
 
+/// About the size of the performances of an outcome, by which its numbers are scaled.
+pub fn typical(outcome: &Outcome) -> f64 {
+    let typical = outcome.best.as_ref().map(|best| best.performance.mean);
+    let typical = typical.or(outcome.so_far.as_ref().map(|so_far| so_far.performance.mean));
+    let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
+    typical.or(outcome.as_found.map(|found| found.mean)).unwrap_or(1.0)
+}
+
 fn evidence(
     sheet: &mut Sheet,
     info: &CampaignInfo,
@@ -83,11 +92,7 @@ fn evidence(
     tree: &SharingTree,
     files: Files<'_>,
 ) {
-    let typical = outcome.best.as_ref().map(|best| best.performance.mean);
-    let typical = typical.or(outcome.so_far.as_ref().map(|so_far| so_far.performance.mean));
-    let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean)).or(outcome.bound.upb);
-    let typical = typical.or(outcome.as_found.map(|found| found.mean));
-    let scale = Scale::new(&outcome.unit, typical.unwrap_or(1.0));
+    let scale = Scale::new(&outcome.unit, typical(outcome));
     match &outcome.best {
         Some(best) => sheet.line("best", &best.performance.show(&scale)),
         None => sheet.line("best", "none"),
@@ -155,8 +160,8 @@ fn evidence(
         };
         sheet.line("", &text);
     }
-    for note in &outcome.bound.notes {
-        sheet.line("", note);
+    for note in bound_notes(&outcome.bound, &outcome.unit, typical(outcome)) {
+        sheet.line("", &note);
     }
     let model = if is_simulated(&info.new.question) { " of the model's time" } else { "" };
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));

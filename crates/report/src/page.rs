@@ -15,7 +15,7 @@ use pinwise_measure::Setting;
 use pinwise_placement::{Best, Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, Verdict, bound_text, gap_text, is_simulated, notes, verdict,
+    Files, NextStep, Verdict, bound_notes, bound_text, gap_text, is_simulated, notes, verdict,
 };
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
@@ -55,10 +55,10 @@ pub fn page(
     };
     let document = Document {
         info,
-        outcome,
         simulated: is_simulated(&info.new.question),
         verdict: verdict(info, outcome),
         notes: notes(info, outcome),
+        bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
         facts: facts(outcome, &scale),
         state: state(info),
         drawings: drawings(info, outcome, tree.leaves(), &scale),
@@ -90,10 +90,10 @@ pub fn page(
 #[template(path = "document.html")]
 struct Document<'a> {
     info: &'a CampaignInfo,
-    outcome: &'a Outcome,
     simulated: bool,
     verdict: Verdict,
     notes: Vec<String>,
+    bound_notes: Vec<String>,
     facts: Vec<Fact>,
     state: Option<&'static str>,
     drawings: Vec<Drawing>,

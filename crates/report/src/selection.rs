@@ -12,7 +12,7 @@ use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Thread;
 use pinwise_placement::{MixOutcome, PlacedMix};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep};
+use pinwise_present::{Files, NextStep, bound_notes};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.
@@ -49,7 +49,7 @@ pub fn selection_page(
         verdict: verdict(selection, &scale),
         plan: outcome.best.as_ref().map(|best| plan(info, best)),
         bound: bound(outcome, &scale),
-        notes: &outcome.bound.notes,
+        notes: bound_notes(&outcome.bound, &info.new.unit, 1.0),
         figure: figure(selection, &scale),
         alone: &selection.alone,
         sharing: characterization.map(|kept| Sharing::of(kept, files)),
@@ -72,7 +72,7 @@ struct SelectionDocument<'a> {
     verdict: String,
     plan: Option<Block>,
     bound: String,
-    notes: &'a [String],
+    notes: Vec<String>,
     figure: Figure,
     alone: &'a [(String, String)],
     sharing: Option<Sharing>,

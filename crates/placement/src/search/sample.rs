@@ -50,9 +50,7 @@ impl Proposer for Sample {
             let best = guesses
                 .max_by(|a, b| a.mean.total_cmp(&b.mean))
                 .map(|best| (best.mean, best.mean - best.half));
-            let bound = Bound::of_all(view.question, None, alone, view.history, best, |value| {
-                value.to_string()
-            });
+            let bound = Bound::of_all(view.question, None, alone, view.history, best);
             if let Some(gap) = bound.deciding_gap(view.question.method)
                 && gap <= view.question.within
             {
@@ -112,9 +110,7 @@ mod tests {
         let alone = solo.alone(&history, 0.95);
         let gap = |alone| {
             let best = history.ranking().first().map(|(_, mean)| (*mean, *mean));
-            Bound::of_all(&question(), None, alone, &history, best, |value| value.to_string())
-                .gap_high
-                .unwrap()
+            Bound::of_all(&question(), None, alone, &history, best).gap_high.unwrap()
         };
         let (whole, half) = (gap(None), gap(alone));
         assert!(whole < half, "{whole} {half}");

@@ -4,9 +4,10 @@ mod case;
 
 use case::{Case, question, scattered, small};
 use pinwise_campaign::{Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
+use pinwise_evt::Refusal;
 use pinwise_measure::{Retry, Testbed, Unit};
 use pinwise_placement::{
-    Advice, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
+    Advice, BoundNote, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
 };
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::time::Duration;
@@ -170,7 +171,7 @@ fn assignments_that_cannot_run_are_left_out_and_counted() {
     );
     assert_eq!(outcome.bound.method, "exact");
     assert!(
-        outcome.bound.notes.iter().any(|note| note.contains("could not be measured")),
+        outcome.bound.notes.iter().any(|note| matches!(note, BoundNote::LeftOut { .. })),
         "{:?}",
         outcome.bound.notes
     );
@@ -480,10 +481,10 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
 }
 
 #[test]
-fn the_reason_for_no_bound_is_said_in_the_unit_of_the_metric() {
+fn a_constant_sample_has_no_bound_and_says_why() {
     let case = Case::new("2x4x2", 6, |_, _| 80.0);
     let (outcome, _) = case.run(&question(StrategyName::Random, 60, 1));
     assert_eq!(outcome.bound.upb, None);
-    let reason = &outcome.bound.notes[0];
-    assert!(reason.ends_with("values are 80.0 ops/s: a constant sample shows no tail"), "{reason}");
+    let BoundNote::Refusal(reason) = outcome.bound.notes[0] else { panic!("{outcome:?}") };
+    assert!(matches!(reason, Refusal::Constant { value: 80.0, .. }), "{reason:?}");
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::verdict::budget_for;
 use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
 use pinwise_measure::{Note, Thread, Unit, Workload};
-use pinwise_placement::{Advice, Budget, Drift, Estimate, StopReason, StrategyReason};
+use pinwise_placement::{Advice, BoundNote, Budget, Drift, Estimate, StopReason, StrategyReason};
 use pinwise_topology::{Alike, Assignment, Machine};
 use serde_json::Value;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
             confidence: 0.95,
             method: "exact".into(),
             n: 2,
-            notes: vec!["every assignment was measured: the bound rests on noise alone".into()],
+            notes: vec![BoundNote::AllMeasured],
         },
         assignments: "2".into(),
         drift: None,
@@ -160,7 +160,7 @@ fn without_anything_measured_nothing_is_claimed() {
         bound: Bound {
             upb: None,
             upb_high: None,
-            notes: vec!["there are no values".into()],
+            notes: vec!["there are no values".to_owned().into()],
             ..outcome(unit.clone(), 1.0).bound
         },
         cost: Cost { measurements: 3, failed: 3, classes: 0, time: Duration::from_secs(12) },

@@ -9,7 +9,7 @@ use pinwise_campaign::{
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_placement::{
-    Advice, Best, Bound, Budget, Cost, Drift, Estimate, Outcome, Question, StopReason,
+    Advice, Best, Bound, BoundNote, Budget, Cost, Drift, Estimate, Outcome, Question, StopReason,
     StrategyName, StrategyReason,
 };
 use pinwise_topology::{Alike, Assignment, Machine, Random};
@@ -272,10 +272,10 @@ fn bound(sampled: &[(Assignment, f64)], method: Method) -> Bound {
             upb_high: bound.upb_high,
             gap: bound.gap,
             gap_high: bound.gap_high,
-            notes: bound.diagnostics.iter().map(ToString::to_string).collect(),
+            notes: bound.diagnostics.iter().copied().map(BoundNote::Diagnostic).collect(),
             ..empty
         },
-        Err(refusal) => Bound { notes: vec![refusal.to_string()], ..empty },
+        Err(refusal) => Bound { notes: vec![refusal.into()], ..empty },
     }
 }
 
@@ -290,7 +290,7 @@ pub(crate) fn exact() -> Synthetic {
     });
     let bound = &mut campaign.outcome.bound;
     (bound.method, bound.upb, bound.gap) = ("exact".to_owned(), None, None);
-    bound.notes = vec!["every assignment was measured: the best is exact but for noise".to_owned()];
+    bound.notes = vec![BoundNote::AllMeasured];
     campaign.outcome.assignments = "120".to_owned();
     campaign
 }
@@ -313,7 +313,7 @@ pub(crate) fn hostile() -> Synthetic {
             error.message = HOSTILE.to_owned();
         }
     }
-    campaign.outcome.bound.notes.push(HOSTILE.to_owned());
+    campaign.outcome.bound.notes.push(HOSTILE.to_owned().into());
     campaign.outcome.strategy = vec![HOSTILE.to_owned().into()];
     campaign.outcome.stopped_because = vec![HOSTILE.to_owned().into()];
     campaign

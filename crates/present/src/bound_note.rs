@@ -1,0 +1,109 @@
+//! What to know about a bound, in words.
+
+use crate::figures::{self, Scale};
+use crate::note::tagged;
+use pinwise_measure::Unit;
+use pinwise_placement::{Bound, BoundNote};
+use serde_json::Value;
+
+/// The notes of a bound, each as a clause. `typical` is about the size of performances.
+pub fn bound_notes(bound: &Bound, unit: &Unit, typical: f64) -> Vec<String> {
+    let scale = Scale::new(unit, typical);
+    bound.notes.iter().map(|note| text(note, &scale)).collect()
+}
+
+/// As [`bound_notes`], each with its kind and values.
+pub fn tagged_bound_notes(bound: &Bound, unit: &Unit, typical: f64) -> Vec<Value> {
+    let texts = bound_notes(bound, unit, typical);
+    let notes = bound.notes.iter().zip(texts);
+    notes.map(|(note, text)| tagged(&note.clone().in_unit(unit), text)).collect()
+}
+
+fn text(note: &BoundNote, scale: &Scale) -> String {
+    let say = |performance: f64| scale.show(performance);
+    let premise = |method: &str| match method {
+        Bound::CAP => "the cap as given: nothing can exceed it",
+        _ => {
+            "the sum of the best of each instance alone; this assumes that company never makes one \
+             faster"
+        }
+    };
+    match note {
+        BoundNote::AnyDistribution { share } => format!(
+            "whatever the distribution, at most {} of all placements beat the best of this sample",
+            figures::percent(*share)
+        ),
+        BoundNote::Exceeded => {
+            "the best was measured above the bound: the bound is wrong here".to_owned()
+        }
+        BoundNote::PredictionExceeded { high } => format!(
+            "the best was measured above the bound by prediction, which refutes it ({})",
+            say(*high)
+        ),
+        BoundNote::Predicted { scatter, draws } => format!(
+            "by prediction: near the top, predictions are off by {} (standard deviation over \
+             {draws} draws, noise included); this assumes the same for the best assignment",
+            figures::percent(*scatter)
+        ),
+        BoundNote::NothingMeasured => "no assignment could be measured".to_owned(),
+        BoundNote::FewWindows => "every assignment was measured, but too few times to say how far \
+             off that may be: raise --budget"
+            .to_owned(),
+        BoundNote::AllMeasured => {
+            "every assignment was measured: the bound rests on noise alone".to_owned()
+        }
+        BoundNote::LeftOut { assignments } => {
+            format!("{assignments} assignments could not be measured and are left out")
+        }
+        BoundNote::WrongCap { cap } => {
+            format!("the best is above the cap of {}, which is wrong and not used", say(*cap))
+        }
+        BoundNote::Limit { method } => premise(method).to_owned(),
+        BoundNote::HigherLimit { method, high } => {
+            format!("{}; at {} that is higher, and not used", premise(method), say(*high))
+        }
+        BoundNote::NoLower { method, high } => {
+            format!("the {method} bound is no lower: {}", say(*high))
+        }
+        BoundNote::CompanyHelps => "the best did better than the instances did alone: company \
+             helps here, so there is no bound"
+            .to_owned(),
+        BoundNote::StandsStill { share } => format!(
+            "in {} of the windows the metric did not change: measure longer windows (--period; on \
+             a model --cycles), ten times as long at first",
+            figures::percent(*share)
+        ),
+        BoundNote::UnpinnedBetter { unpinned, high } => format!(
+            "unpinned the program did better ({}) than the bound allows ({}): no bound is claimed",
+            say(*unpinned),
+            say(*high)
+        ),
+        BoundNote::SingleWindow => "the best has a single fresh window, from which nothing is \
+             claimed: raise --budget"
+            .to_owned(),
+        BoundNote::Text { text } => text.clone(),
+        BoundNote::Diagnostic(diagnostic) => diagnostic.in_words(say),
+        BoundNote::Refusal(refusal) => refusal.in_words(say),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn performances_are_said_in_the_unit_of_the_metric() {
+        let text = |note: BoundNote| text(&note, &Scale::new(&Unit::rate("ops/s"), 80.0));
+        let constant = serde_json::json!({ "kind": "constant", "value": 80.0, "n": 60 });
+        let constant = text(serde_json::from_value(constant).unwrap());
+        assert!(
+            constant.ends_with("are 80.0 ops/s: a constant sample shows no tail"),
+            "{constant}"
+        );
+        assert_eq!(
+            text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
+            "unpinned the program did better (120.0 ops/s) than the bound allows (102.0 ops/s): no \
+             bound is claimed"
+        );
+    }
+}
