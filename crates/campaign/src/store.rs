@@ -25,7 +25,7 @@ pub use campaign::{
 pub use error::StoreError;
 use error::explain;
 pub(crate) use error::unusable;
-use file::{FORMAT, connect};
+use file::{FORMAT, KIND_BEFORE, connect};
 use inode::Inode;
 pub use journal::StoreJournal;
 pub use machine::MachineDocument;
@@ -117,6 +117,7 @@ impl Store {
 
     /// Begins a campaign.
     pub fn create(&mut self, campaign: &NewCampaign) -> Result<CampaignId, StoreError> {
+        self.upgrade()?;
         let parent = campaign.parent.as_ref();
         let step = parent.map_or(Value::Null, |parent| Value::Text(text(&parent.step)));
         let parent = parent.map_or(Value::Null, |parent| Value::Integer(parent.id.0));
@@ -180,6 +181,7 @@ impl Store {
     /// Removes a campaign with its parts and all records, for good: all or nothing. Refused while
     /// another process adds records to one of them. Nothing of them has to be readable.
     pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
+        self.upgrade()?;
         let mut whole = vec![id];
         let mut locks = Vec::new();
         while let Some(one) = whole.get(locks.len()).copied() {
@@ -240,10 +242,10 @@ impl Store {
 
     /// What [`campaign_row`] reads, of this store's format.
     fn campaigns(&self) -> String {
-        // As upgrade.sql has it.
-        let kind = "CASE WHEN json_type(question, '$.lineup') IS NOT NULL THEN 'compare'
-            WHEN json_type(question, '$.alone') IS NOT NULL THEN 'select' ELSE 'place' END, NULL, NULL";
-        let kind = if self.format < FORMAT { kind } else { &format!("kind, parent, {STEP}") };
+        let kind = match self.format < FORMAT {
+            true => format!("{KIND_BEFORE}, NULL, NULL"),
+            false => format!("kind, parent, {STEP}"),
+        };
         format!(
             "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
              (SELECT count(*) FROM record WHERE campaign = campaign.id), {kind} FROM campaign"
@@ -337,18 +339,20 @@ impl Store {
         self.check_unmoved()
     }
 
-    /// Notes where the campaign stands, and its conclusion where there is one.
+    /// Notes where the campaign stands, and its conclusion where there is one. An earlier one goes:
+    /// it was drawn from fewer records.
     pub fn conclude(
         &mut self,
         id: CampaignId,
         state: CampaignState,
         conclusion: Option<&serde_json::Value>,
     ) -> Result<(), StoreError> {
+        self.upgrade()?;
         let conclusion = conclusion.map(text);
         self.sql(|connection| {
             connection
                 .execute(
-                    "UPDATE campaign SET state = ?2, conclusion = coalesce(?3, conclusion) WHERE id = ?1",
+                    "UPDATE campaign SET state = ?2, conclusion = ?3 WHERE id = ?1",
                     (id.0, word(&state), conclusion),
                 )
                 .map(drop)

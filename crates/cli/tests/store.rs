@@ -555,6 +555,22 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
             "{told}"
         );
     }
+    // What cannot be read at all is listed as that, and can be deleted.
+    sql("UPDATE campaign SET workload = '{}' WHERE id = 2");
+    let listed = json(&on_store(&["campaign", "list", "--json"]));
+    assert_eq!(
+        (&listed["campaigns"][0]["id"], &listed["unreadable"][0]["id"]),
+        (&1.into(), &2.into())
+    );
+    let table = on_store(&["campaign", "list"]);
+    assert!(table.status.success(), "{table:?}");
+    assert!(String::from_utf8_lossy(&table.stdout).contains("unreadable"), "{table:?}");
+    let copy = folder.path().join("pinwise.db.format-1");
+    assert!(!copy.exists(), "nothing was written");
+    assert!(on_store(&["campaign", "delete", "2"]).status.success());
+    assert!(copy.exists());
+    let listed = json(&on_store(&["campaign", "list", "--json"]));
+    assert_eq!(listed["unreadable"], Value::Array(vec![]));
 }
 
 #[test]

@@ -195,6 +195,7 @@ pub fn run<J: Job>(
     store.ensure_writable()?;
     heard(caller, events, |events| {
         let (new, ready) = job.prepare(caller, store, events)?;
+        upgrade(store, events)?;
         let id = store.create(&new)?;
         let _lock = store.lock(id)?;
         go_on::<J>(ready, &store.get(id)?, caller, store, events)
@@ -246,7 +247,16 @@ pub(crate) fn resume_job<J: Job>(
     // conclusion is stored.
     let _lock = store.lock(info.id)?;
     let ready = J::reopen(info, caller, store)?;
+    upgrade(store, events)?;
     go_on::<J>(ready, info, caller, store, events)
+}
+
+/// Says that a store is upgraded, where it is one of an earlier version.
+fn upgrade(store: &mut Store, events: &mut dyn Events) -> Result<(), JobError> {
+    let Some(copy) = store.upgrade()? else { return Ok(()) };
+    let copy = copy.display();
+    let line = format!("the store is upgraded to this version's format; it was copied to {copy}");
+    events.take(Event::Note(&line)).map_err(JobError::Output)
 }
 
 /// Has `act` done while somebody listens. Once nobody does, it ends as if it had been interrupted.
@@ -360,6 +370,14 @@ mod tests {
             let expected = [(CampaignState::Stopped, 3)];
             assert_eq!(ended, expected[..usize::from(leaves_after > 0)]);
         }
+    }
+
+    #[test]
+    fn no_limit_is_a_budget() {
+        let (_folder, store) = store();
+        let mut asked = request();
+        asked.request.question.budget = Budget::Time(std::time::Duration::MAX);
+        asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl Job for PlaceRequest {
         plan_file::check_plan_path(store, plan.as_deref())?;
         let budget = request.question.budget;
         if let Budget::Time(budget) = budget {
-            request.deadline = Some(begin + budget);
+            request.deadline = begin.checked_add(budget);
         }
         let prepared = prepare(request, None, begin, store, caller, events)?;
         if let (Budget::Time(asked), Budget::Time(left)) =

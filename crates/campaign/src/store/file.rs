@@ -15,8 +15,14 @@ const APPLICATION_ID: i32 = 0x7069_6e77;
 pub(super) const FORMAT: i32 = 3;
 
 /// The oldest version that can be read. Formats 1 and 2 have no kinds, parents and details. They
-/// are upgraded where they may be written, and read as they are elsewhere.
+/// are read as they are, and upgraded before the first write.
 const OLDEST: i32 = 1;
+
+/// The kind of a campaign of formats 1 and 2, in SQL.
+pub(super) const KIND_BEFORE: &str = "CASE
+    WHEN json_type(question, '$.lineup') IS NOT NULL THEN 'compare'
+    WHEN json_type(question, '$.alone') IS NOT NULL THEN 'select'
+    ELSE 'place' END";
 
 impl Store {
     /// Checks that the file is ours before anything in it is touched, and makes the tables in a new
@@ -40,7 +46,6 @@ impl Store {
             })?;
         }
         self.check_format()?;
-        self.upgrade()?;
         self.sql(|connection| {
             let mode: String =
                 connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
@@ -83,14 +88,17 @@ impl Store {
         Ok(())
     }
 
-    /// Brings an older store to this format, where it may be written.
-    fn upgrade(&mut self) -> Result<(), StoreError> {
-        if self.format == FORMAT
-            || self.sql(|connection| connection.is_readonly(rusqlite::MAIN_DB))?
-        {
-            return Ok(());
+    /// Brings an older store to this format, which earlier versions of pinwise cannot read. Before
+    /// that a copy is made beside it; the path of the copy. `None`: there was nothing to do. What
+    /// adds to the store or changes it calls this itself.
+    pub fn upgrade(&mut self) -> Result<Option<PathBuf>, StoreError> {
+        if self.format == FORMAT {
+            return Ok(None);
         }
-        self.sql(|connection| {
+        let copy = self.free_copy();
+        let name = copy.to_string_lossy().into_owned();
+        self.sql(|connection| connection.execute("VACUUM INTO ?", [name]))?;
+        let upgraded = self.sql(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Another process may have been faster.
@@ -98,12 +106,31 @@ impl Store {
                 transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if format < FORMAT {
                 transaction.execute_batch(include_str!("upgrade.sql"))?;
+                transaction.execute(&format!("UPDATE campaign SET kind = {KIND_BEFORE}"), [])?;
                 transaction.pragma_update(None, "user_version", FORMAT)?;
             }
-            transaction.commit()
+            transaction.commit()?;
+            Ok(format < FORMAT)
         })?;
         self.format = FORMAT;
-        Ok(())
+        if !upgraded {
+            // The other one has made a copy, too.
+            let _ = std::fs::remove_file(&copy);
+        }
+        Ok(upgraded.then_some(copy))
+    }
+
+    /// The first free name for a copy: `pinwise.db.format-2`, or with a number behind it.
+    fn free_copy(&self) -> PathBuf {
+        let name = |copy: u32| {
+            let mut name = self.path.clone().into_os_string();
+            name.push(format!(".format-{}", self.format));
+            if copy > 1 {
+                name.push(format!("-{copy}"));
+            }
+            PathBuf::from(name)
+        };
+        (1..u32::MAX).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
     }
 }
 

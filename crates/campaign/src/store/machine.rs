@@ -26,6 +26,7 @@ impl Store {
         kind: &str,
         document: String,
     ) -> Result<MachineDocument, StoreError> {
+        self.upgrade()?;
         let (id, at) = self.sql(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -47,8 +47,10 @@ fn a_campaign_is_read_as_it_was_written() {
     let id = store.create(&campaign()).unwrap();
     store.append(id, &record(0, 0.1)).unwrap();
     let conclusion = serde_json::json!({ "best": 0.1 });
+    store.conclude(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
+    store.conclude(id, CampaignState::Open, None).unwrap();
+    assert_eq!(store.get(id).unwrap().conclusion, None, "it goes on: another one will be drawn");
     store.conclude(id, CampaignState::Finished, Some(&conclusion)).unwrap();
-    store.conclude(id, CampaignState::Finished, None).unwrap();
 
     let store = Store::open(&path).unwrap();
     let info = store.get(id).unwrap();
@@ -149,7 +151,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
 }
 
 #[test]
-fn a_store_of_the_versions_before_is_upgraded_and_read_where_it_may_not_be_written() {
+fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgraded() {
     let (folder, path) = folder();
     let old = |path: &Path| {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -204,8 +206,14 @@ fn a_store_of_the_versions_before_is_upgraded_and_read_where_it_may_not_be_writt
     drop(fixed);
 
     let mut store = Store::open(&path).unwrap();
-    assert_eq!(store.format, FORMAT);
     read(&store);
+    assert_eq!(store.format, 2, "who only reads leaves it as it is");
+    let copy = store.upgrade().unwrap().unwrap();
+    assert_eq!((store.format, store.upgrade().unwrap()), (FORMAT, None));
+    read(&store);
+    let copy = Store::open(&copy).unwrap();
+    assert_eq!(copy.format, 2);
+    read(&copy);
     let parent = Parent::new(CampaignId(1), &"search");
     let part = NewCampaign { kind: Kind::Place, parent: Some(parent), ..campaign() };
     let id = store.create(&part).unwrap();

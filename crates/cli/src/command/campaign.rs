@@ -237,6 +237,14 @@ fn part_by_command(info: &CampaignInfo) -> Option<Kind> {
 #[derive(Serialize)]
 struct Document {
     campaigns: Vec<Listed>,
+    unreadable: Vec<Unreadable>,
+}
+
+/// A campaign that cannot be read.
+#[derive(Serialize)]
+struct Unreadable {
+    id: CampaignId,
+    reason: String,
 }
 
 fn state(info: &CampaignInfo) -> &'static str {
@@ -266,26 +274,22 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
         Listed::new(info, &kinds, of_parts)
     };
     let campaigns: Vec<Listed> = campaigns.into_iter().map(listed).collect();
+    let unreadable = unreadable.into_iter();
+    let unreadable: Vec<Unreadable> =
+        unreadable.map(|(id, error)| Unreadable { id, reason: error.to_string() }).collect();
     if json {
-        print_json(&Document { campaigns })?;
-    } else if !campaigns.is_empty() {
-        print(&table(campaigns))?;
-    } else if unreadable.is_empty() {
-        print("No campaigns yet: start one with pinwise place.\n")?;
+        return print_json(&Document { campaigns, unreadable });
     }
-    // What can be read is listed all the same.
-    let numbers: Vec<String> = unreadable.iter().map(|(id, _)| id.0.to_string()).collect();
-    let left_out = match &numbers[..] {
-        [one] => format!("campaign {one} is left out"),
-        several => format!("campaigns {} are left out, the first because", several.join(", ")),
-    };
-    match unreadable.into_iter().next() {
-        Some((_, error)) => Err(anyhow::Error::from(error).context(left_out)),
-        None => Ok(()),
+    for Unreadable { id, reason } in &unreadable {
+        output::aside(&format!("note: campaign {} cannot be read: {reason}", id.0));
     }
+    if campaigns.is_empty() && unreadable.is_empty() {
+        return print("No campaigns yet: start one with pinwise place.\n");
+    }
+    print(&table(campaigns, &unreadable))
 }
 
-fn table(campaigns: Vec<Listed>) -> String {
+fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header([
         "ID",
@@ -298,8 +302,14 @@ fn table(campaigns: Vec<Listed>) -> String {
         "VERDICT",
         "WORKLOAD",
     ]);
+    let mut rows: BTreeMap<CampaignId, [String; 9]> = BTreeMap::new();
+    for Unreadable { id, .. } in unreadable {
+        let mut row: [String; 9] = std::array::from_fn(|_| "-".to_owned());
+        (row[0], row[3]) = (id.0.to_string(), "unreadable".to_owned());
+        rows.insert(*id, row);
+    }
     for campaign in campaigns {
-        table.add_row([
+        let row = [
             campaign.id.0.to_string(),
             campaign.kind.name().to_owned(),
             figures::date(campaign.started),
@@ -310,16 +320,40 @@ fn table(campaigns: Vec<Listed>) -> String {
             campaign.part_of.unwrap_or("-").to_owned(),
             campaign.answer.map_or("-".into(), |answer| texts(&[answer]).concat()),
             one_line(&campaign.workload).into_owned(),
-        ]);
+        ];
+        rows.insert(campaign.id, row);
     }
+    table.add_rows(rows.into_values());
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// Deletes the campaigns, none if one of them does not exist.
 fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
     let mut store = existing(store)?;
-    let infos = ids.iter().map(|id| find(&store, *id)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut infos = Vec::new();
+    for id in ids {
+        infos.push(match store.get(CampaignId(*id)) {
+            Ok(info) => Ok(info),
+            Err(unknown @ StoreError::NoCampaign { .. }) => {
+                return Err(Usage(unknown.to_string()).into());
+            }
+            // What cannot be read can be deleted.
+            Err(_) => Err(CampaignId(*id)),
+        });
+    }
+    if let Some(copy) = store.upgrade()? {
+        let copy = copy.display();
+        output::aside(&format!("note: the store was copied to {copy} and is upgraded"));
+    }
     for info in infos {
+        let info = match info {
+            Ok(info) => info,
+            Err(id) => {
+                store.delete(id)?;
+                print(&format!("campaign {} deleted, which could not be read\n", id.0))?;
+                continue;
+            }
+        };
         refuse_running_parent(&store, &info)?;
         let plan = pinwise_jobs::plan_of(&store, &info);
         store.delete(info.id)?;
