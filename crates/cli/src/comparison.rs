@@ -1,4 +1,4 @@
-//! How a comparison is told: by `compare` at its end, and by `campaign show` at any time after.
+//! A comparison as text and JSON, for `compare` at its end and `campaign show` later.
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};

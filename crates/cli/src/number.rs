@@ -4,7 +4,7 @@ use pinwise_linux::Pid;
 use pinwise_present::figures::count;
 use std::ops::RangeInclusive;
 
-/// Reads a whole number of `range`; what is refused is told the range in words.
+/// Reads a whole number of `range`. A refusal says the range in words.
 pub(crate) fn whole<T: TryFrom<u64>>(
     range: RangeInclusive<u64>,
 ) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {

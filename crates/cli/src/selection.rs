@@ -1,4 +1,4 @@
-//! How a selection is told: by `select` at its end, and by `campaign show` at any time after.
+//! A selection as text and JSON, for `select` at its end and `campaign show` later.
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};

@@ -44,8 +44,9 @@ pub struct CalibrationRequest {
 /// What is probed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CalibrationExamples {
-    /// Shell commands with `{n}` in them: one whose threads wait for locks and migrate, the more
-    /// the more there are; one whose threads switch voluntarily; one whose parallelism ends early.
+    /// Three shell commands with `{n}` in them. With more threads, those of the first wait for
+    /// locks and migrate more. Those of the second switch voluntarily. The parallelism of the third
+    /// ends early.
     Commands([String; 3]),
     /// The paper's programs on a modelled machine.
     Modelled {

@@ -2,11 +2,11 @@
 //!
 //! The library that does the job: it opens a program, measures, stores, resumes and answers.
 //!
-//! A [`Job`] is a question about a [`Subject`]: a running program, a command, a built-in workload
-//! or a program on a simulated processor. [`run()`] opens the subject, measures in a campaign of
-//! the store, and returns the job's answer. [`resume()`] goes on with a campaign that was
-//! interrupted or killed, and returns an [`Answer`] of its kind. Each kind of question is one file
-//! here; what it decides by is a crate of its own (`placement`, `threads`, …).
+//! A [`Job`] is a question about a [`Subject`], such as a running program or a command. [`run()`]
+//! opens the subject, measures in a campaign of the store, and returns the job's answer.
+//! [`resume()`] goes on with a campaign that was interrupted or killed, and returns an [`Answer`]
+//! of its kind. Each kind of question is one file here; what it decides by is a crate of its own
+//! (`placement`, `threads`, …).
 //!
 //! Nothing here parses arguments or prints. Progress, notes and interim results are [`Event`]s;
 //! whoever receives them decides how to show them. Every way to end a run is a value: an answer, or
@@ -66,8 +66,8 @@ pub use tune::{
     TuneConclusion, TuneRequest, TunedPlacement,
 };
 
-/// Serves as the guardian, which puts affinities back, where this process was started for that:
-/// whoever opens real programs calls it first thing in `main`, and returns where it is true.
+/// Serves as the guardian, which puts affinities back, if this process was started for that. A
+/// program that opens real programs calls it first in `main`, and returns if it is true.
 pub fn served_as_guardian() -> bool {
     let guards =
         std::env::args_os().nth(1).is_some_and(|word| word == pinwise_linux::GUARDIAN_ARGUMENT);

@@ -63,9 +63,8 @@ pub(crate) trait OpenSubject: Testbed {
         None
     }
 
-    /// How long this machine takes, about, for a measurement of the whole workload on a model: as
-    /// long as one that is made for that, of which nothing is stored. `None` for a program on this
-    /// machine.
+    /// About how long this machine takes to simulate one measurement of the whole workload. One is
+    /// made to find out, and not stored. `None` for a program on this machine.
     fn simulating(&self) -> Option<Duration> {
         None
     }

@@ -52,8 +52,8 @@ pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     })
 }
 
-/// Writes a plan beside the store as `NAME.toml`, or where that is taken as `NAME-2.toml` and so
-/// on: another campaign's answer, or one that was edited, is never lost.
+/// Writes a plan beside the store as `NAME.toml`, or if that is taken as `NAME-2.toml` and so on.
+/// So no other plan, and no edited one, is lost.
 ///
 /// # Errors
 /// The folder or the file cannot be written.

@@ -55,7 +55,7 @@ const POLICIES: f64 = 1.0 / 3.0;
 pub struct TuneRequest {
     /// The program, and how its number is found. Its budget is that of the whole.
     pub threads: ThreadsRequest,
-    /// n where nobody decides, where the user knows it.
+    /// The number that the program uses on its own, if the user gave it.
     pub default: Option<u32>,
     /// Where the plan goes. `None`: beside the store.
     pub plan: Option<PathBuf>,

@@ -30,8 +30,8 @@ pub(crate) const WITHIN_A_BLOCK: f64 = 0.1;
 /// A block with more matching lines than this is a full buffer, not a report.
 const LINES_OF_A_REPORT: usize = 16;
 
-/// So many blocks, or so many seconds, distinguish a buffer from a moment in which nobody read. In
-/// such a moment lines wait too, and come at once.
+/// This many blocks, or seconds, distinguish a buffer from a moment without reading. In such a
+/// moment lines wait too, and come at once.
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 

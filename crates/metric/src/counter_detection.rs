@@ -153,7 +153,8 @@ mod tests {
             // 63 % of the way after so many readings, and so on.
             let warming = |at: i32| 100.0 - 50.0 * (-f64::from(at) / slowness).exp();
             assert!(!is_total((0..1000).map(warming)), "{slowness}");
-            // The average since a start so many readings before, half of which it did nothing.
+            // The average since a start `slowness` readings before. In half of these it did
+            // nothing.
             let average = |at: i32| 100.0 * (1.0 - slowness / 2.0 / (slowness + f64::from(at)));
             assert!(!is_total((0..1000).map(average)), "{slowness}");
         }

@@ -109,8 +109,8 @@ mod tests {
     use crate::{Overhead, ThreadActivity};
     use proptest::prelude::*;
 
-    /// A window of a second in which a program ran for so many milliseconds, and watching took so
-    /// many microseconds itself and at context switches.
+    /// A window of a second. The program ran for `ran` ms. Watching took `watching` µs itself, and
+    /// `switching` µs at context switches.
     fn window(layer: Layer, ran: u64, watching: u64, switching: u64) -> Activity {
         let (watching, switching) =
             (Duration::from_micros(watching), Duration::from_micros(switching));

@@ -115,8 +115,8 @@ impl Contest {
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
 
-    /// Whether the gain of `way` over the default is above 0, or none, or cannot be told: by the
-    /// rule and the tolerance of a search for a placement.
+    /// Whether the gain of `way` over the default is above 0, none, or undecided. The rule and the
+    /// tolerance are those of a search for a placement.
     pub fn advice(&self, way: Way) -> Advice {
         let gain = self.gain(way, Way::Default);
         gain.map_or(Advice::Undecided, |gain| Advice::by(gain.low, gain.high, Question::WITHIN))

@@ -21,7 +21,7 @@ pub struct TuneVerdict<'a> {
     pub choice: Choice,
     /// The number that was found.
     pub n: u32,
-    /// n where nobody decides; `None`: the program's own.
+    /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
     pub unplaced: Option<String>,

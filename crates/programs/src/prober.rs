@@ -409,8 +409,8 @@ impl LinuxProber {
     /// `window`, and ends it where it was started for this probe. A window of nothing stands for
     /// one whole run where whole runs are measured.
     ///
-    /// Errors: of [`Retry::Other`] where other means would do: the program ended by itself where
-    /// whole runs can be measured instead, or the one run took longer than its limit.
+    /// Errors: [`Retry::Other`] if other means would do. The program ended by itself, and whole
+    /// runs can be measured instead. Or the one run took longer than its limit.
     pub fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, MeasureError> {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(MeasureError::interrupted());

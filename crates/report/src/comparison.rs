@@ -98,7 +98,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     for (index, row) in rows.iter().enumerate() {
         let Loss { estimate, low, high } = row.loss;
         let at = (rows.len() - 1 - index) as f64;
-        // A loss that may be none is told from above: its bar begins at the edge.
+        // The bar of a loss that may be none begins at the edge.
         let told = low > 0.0 || matches!(row.standing, Standing::Best | Standing::Better);
         let low = if told { low } else { f64::NEG_INFINITY };
         chart = chart.bar(ink(row), at, (100.0 * low, 100.0 * estimate, 100.0 * high));

@@ -70,8 +70,8 @@ pub enum Note {
         /// Why it failed.
         reason: String,
     },
-    /// A sentence that begins small and has no full stop: what a probe showed that has no kind of
-    /// its own, or from a store that was written before notes had kinds.
+    /// A sentence without a full stop that begins small. It has no kind of its own, or it is from a
+    /// store that was written before notes had kinds.
     Text {
         /// The sentence.
         text: String,

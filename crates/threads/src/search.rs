@@ -28,7 +28,7 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_secs(5);
 /// And where the time has room for so many of its runs.
 const FEWEST_RUNS: u32 = 6;
-/// A probe has so many runs where the time has room for so many probes.
+/// A probe has several runs if the time has room for some such probes.
 const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
 

@@ -19,9 +19,9 @@
 //! **End.** The search ends when the choice is expected to lose less than the tolerance against the
 //! best, or when no probe promises anything. If time is left, it then probes in turn:
 //!
-//! 1. the two numbers that the choice is between: fewer threads that may be fast enough and the
-//!    fastest, or a number above the contexts and the best up to the contexts, for as long as these
-//!    may be mistaken for each other;
+//! 1. the two numbers that may be mistaken for each other, while they may. These are fewer threads
+//!    that may be fast enough and the fastest, or a number above the contexts and the best up to
+//!    them;
 //! 2. the choice, until it has two probes: only repeats of a number show how far readings are off.
 //!
 //! If there is no time left for these, time has ended the search ([`Ended::Time`]). It also ends

@@ -1,5 +1,5 @@
-//! What disturbed the measurements of a campaign, part by part. A part ends with the process that
-//! measures.
+//! What disturbed the measurements of a campaign, session by session. A session ends with the
+//! process that measures. The table is called `part`, as it was when the format began.
 
 use super::row::text;
 use super::{CampaignId, Store, StoreError};
@@ -7,7 +7,7 @@ use pinwise_measure::Disturbances;
 use rusqlite::TransactionBehavior;
 
 impl Store {
-    /// What disturbed each part of a campaign, in order. Parts without disturbances are left out.
+    /// What disturbed each session of a campaign, in order. Sessions without any are left out.
     pub fn disturbances(&self, id: CampaignId) -> Result<Vec<Disturbances>, StoreError> {
         if !self.has_table("part")? {
             return Ok(Vec::new());
@@ -19,8 +19,8 @@ impl Store {
         })
     }
 
-    /// The number of a campaign's next part.
-    pub(crate) fn next_part(&self, id: CampaignId) -> Result<i64, StoreError> {
+    /// The number of a campaign's next session.
+    pub(crate) fn next_session(&self, id: CampaignId) -> Result<i64, StoreError> {
         if !self.has_table("part")? {
             return Ok(0);
         }
@@ -28,11 +28,11 @@ impl Store {
         self.read(|connection| connection.query_row(next, [id.0], |row| row.get(0)))
     }
 
-    /// Replaces the stored disturbances of a part. Durable when this returns.
+    /// Replaces the stored disturbances of a session. Durable when this returns.
     pub(crate) fn keep_disturbances(
         &mut self,
         id: CampaignId,
-        part: i64,
+        session: i64,
         disturbances: &Disturbances,
     ) -> Result<(), StoreError> {
         let disturbances = text(disturbances);
@@ -43,7 +43,7 @@ impl Store {
             transaction.execute_batch(include_str!("part.sql"))?;
             transaction.execute(
                 "INSERT OR REPLACE INTO part (campaign, number, met) VALUES (?, ?, ?)",
-                (id.0, part, disturbances),
+                (id.0, session, disturbances),
             )?;
             transaction.commit()
         })

@@ -9,8 +9,8 @@ use pinwise_measure::Disturbances;
 pub struct StoreJournal<'a> {
     store: &'a mut Store,
     id: CampaignId,
-    /// The part of the campaign that begins now: it ends with this journal.
-    part: i64,
+    /// The session of the campaign that begins now: it ends with this journal.
+    session: i64,
     // Held for its lock.
     _lock: CampaignLock,
 }
@@ -22,8 +22,8 @@ impl Store {
         self.get(id)?;
         let lock = self.lock(id)?;
         self.conclude(id, CampaignState::Open, None)?;
-        let part = self.next_part(id)?;
-        Ok(StoreJournal { store: self, id, part, _lock: lock })
+        let session = self.next_session(id)?;
+        Ok(StoreJournal { store: self, id, session, _lock: lock })
     }
 }
 
@@ -41,7 +41,7 @@ impl Journal for StoreJournal<'_> {
     }
 
     fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError> {
-        self.store.keep_disturbances(self.id, self.part, disturbances)
+        self.store.keep_disturbances(self.id, self.session, disturbances)
     }
 
     fn sync_each(&mut self, each: bool) -> Result<(), StoreError> {

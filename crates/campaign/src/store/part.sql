@@ -1,4 +1,4 @@
--- What disturbed the measurements of a campaign, for each part of it. A part begins where the campaign is begun or resumed, and ends where
+-- What disturbed the measurements of a campaign, for each session. A session begins where the campaign is begun or resumed, and ends where
 -- it ends, is stopped or is killed. No REFERENCES: versions that do not know this table can delete a campaign.
 CREATE TABLE IF NOT EXISTS part (
     campaign INTEGER NOT NULL,

@@ -230,7 +230,7 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     let mut store = Store::open(&path).unwrap();
     let [id, other] = [store.create(&campaign()).unwrap(), store.create(&campaign()).unwrap()];
     assert_eq!(
-        (store.disturbances(id).unwrap(), store.next_part(id).unwrap()),
+        (store.disturbances(id).unwrap(), store.next_session(id).unwrap()),
         (Vec::new(), 0),
         "no table yet"
     );
@@ -247,7 +247,7 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
         store.disturbances(id).unwrap(),
         [met(0.3, "it's \"late\""), Disturbances::default()]
     );
-    assert_eq!((store.next_part(id).unwrap(), store.next_part(other).unwrap()), (2, 1));
+    assert_eq!((store.next_session(id).unwrap(), store.next_session(other).unwrap()), (2, 1));
     store.delete(id).unwrap();
     assert_eq!(
         (store.disturbances(id).unwrap().len(), store.disturbances(other).unwrap().len()),

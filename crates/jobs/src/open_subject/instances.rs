@@ -1,12 +1,11 @@
 //! A built-in workload on this machine, whose instances can also be run apart: what BlackBox
 //! profiles.
 //!
-//! A profile runs as two processes: the watched instance alone in one, those that stress it in the
-//! other, so that what the first prints is what the watched instance does. The workload as a whole
-//! is ended before, or it would be company too, and started again when it is to be measured as a
-//! whole. Threads of several programs are told apart as on a model: the number in a thread's name
-//! is that of its instance, and its role has its program's name before it. Where nothing is
-//! profiled it is the program that was started, and nothing else.
+//! A profile runs as two processes. One has the watched instance alone, so it prints what that
+//! does. The other has the instances that stress it. The whole workload ends before, and starts
+//! again when it is measured as a whole. Threads of several programs are told apart as on a model.
+//! The number in a thread's name is that of its instance. Its role begins with its program's name.
+//! Without profiles there is one process: the program as started.
 
 use super::{OpenSubject, live};
 use crate::error::JobError;

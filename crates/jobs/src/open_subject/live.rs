@@ -83,8 +83,8 @@ pub(super) fn open(
     LiveTestbed::new(target, &machine, meter, options, interrupt.flag()).map_err(told)
 }
 
-/// Takes up the metric. Where the program has ended, that is what the user is told: the silence of
-/// the metric follows from it.
+/// Takes up the metric. If the program has ended, the error says that, and not that the metric is
+/// silent.
 fn take_up(
     metric: &MetricSpec,
     options: &MetricOptions,

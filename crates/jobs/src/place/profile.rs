@@ -27,7 +27,7 @@ const PROFILE_SHARE: f64 = 0.6;
 /// profile.
 const MOST_SAID: f64 = 1e6;
 
-/// Decides which level is core-local where nobody said: as characterized, or the usual one.
+/// Decides which level is core-local if the user named none: as characterized, or the usual one.
 ///
 /// # Errors
 /// Nobody takes the events.

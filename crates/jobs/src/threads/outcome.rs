@@ -210,7 +210,7 @@ fn shown(
     notes
 }
 
-/// Which probes were watched by another layer than the last one, which is the one that is told.
+/// Which probes were watched by another layer than the last one. The output names the last.
 fn watched_otherwise(seen: &[&ProbeDetails]) -> Option<Note> {
     let layer = seen.last()?.activity.layer;
     let earlier = || seen.iter().filter(|seen| seen.activity.layer != layer);

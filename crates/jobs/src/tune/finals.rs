@@ -27,9 +27,9 @@ const SEED: u64 = 1;
 pub struct FinalsQuestion {
     /// The number that was found; where that is the default and has no placement, the next best.
     pub n: u32,
-    /// n where nobody decides; `None`: the program's own.
+    /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
-    /// How that is known, where nobody said it.
+    /// How that is known, if the user did not give it.
     pub default_known: Option<TuneNote>,
     /// The placement of `n`, where it has one.
     pub placed: Option<Assignment>,

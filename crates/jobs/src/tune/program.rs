@@ -50,13 +50,13 @@ pub(super) struct TunedProgram<'a> {
     recipe: Option<Recipe>,
     /// Holds a program that goes on while its number changes.
     prober: LinuxProber,
-    /// n where nobody decides; `None`: its variable is not set.
+    /// The number that the program uses on its own; `None`: its variable is not set.
     pub(super) default: Option<u32>,
     /// What to know about that.
     pub(super) note: Option<TuneNote>,
     /// CPUs it may run on.
     pub(super) cpus: u32,
-    /// What stands ready to be measured, by n; `None`: as nobody decides it.
+    /// What stands ready to be measured, by n; `None`: without a number.
     open: Vec<(Option<u32>, Box<dyn OpenSubject>)>,
     /// The number whose threads are known by name, and these names.
     known: Option<(u32, Workload)>,
@@ -188,8 +188,8 @@ impl<'a> TunedProgram<'a> {
         self.open.clear();
     }
 
-    /// The request to place it with `n` within `time`; without a number as nobody decides it. A
-    /// program that goes on running is given the number.
+    /// The request to place it with `n` within `time`, or with the program's own number. A program
+    /// that goes on running is given the number.
     pub(super) fn request(&mut self, n: Option<u32>, time: Duration) -> Result<Request, JobError> {
         let subject = match (&self.recipe, self.goes_on()) {
             (_, true) => {

@@ -278,9 +278,8 @@ mod tests {
     fn every_way_is_measured_beside_the_others_and_its_claim_is_judged() {
         let (lineup, unit) = (lineup(), Unit::rate("1/s"));
         let records = measure(&lineup, orderly);
-        // Four draws; four rounds of three draws and three announced, one of which fails once; four
-        // rounds of the worst draw, two announced, two windows unpinned and one of the
-        // draws.
+        // Four draws. Four rounds of three draws and three announced, one of which fails once. Four
+        // rounds of the worst draw, two announced, two windows unpinned and one of the draws.
         assert_eq!(records.len(), 4 + (4 * 5 + 1) + 4 * (1 + 2 + 2 + 1));
         assert!(records.len() as u64 <= Judge::measurements(&lineup));
         let comparison = Comparison::new(&lineup, &unit, &records);

@@ -28,10 +28,9 @@ use pinwise_topology::{DomainKind, SharingTree};
 
 /// How many are measured before the scatter of predictions is known.
 const FIRST: usize = 5;
-/// How many are measured at most where nobody says.
+/// How many are measured at most by default.
 const MOST: usize = 32;
-/// A core-local domain has at most so many contexts where nobody says otherwise: a core of the
-/// UltraSPARC T2.
+/// By default a core-local domain has at most this many contexts: a core of the UltraSPARC T2.
 const USUAL: usize = 8;
 /// Steps of the search for the best predicted, and what its proof looks at: seconds. Counted, so
 /// that a campaign repeats.

@@ -337,8 +337,9 @@ mod tests {
         let local = CoreLocal::new(&tree, DomainKind::L2, 1).unwrap();
         let layouts = Layouts::new(&local, 3).unwrap();
         let entries = reachable(&thread_kinds, &layouts);
-        // The neighbour of the thread on its core (nothing or a kind), or on the other three
-        // contexts of its cluster: all but three of its own kind, as there are only three with it.
+        // The neighbour of the thread on its core is nothing or a kind: 4. The other three contexts
+        // of its cluster hold anything but three more of its own kind, since there are only two
+        // more: 20 - 1.
         assert_eq!(entries.len(), 3 * (4 + 20 - 1));
         assert_eq!(
             ExperimentCount::new(&tree, &thread_kinds, &local).unwrap().slowdown,

@@ -87,8 +87,8 @@ impl Recipe {
             .collect()
     }
 
-    /// The environment variables that do not depend on it: what the program is started with when
-    /// nobody decides.
+    /// The environment variables that do not depend on it: the program starts with them when no
+    /// number is set.
     pub fn fixed_environment(&self) -> BTreeMap<String, String> {
         self.environment.iter().filter(|(_, value)| !value.contains(PLACE)).cloned().collect()
     }

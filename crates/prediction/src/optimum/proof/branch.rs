@@ -62,7 +62,7 @@ pub(crate) struct Findings<'a, 'b> {
 #[derive(Clone, Copy)]
 struct Given {
     domain: usize,
-    /// Of [`Pieces::holdings`].
+    /// The index of a holding in [`Pieces::holdings`].
     holding: usize,
     part: usize,
     price: f64,

@@ -1,21 +1,21 @@
 //! Prices that bound the best prediction from above.
 //!
 //! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling
-//! in s. Let r(a) be the extra price of an instance of application a. If the prices of the pieces
-//! of every cut m, all at one share s, make up for what it is worth, sum of h(p, s) over p in m +
-//! r(a) >= base(m) s for all s, then they do so at any shares for the least of them, as prices do
-//! not fall. So no assignment is predicted above the sum of r over all instances and of h over all
-//! pieces: the sum over domains of what they hold. The holdings can be chosen for each domain as if
-//! there were no other, but for how many threads of each kind there are: `Prices::value` does that,
-//! and the largest sum over domains is the bound (Lagrangian relaxation; Geoffrion, Mathematical
-//! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
+//! in s. Let r(a) be the extra price of an instance of application a. Let the prices of the pieces
+//! of every cut m make up for what it is worth at every common share s: r(a) plus the sum of h(p,
+//! s) over p in m is at least base(m) s. Prices do not fall. So they make up at different shares,
+//! too, for the least of them. So no assignment is predicted above the sum of r over all instances
+//! and of h over all pieces: the sum over domains of what they hold. Only the number of threads of
+//! each kind ties the holdings of different domains. `Prices::value` chooses them domain by domain,
+//! and the largest sum is the bound (Lagrangian relaxation; Geoffrion, Mathematical Programming
+//! Study 2, 1974). It holds for any prices; good ones make it tight.
 //!
 //! **The best prices** solve a linear program: the smallest sum of r + domains × v under the
 //! conditions above. There v is at least the price of every holding, for each build of domains
 //! separately. Prices are taken linear between a few shares, so that the conditions need hold only
-//! at these. Of the holdings few matter; they are found by solving with those known and adding the
-//! ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960), looked for half-way between the
-//! new prices and the best so far, which keeps these from jumping about (Ben-Ameur and Neto,
+//! at these. Few of the holdings matter. They are found by solving with those known and adding the
+//! ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960). These are looked for half-way
+//! between the new prices and the best so far, which keeps prices steady (Ben-Ameur and Neto,
 //! Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and
 //! the bound from both.
 
