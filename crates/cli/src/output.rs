@@ -1,6 +1,6 @@
 //! What every command says the same way: results on stdout, errors on one line, exit codes.
 
-use pinwise_jobs::JobError;
+use pinwise_jobs::{JobError, check_writable, why_not};
 use pinwise_present::{one_line, printable};
 use std::fmt;
 use std::fs;
@@ -50,15 +50,7 @@ pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
 
 /// That a file which the command line names can be written, before anything is measured.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
-    // A link counts, even one to nothing: it is not ours to remove.
-    let there = fs::symlink_metadata(path).is_ok();
-    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.map_err(|error| not_written(path, &error))?;
-    if !there {
-        // Only whether it can be made was asked.
-        let _ = fs::remove_file(path);
-    }
-    Ok(())
+    check_writable(path).map_err(|error| not_written(path, &error))
 }
 
 /// Writes a file that the command line names.
@@ -66,23 +58,12 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fs::write(path, bytes).map_err(|error| not_written(path, &error))
 }
 
-/// Why a file cannot be written, and what to do.
+/// Why a file cannot be written, with the exit code it deserves.
 fn not_written(path: &Path, error: &io::Error) -> anyhow::Error {
-    let path = path.display();
+    let reason = why_not("write", path, error);
     match error.kind() {
-        io::ErrorKind::NotFound => Usage(format!(
-            "cannot write {path}: its folder does not exist; make it, or name another file"
-        ))
-        .into(),
-        io::ErrorKind::IsADirectory => {
-            Usage(format!("cannot write {path}: it is a directory; name a file in it")).into()
-        }
-        io::ErrorKind::PermissionDenied => {
-            anyhow::anyhow!(
-                "cannot write {path}: permission denied; name a file in a folder that you may write to"
-            )
-        }
-        _ => anyhow::anyhow!("cannot write {path}: {error}; make room, or name another file"),
+        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Usage(reason).into(),
+        _ => anyhow::anyhow!(reason),
     }
 }
 

@@ -6,14 +6,14 @@
 
 use crate::campaign_run::{conclude, disturbances, measure, of_the_whole};
 use crate::error::JobError;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, open};
-use crate::place::{
-    self, PROFILING, PlaceRequest, check_unchanged, decide_core_local, note, prepare_profile,
-    search_stored, too_few,
-};
+use crate::place::{PROFILING, PlaceRequest, search_stored};
+use crate::prepare::{Prepared, ensure_choice, prepare, too_few};
+use crate::profile::{self, decide_core_local};
 use crate::request::Request;
+use crate::resume_check::check_unchanged;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{
@@ -132,9 +132,9 @@ impl Job for CompareRequest {
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, Ready), JobError> {
         let begin = Instant::now();
-        let prepared = place::prepare(self.request.clone(), None, begin, store, caller, events)?;
-        place::ensure_choice(&prepared)?;
-        let place::Prepared { request, testbed, new, search } = prepared;
+        let prepared = prepare(self.request.clone(), None, begin, store, caller, events)?;
+        ensure_choice(&prepared)?;
+        let Prepared { request, testbed, new, search } = prepared;
         let tree = SharingTree::new(&new.machine, new.alike);
         let threads = new.workload.threads.len();
         let mut lineup = chance(&self, &request.question, &tree, threads)?;
@@ -290,7 +290,7 @@ fn question(
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
         let mut asked = Request { question, ..request.clone() };
-        match prepare_profile(&mut asked, testbed, events) {
+        match profile::prepare(&mut asked, testbed, events) {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
             Err(JobError::Usage(reason)) => return Ok(Err(reason)),
@@ -335,7 +335,7 @@ fn searched(
     events: &mut dyn Events,
 ) -> Result<Searched, JobError> {
     let parent = Parent::new(info.id, &way.strategy);
-    let part = match place::part(store, Some(&parent))? {
+    let part = match stored::part(store, &parent)? {
         Some(part) => part,
         None => {
             let id = store.create(&NewCampaign {

@@ -1,5 +1,6 @@
 //! What happens while a job runs.
 
+use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_measure::Unit;
@@ -71,6 +72,11 @@ impl Events for Listener<'_> {
         }
         Ok(())
     }
+}
+
+/// Says something to know.
+pub(crate) fn note(events: &mut dyn Events, text: &str) -> Result<(), JobError> {
+    events.take(Event::Note(text)).map_err(JobError::Output)
 }
 
 /// Receives nothing.

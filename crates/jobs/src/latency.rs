@@ -4,7 +4,7 @@ use crate::campaign_run::{Ends, conclude, measure_on};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
-use crate::place::check_machine;
+use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{

@@ -25,10 +25,14 @@ mod job;
 mod latency;
 mod model;
 mod open_subject;
+mod output_file;
 mod own_testbed;
 mod place;
 mod plan_file;
+mod prepare;
+mod profile;
 mod request;
+mod resume_check;
 mod select;
 mod stored;
 mod summary;
@@ -47,11 +51,11 @@ pub use job::{Answer, Caller, Job, answer, resume, run};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use model::{DESCRIPTION, Model};
 pub use open_subject::scope;
+pub use output_file::{check_writable, why_not};
 pub use own_testbed::{OwnTestbedError, place_on};
-pub use place::{
-    Outlook, PROFILING, PlaceAnswer, PlaceRequest, ProfilingCost, StoredSearch, profiling_cost,
-};
+pub use place::{PROFILING, PlaceAnswer, PlaceRequest, StoredSearch};
 pub use plan_file::plan_of;
+pub use profile::{Outlook, ProfilingCost, profiling_cost};
 pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };

@@ -1,28 +1,18 @@
 //! Where each thread runs.
 
-mod budget_check;
-mod profile;
-mod resume_check;
-
-pub(crate) use budget_check::too_few;
-pub use profile::{Outlook, ProfilingCost, profiling_cost};
-pub(crate) use profile::{decide_core_local, prepare as prepare_profile};
-pub(crate) use resume_check::{changed, check_machine};
-
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::{OpenSubject, open};
 use crate::plan_file;
+use crate::prepare::{Prepared, ensure_choice, prepare, too_few};
 use crate::request::{Request, Subject};
+use crate::resume_check::check_unchanged;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
-use pinwise_metric::MetricSpec;
-use pinwise_placement::{
-    Budget, Gain, Origin, Outcome, Plan, Question, Search, SearchError, StopReason, StrategyName,
-};
+use pinwise_placement::{Budget, Gain, Origin, Outcome, Plan, Question, Search, StopReason};
 use pinwise_present::{Files, figures, is_simulated};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -199,127 +189,6 @@ impl Job for PlaceRequest {
     }
 }
 
-/// A program that is known, and the question about it.
-pub(crate) struct Prepared {
-    pub(crate) request: Request,
-    pub(crate) testbed: Box<dyn OpenSubject>,
-    pub(crate) new: NewCampaign,
-    pub(crate) search: Search,
-}
-
-/// Gets to know the program, and decides what that says about the request: what is needed to begin
-/// a campaign.
-pub(crate) fn prepare(
-    mut request: Request,
-    parent: Option<Parent>,
-    begin: Instant,
-    store: &Store,
-    caller: &Caller,
-    events: &mut dyn Events,
-) -> Result<Prepared, JobError> {
-    if matches!(request.subject, Subject::Launched(_))
-        && let Ok(metric) = request.metric.parse::<MetricSpec>()
-        && let Some(file) = metric.missing_file()
-    {
-        let file = file.display();
-        note(
-            events,
-            &format!("there is no file {file} yet; waiting for the program to create it"),
-        )?;
-    }
-    let testbed = open(&request, caller)?;
-    let unit = testbed.unit().clone();
-    request.affinities = testbed.affinities();
-    request.question.pieces = testbed.profiles();
-    request.question.restart = testbed.restart(request.period);
-    if request.question.strategy == StrategyName::Blackbox {
-        let question = &mut request.question;
-        decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        prepare_profile(&mut request, &*testbed, events)?;
-    }
-    let spent = begin.elapsed();
-    let mut workload = testbed.workload().clone();
-    if let Some(name) = &request.name {
-        workload.name.clone_from(name);
-    }
-    let tree = SharingTree::new(testbed.machine(), request.question.alike);
-    let Some(left) = request.question.budget.after(spent) else {
-        let search = Search::new(&request.question, &tree, &workload).ok();
-        let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
-        return Err(JobError::failed(format!(
-            "preparing the program took {}, which is all of the budget: {}",
-            figures::duration(spent),
-            remedy.unwrap_or_else(|| "raise --budget".to_owned())
-        )));
-    };
-    request.question.budget = left;
-    // The user's cap is in the unit shown; performance is higher-is-better.
-    request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
-    let new = NewCampaign {
-        kind: Kind::Place,
-        parent,
-        command: caller.command.clone(),
-        machine: testbed.machine().clone(),
-        alike: request.question.alike,
-        workload,
-        unit,
-        question: serde_json::to_value(&request)?,
-        seed: request.question.seed,
-    };
-    // Before anything is stored: a question that has no answer makes no campaign.
-    let search =
-        Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
-            SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
-                JobError::usage(error)
-            }
-            error => error.into(),
-        })?;
-    if let [only] = tree.leaves() {
-        let name = &new.workload.name;
-        let only = only.0;
-        let remedy = match request.cpus {
-            Some(_) => "name more with --cpus",
-            None => "allow more (taskset -apc LIST PID)",
-        };
-        return Err(JobError::failed(format!(
-            "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
-        )));
-    }
-    Ok(Prepared { request, testbed, new, search })
-}
-
-/// An error where there is one assignment only. Not for a search among several numbers of threads:
-/// one that has a single assignment may be the best of them.
-pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
-    let Prepared { request, new, search, .. } = prepared;
-    if !search.has_no_choice() {
-        return Ok(());
-    }
-    let count = new.workload.threads.len();
-    let threads = figures::counted(count as u64, "thread");
-    let remedy = match request.question.per_context {
-        _ if is_simulated(&new.question) => "; allow more contexts (--cpus)".to_owned(),
-        Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
-        _ => String::new(),
-    };
-    Err(JobError::failed(format!(
-        "{} has {threads} for {} contexts, all alike: there is only one assignment, so there is \
-         nothing to choose{remedy}",
-        new.workload.name,
-        SharingTree::new(&new.machine, new.alike).leaves().len()
-    )))
-}
-
-/// That what a campaign's measurements depend on is as it was.
-pub(crate) fn check_unchanged(
-    info: &CampaignInfo,
-    request: &Request,
-    testbed: &dyn OpenSubject,
-) -> Result<(), JobError> {
-    let Some(change) = changed(info, request, testbed) else { return Ok(()) };
-    Err(resume_check::no_longer(info, &change))
-}
-
 /// Runs the search of a campaign to its end.
 pub(crate) fn search_stored(
     store: &mut Store,
@@ -358,7 +227,9 @@ pub(crate) fn place_part(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<StoredSearch, JobError> {
-    if let Some(info) = part(store, parent.as_ref())? {
+    if let Some(parent) = &parent
+        && let Some(info) = stored::part(store, parent)?
+    {
         let outcome = resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?.outcome;
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
@@ -369,16 +240,6 @@ pub(crate) fn place_part(
     let question = &request.question;
     let outcome = search_stored(store, &info, question, search, &mut *testbed, caller, events)?;
     Ok(StoredSearch { info: store.get(id)?, outcome })
-}
-
-/// The part of a campaign that is this step, where it was begun.
-pub(crate) fn part(
-    store: &Store,
-    parent: Option<&Parent>,
-) -> Result<Option<CampaignInfo>, JobError> {
-    let Some(whole) = parent else { return Ok(None) };
-    let parts = store.parts(whole.id)?;
-    Ok(parts.into_iter().find(|part| part.new.parent.as_ref() == parent))
 }
 
 /// The events of a part: it has no answer of its own.
@@ -443,8 +304,4 @@ fn keep_plan(
         Some(path) => plan_file::write_plan(&path, &plan).map(|()| Some(path)),
         None => plan_file::keep_plan(store, &info.id.0.to_string(), &plan).map(Some),
     }
-}
-
-pub(crate) fn note(events: &mut dyn Events, text: &str) -> Result<(), JobError> {
-    events.take(Event::Note(text)).map_err(JobError::Output)
 }

@@ -1,6 +1,7 @@
 //! Plan files: beside the store, or where the user wants them.
 
 use crate::error::JobError;
+use crate::output_file::{check_writable, why_not};
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
 use pinwise_placement::Plan;
 use serde_json::Value;
@@ -125,18 +126,7 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
         let folder = folder(store);
         return fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error));
     };
-    // A link counts, even one to nothing: it is not ours to remove.
-    let there = fs::symlink_metadata(path).is_ok();
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .map_err(|error| JobError::Usage(cannot("write", path, &error).to_string()))?;
-    if !there {
-        // Only whether it can be made was asked. That it can be removed is no part of it.
-        let _ = fs::remove_file(path);
-    }
-    Ok(())
+    check_writable(path).map_err(|error| JobError::Usage(why_not("write", path, &error)))
 }
 
 /// Where the plan of a campaign that is resumed goes: where it was asked for, if that can be written
@@ -154,19 +144,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, JobError> {
 }
 
 fn cannot(act: &str, path: &Path, error: &io::Error) -> JobError {
-    let path = path.display();
-    JobError::failed(match error.kind() {
-        ErrorKind::NotFound => {
-            format!("cannot {act} {path}: its folder does not exist; make it, or name another file")
-        }
-        ErrorKind::IsADirectory => {
-            format!("cannot {act} {path}: it is a directory; name a file in it")
-        }
-        ErrorKind::PermissionDenied => format!(
-            "cannot {act} {path}: permission denied; name a file in a folder that you may write to"
-        ),
-        _ => format!("cannot {act} {path}: {error}; make room, or name another file"),
-    })
+    JobError::failed(why_not(act, path, error))
 }
 
 #[cfg(test)]
@@ -281,15 +259,5 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
         write_plan(Path::new("/dev/null"), &plan).unwrap();
         assert!(write_plan(Path::new("/dev/full"), &plan).is_err());
-    }
-
-    #[test]
-    fn a_dangling_link_is_not_removed_by_the_check() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("a.db")).unwrap();
-        let link = folder.path().join("link.toml");
-        std::os::unix::fs::symlink(folder.path().join("nothing"), &link).unwrap();
-        check_plan_path(&store, Some(&link)).unwrap();
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }
 }

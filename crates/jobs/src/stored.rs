@@ -1,7 +1,7 @@
 //! What a campaign has stored, as the types of its kind.
 
 use crate::error::JobError;
-use pinwise_campaign::CampaignInfo;
+use pinwise_campaign::{CampaignInfo, Parent, Store};
 use pinwise_present::shell;
 use serde::de::DeserializeOwned;
 
@@ -30,4 +30,13 @@ fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> Job
          export the measurements (pinwise campaign export {id}), or measure again: {}",
         shell(&info.new.command)
     ))
+}
+
+/// The part of a campaign that is this step, where it was begun.
+///
+/// # Errors
+/// The store cannot be read.
+pub(crate) fn part(store: &Store, parent: &Parent) -> Result<Option<CampaignInfo>, JobError> {
+    let parts = store.parts(parent.id)?;
+    Ok(parts.into_iter().find(|part| part.new.parent.as_ref() == Some(parent)))
 }

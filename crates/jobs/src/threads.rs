@@ -15,7 +15,7 @@ use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events};
 use crate::interrupt::Interrupt;
 use crate::job::{Caller, Job};
-use crate::place::check_machine;
+use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
 pub(crate) use here::usable;
@@ -63,20 +63,8 @@ impl Job for ThreadsRequest {
         _: &mut dyn Events,
     ) -> Result<(NewCampaign, ThreadsQuestion), JobError> {
         let (question, machine) = ThreadsQuestion::of(self)?;
-        let new = NewCampaign {
-            kind: Self::KIND,
-            parent: None,
-            command: caller.command.clone(),
-            machine,
-            alike: Alike::ExceptNuma,
-            // How many threads there are is what is asked.
-            workload: Workload { name: question.request.name(), threads: Vec::new() },
-            // Known from the first probe on.
-            unit: Unit::rate("1/s"),
-            question: serde_json::to_value(&question)?,
-            seed: question.seed(),
-        };
-        Ok((new, question))
+        let asked = serde_json::to_value(&question)?;
+        Ok((question.campaign(Self::KIND, machine, asked, caller), question))
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
@@ -160,6 +148,31 @@ impl Job for ThreadsRequest {
     fn summary(conclusion: &Value) -> Option<Summary> {
         let concluded = ThreadsConclusion::deserialize(conclusion).ok()?;
         Some(Summary::Threads { n: concluded.parameter })
+    }
+}
+
+impl ThreadsQuestion {
+    /// A campaign that asks for a number of threads, among other things.
+    pub(crate) fn campaign(
+        &self,
+        kind: Kind,
+        machine: Machine,
+        question: Value,
+        caller: &Caller,
+    ) -> NewCampaign {
+        NewCampaign {
+            kind,
+            parent: None,
+            command: caller.command.clone(),
+            machine,
+            alike: Alike::ExceptNuma,
+            // How many threads there are is what is asked.
+            workload: Workload { name: self.request.name(), threads: Vec::new() },
+            // Known from the first measurement on.
+            unit: Unit::rate("1/s"),
+            question,
+            seed: self.seed(),
+        }
     }
 }
 

@@ -12,10 +12,11 @@ mod program;
 
 use crate::campaign_run::{Ends, conclude, measure_on, of_the_whole};
 use crate::error::{Failure, JobError, Remedy};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
-use crate::place::{self, PlaceRequest, StoredSearch, check_machine, note, place_part};
+use crate::place::{PlaceRequest, StoredSearch, place_part};
 use crate::plan_file;
+use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
 use crate::threads::{
@@ -27,7 +28,7 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
 use pinwise_linux::Pid;
-use pinwise_measure::{Unit, Workload, optional_value_or_text, value_or_text, values_or_text};
+use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
     Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Unmeasured,
     Way,
@@ -35,7 +36,7 @@ use pinwise_placement::{
 use pinwise_present::{sentence, tune_note, unmeasured};
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
-use pinwise_topology::{Alike, Machine, SharingTree};
+use pinwise_topology::{Machine, SharingTree};
 use policies::{Policies, rates};
 pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials};
 use program::TunedProgram;
@@ -170,20 +171,9 @@ impl Job for TuneRequest {
         let plan = self.plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { plan, ..self.clone() };
         let (question, machine) = number_question(&self)?;
-        let new = NewCampaign {
-            kind: Self::KIND,
-            parent: None,
-            command: caller.command.clone(),
-            machine,
-            alike: Alike::ExceptNuma,
-            // How many threads there are is what is asked.
-            workload: Workload { name: question.request.name(), threads: Vec::new() },
-            // Known from the first window on.
-            unit: Unit::rate("1/s"),
-            question: serde_json::to_value(&asked)?,
-            seed: 1,
-        };
-        Ok((new, self))
+        let asked = serde_json::to_value(&asked)?;
+        let new = question.campaign(Self::KIND, machine, asked, caller);
+        Ok((NewCampaign { seed: 1, ..new }, self))
     }
 
     fn reopen(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<TuneRequest, JobError> {
@@ -394,7 +384,7 @@ fn part(
     new: impl FnOnce(NewCampaign) -> Result<NewCampaign, JobError>,
 ) -> Result<CampaignInfo, JobError> {
     let parent = Parent::new(info.id, &step);
-    if let Some(part) = place::part(store, Some(&parent))? {
+    if let Some(part) = stored::part(store, &parent)? {
         return Ok(part);
     }
     let new = new(NewCampaign { parent: Some(parent), ..info.new.clone() })?;
@@ -466,7 +456,7 @@ fn policies(
     events: &mut dyn Events,
 ) -> Result<PolicyTrials, JobError> {
     let parent = Parent::new(info.id, &TuneStep::Policies);
-    let known = place::part(store, Some(&parent))?;
+    let known = stored::part(store, &parent)?;
     let machine = match &known {
         Some(part) => part.new.machine.clone(),
         None => usable_machine(program)?,
@@ -479,7 +469,7 @@ fn policies(
             Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
         })?;
     }
-    let Some(part) = place::part(store, Some(&parent))? else {
+    let Some(part) = stored::part(store, &parent)? else {
         return Ok(PolicyTrials::default());
     };
     let (mut strategy, question) = opened_policies(&part)?;
@@ -561,7 +551,7 @@ fn place_number(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<TunedPlacement, JobError> {
-    let known = place::part(store, Some(&parent))?;
+    let known = stored::part(store, &parent)?;
     if time.is_zero() && known.is_none() {
         let reason = Some(Unmeasured::NoTime);
         return Ok(TunedPlacement { parameter: n, searched: None, reason });
@@ -600,7 +590,7 @@ fn stored(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlacement>, Job
 /// What a campaign answers as far as it came.
 pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
     let request: TuneRequest = stored::question(info)?;
-    let of = |step: TuneStep| place::part(store, Some(&Parent::new(info.id, &step)));
+    let of = |step: TuneStep| stored::part(store, &Parent::new(info.id, &step));
     let threads = match of(TuneStep::Threads)? {
         Some(part) if part.records > 0 => {
             Some(ThreadsRequest::answer(&part, &Caller::default(), store)?.outcome)

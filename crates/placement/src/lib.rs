@@ -6,6 +6,8 @@ mod bound_note;
 mod compare;
 mod confirmation;
 mod export;
+#[cfg(test)]
+mod fixture;
 mod forecast;
 mod outcome;
 mod plan;

@@ -315,9 +315,9 @@ impl Strategy for MixSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_measure::{Measurement, Thread};
+    use crate::fixture::recorded;
+    use pinwise_measure::Thread;
     use pinwise_topology::{Alike, Machine};
-    use std::time::Duration;
 
     /// Three instances each of a light and a heavy program, one thread each.
     fn ready() -> Workload {
@@ -351,23 +351,10 @@ mod tests {
 
     fn run(question: &MixQuestion, mut noise: impl FnMut() -> f64) -> (MixSearch, Vec<Record>) {
         let mut search = MixSearch::new(question, &tree(), &ready()).unwrap();
-        let mut records: Vec<Record> = Vec::new();
-        while let Step::Measure(trial) = search.step(&records) {
-            let Setting::Profile(pieces) = &trial.setting else { panic!("{trial:?}") };
-            let performance = speedup(pieces) * noise();
-            let outcome = Ok(Measurement {
-                performance,
-                duration: Duration::ZERO,
-                spread: None,
-                detail: None,
-            });
-            records.push(Record {
-                number: records.len() as u64,
-                trial,
-                outcome,
-                elapsed: Duration::ZERO,
-            });
-        }
+        let records = recorded(&mut search, |setting, _| {
+            let Setting::Profile(pieces) = setting else { panic!("{setting:?}") };
+            Ok(speedup(pieces) * noise())
+        });
         (search, records)
     }
 

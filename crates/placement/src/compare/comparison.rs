@@ -199,12 +199,12 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::recorded;
     use crate::statistics::mean;
     use crate::{BoundClaim, Contender};
     use pinwise_campaign::{Step, Strategy};
-    use pinwise_measure::{MeasureError, Measurement, Retry};
+    use pinwise_measure::{MeasureError, Retry};
     use pinwise_topology::Random;
-    use std::time::Duration;
 
     fn contender(name: &str, entry: Entry, claim: Option<BoundClaim>) -> Contender {
         Contender { name: name.into(), entry, spent: 7, campaign: None, claim }
@@ -237,29 +237,12 @@ mod tests {
         lineup: &Lineup,
         mut performance: impl FnMut(&Setting, usize) -> f64,
     ) -> Vec<Record> {
-        let mut judge = Judge::new(lineup);
-        let mut records: Vec<Record> = Vec::new();
-        while let Step::Measure(trial) = judge.step(&records) {
-            let outcome = match &trial.setting {
-                Setting::Pinned(assignment) if assignment.leaf(0) == 9 => {
-                    Err(MeasureError::new(Retry::Other, "no"))
-                }
-                setting => Ok(performance(setting, records.len())),
-            };
-            let outcome = outcome.map(|performance| Measurement {
-                performance,
-                duration: Duration::ZERO,
-                spread: None,
-                detail: None,
-            });
-            records.push(Record {
-                number: records.len() as u64,
-                trial,
-                outcome,
-                elapsed: Duration::ZERO,
-            });
-        }
-        records
+        recorded(&mut Judge::new(lineup), |setting, number| match setting {
+            Setting::Pinned(assignment) if assignment.leaf(0) == 9 => {
+                Err(MeasureError::new(Retry::Other, "no"))
+            }
+            setting => Ok(performance(setting, number)),
+        })
     }
 
     /// What is pinned on leaf l does 10, 20, 30, 100, 110 from leaf 1 on, always a little

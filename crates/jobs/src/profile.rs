@@ -2,9 +2,9 @@
 
 use crate::error::JobError;
 use crate::events::Events;
+use crate::events::note;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, open, this_machine};
-use crate::place::note;
 use crate::request::{Request, Subject};
 use num_bigint::BigUint;
 use pinwise_campaign::Store;

@@ -7,12 +7,18 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_present::shell;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
-/// What has changed since a campaign was begun that its measurements depend on.
-pub(crate) fn changed(
+/// That what a campaign's measurements depend on is as it was.
+pub(crate) fn check_unchanged(
     info: &CampaignInfo,
     request: &Request,
     testbed: &dyn OpenSubject,
-) -> Option<String> {
+) -> Result<(), JobError> {
+    let Some(change) = changed(info, request, testbed) else { return Ok(()) };
+    Err(no_longer(info, &change))
+}
+
+/// What has changed since a campaign was begun that its measurements depend on.
+fn changed(info: &CampaignInfo, request: &Request, testbed: &dyn OpenSubject) -> Option<String> {
     let before = &info.new;
     let mut machine = testbed.machine().clone();
     // The description is the campaign's own. What its name says of it is another digest since.
@@ -76,7 +82,7 @@ pub(crate) fn check_machine(info: &CampaignInfo, now: &Machine) -> Result<(), Jo
 }
 
 /// That a campaign cannot be resumed, since something has changed.
-pub(crate) fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
+fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
     JobError::failed(format!(
         "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
         info.id.0,

@@ -1,0 +1,129 @@
+//! Getting to know a program before its campaign begins.
+
+mod budget_check;
+
+pub(crate) use budget_check::too_few;
+
+use crate::error::JobError;
+use crate::events::{Events, note};
+use crate::job::Caller;
+use crate::open_subject::{OpenSubject, open};
+use crate::profile::{self, decide_core_local};
+use crate::request::{Request, Subject};
+use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
+use pinwise_metric::MetricSpec;
+use pinwise_placement::{Search, SearchError, StrategyName};
+use pinwise_present::{figures, is_simulated};
+use pinwise_topology::SharingTree;
+use std::time::Instant;
+
+/// A program that is known, and the question about it.
+pub(crate) struct Prepared {
+    pub(crate) request: Request,
+    pub(crate) testbed: Box<dyn OpenSubject>,
+    pub(crate) new: NewCampaign,
+    pub(crate) search: Search,
+}
+
+/// Gets to know the program, and decides what that says about the request: what is needed to begin
+/// a campaign.
+pub(crate) fn prepare(
+    mut request: Request,
+    parent: Option<Parent>,
+    begin: Instant,
+    store: &Store,
+    caller: &Caller,
+    events: &mut dyn Events,
+) -> Result<Prepared, JobError> {
+    if matches!(request.subject, Subject::Launched(_))
+        && let Ok(metric) = request.metric.parse::<MetricSpec>()
+        && let Some(file) = metric.missing_file()
+    {
+        let file = file.display();
+        note(
+            events,
+            &format!("there is no file {file} yet; waiting for the program to create it"),
+        )?;
+    }
+    let testbed = open(&request, caller)?;
+    let unit = testbed.unit().clone();
+    request.affinities = testbed.affinities();
+    request.question.pieces = testbed.profiles();
+    request.question.restart = testbed.restart(request.period);
+    if request.question.strategy == StrategyName::Blackbox {
+        let question = &mut request.question;
+        decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
+        profile::prepare(&mut request, &*testbed, events)?;
+    }
+    let spent = begin.elapsed();
+    let mut workload = testbed.workload().clone();
+    if let Some(name) = &request.name {
+        workload.name.clone_from(name);
+    }
+    let tree = SharingTree::new(testbed.machine(), request.question.alike);
+    let Some(left) = request.question.budget.after(spent) else {
+        let search = Search::new(&request.question, &tree, &workload).ok();
+        let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
+        return Err(JobError::failed(format!(
+            "preparing the program took {}, which is all of the budget: {}",
+            figures::duration(spent),
+            remedy.unwrap_or_else(|| "raise --budget".to_owned())
+        )));
+    };
+    request.question.budget = left;
+    // The user's cap is in the unit shown; performance is higher-is-better.
+    request.question.cap = request.question.cap.map(|cap| unit.quantity(cap));
+    let new = NewCampaign {
+        kind: Kind::Place,
+        parent,
+        command: caller.command.clone(),
+        machine: testbed.machine().clone(),
+        alike: request.question.alike,
+        workload,
+        unit,
+        question: serde_json::to_value(&request)?,
+        seed: request.question.seed,
+    };
+    // Before anything is stored: a question that has no answer makes no campaign.
+    let search =
+        Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
+            SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
+                JobError::usage(error)
+            }
+            error => error.into(),
+        })?;
+    if let [only] = tree.leaves() {
+        let name = &new.workload.name;
+        let only = only.0;
+        let remedy = match request.cpus {
+            Some(_) => "name more with --cpus",
+            None => "allow more (taskset -apc LIST PID)",
+        };
+        return Err(JobError::failed(format!(
+            "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
+        )));
+    }
+    Ok(Prepared { request, testbed, new, search })
+}
+
+/// An error where there is one assignment only. Not for a search among several numbers of threads:
+/// one that has a single assignment may be the best of them.
+pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
+    let Prepared { request, new, search, .. } = prepared;
+    if !search.has_no_choice() {
+        return Ok(());
+    }
+    let count = new.workload.threads.len();
+    let threads = figures::counted(count as u64, "thread");
+    let remedy = match request.question.per_context {
+        _ if is_simulated(&new.question) => "; allow more contexts (--cpus)".to_owned(),
+        Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
+        _ => String::new(),
+    };
+    Err(JobError::failed(format!(
+        "{} has {threads} for {} contexts, all alike: there is only one assignment, so there is \
+         nothing to choose{remedy}",
+        new.workload.name,
+        SharingTree::new(&new.machine, new.alike).leaves().len()
+    )))
+}
