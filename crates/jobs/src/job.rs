@@ -1,25 +1,17 @@
 //! A question, and who asks it.
 
-use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
-use crate::compare::{CompareAnswer, CompareRequest};
 use crate::error::JobError;
 use crate::events::{Event, Events, Listener};
 use crate::interrupt::Interrupt;
-use crate::latency::{LatencyAnswer, LatencyRequest};
-use crate::place::{PlaceAnswer, PlaceRequest};
-use crate::request::SelectRequest;
-use crate::select::SelectAnswer;
 use crate::summary::Summary;
-use crate::threads::{ThreadsAnswer, ThreadsRequest};
-use crate::tune::{TuneAnswer, TuneRequest};
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Store};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use serde_json::Value;
 use std::path::PathBuf;
 
 /// A question about a subject, as its request says it: where each thread runs, how many there are.
 ///
-/// Each kind of question is one file, which implements this trait once. [`run()`] and [`resume()`]
-/// call its steps, in the same order for every kind.
+/// Each kind of question is one file, which implements this trait once. [`run()`] and
+/// [`crate::resume()`] call its steps, in the same order for every kind.
 pub trait Job: Sized {
     /// What its campaigns are.
     const KIND: Kind;
@@ -86,77 +78,6 @@ pub trait Job: Sized {
     fn summary(conclusion: &Value) -> Option<Summary>;
 }
 
-/// The questions that there are: a variant of [`Kind`] and of [`Answer`], the request, and what
-/// comes of it.
-macro_rules! questions {
-    ($($(#[$doc:meta])* $kind:ident: $request:ty => $answer:ty,)*) => {
-        /// What came of a question.
-        #[derive(Clone, Debug)]
-        pub enum Answer {
-            $($(#[$doc])* $kind(Box<$answer>),)*
-        }
-
-        $(impl From<$answer> for Answer {
-            fn from(answer: $answer) -> Self {
-                Self::$kind(Box::new(answer))
-            }
-        })*
-
-        $(const _: () = assert!(matches!(<$request>::KIND, Kind::$kind));)*
-
-        impl Steps {
-            /// Those of a kind; `None`: it is a part, which its parent answers for.
-            fn of(kind: Kind) -> Option<Self> {
-                match kind {
-                    $(Kind::$kind => Some(Self::of_job::<$request>()),)*
-                    Kind::Policies | Kind::Finals => None,
-                }
-            }
-        }
-    };
-}
-
-questions! {
-    /// Where each thread runs.
-    Place: PlaceRequest => PlaceAnswer,
-    /// How strategies compare.
-    Compare: CompareRequest => CompareAnswer,
-    /// Which of the ready programs run together.
-    Select: SelectRequest => SelectAnswer,
-    /// How many threads a program should run.
-    Threads: ThreadsRequest => ThreadsAnswer,
-    /// How many threads, and where each of them runs.
-    Tune: TuneRequest => TuneAnswer,
-    /// What programs on shared hardware do to each other.
-    Characterize: CharacterizeRequest => CharacterizeAnswer,
-    /// How far the contexts of this machine are apart.
-    Latency: LatencyRequest => LatencyAnswer,
-}
-
-type Resume = fn(&CampaignInfo, &Caller, &mut Store, &mut dyn Events) -> Result<Answer, JobError>;
-
-/// What can be done with a stored campaign of any kind.
-struct Steps {
-    resume: Resume,
-    answer: fn(&CampaignInfo, &Caller, &Store) -> Result<Answer, JobError>,
-    summary: fn(&Value) -> Option<Summary>,
-}
-
-impl Steps {
-    fn of_job<J: Job>() -> Self
-    where
-        Answer: From<J::Answer>,
-    {
-        Self {
-            resume: |info, caller, store, events| {
-                resume_job::<J>(info, caller, store, events).map(Answer::from)
-            },
-            answer: |info, caller, store| J::answer(info, caller, store).map(Answer::from),
-            summary: J::summary,
-        }
-    }
-}
-
 /// Who asks.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
@@ -185,7 +106,7 @@ impl Caller {
 ///
 /// # Errors
 /// See [`JobError`]. A run that was interrupted or failed after its first measurement left a
-/// campaign that [`resume()`] goes on with.
+/// campaign that [`crate::resume()`] goes on with.
 pub fn run<J: Job>(
     job: J,
     caller: &Caller,
@@ -202,38 +123,7 @@ pub fn run<J: Job>(
     })
 }
 
-/// Goes on with a campaign that was interrupted or killed, and answers its question. Of one that
-/// has finished the answer is read, and a plan that is absent is written again.
-///
-/// # Errors
-/// As [`run()`]; no such campaign; something has changed that its measurements depend on.
-pub fn resume(
-    id: CampaignId,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<Answer, JobError> {
-    let (info, steps) = answering(store.get(id)?, store)?;
-    heard(caller, events, |events| (steps.resume)(&info, caller, store, events))
-}
-
-/// What a campaign answers, as far as it came. Nothing is measured.
-///
-/// # Errors
-/// No such campaign; it was stored in another form than this version's.
-pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, JobError> {
-    let (info, steps) = answering(store.get(id)?, store)?;
-    (steps.answer)(&info, caller, store)
-}
-
-impl Summary {
-    /// Of what `info` concluded; `None` where it has no answer yet, or is a part without one.
-    pub fn of(info: &CampaignInfo) -> Option<Self> {
-        (Steps::of(info.new.kind)?.summary)(info.conclusion.as_ref()?)
-    }
-}
-
-/// As [`resume()`], for a campaign whose kind is known.
+/// As [`crate::resume()`], for a campaign whose kind is known.
 pub(crate) fn resume_job<J: Job>(
     info: &CampaignInfo,
     caller: &Caller,
@@ -260,7 +150,7 @@ fn upgrade(store: &mut Store, events: &mut dyn Events) -> Result<(), JobError> {
 }
 
 /// Has `act` done while somebody listens. Once nobody does, it ends as if it had been interrupted.
-fn heard<T>(
+pub(crate) fn heard<T>(
     caller: &Caller,
     events: &mut dyn Events,
     act: impl FnOnce(&mut dyn Events) -> Result<T, JobError>,
@@ -279,122 +169,4 @@ fn go_on<J: Job>(
 ) -> Result<J::Answer, JobError> {
     events.take(Event::Begun(info)).map_err(JobError::Output)?;
     J::conduct(ready, info, caller, store, events)
-}
-
-/// The campaign that answers: a part that has no answer of its own is answered for by its parent.
-fn answering(info: CampaignInfo, store: &Store) -> Result<(CampaignInfo, Steps), JobError> {
-    if let Some(steps) = Steps::of(info.new.kind) {
-        return Ok((info, steps));
-    }
-    let id = info.id.0;
-    let parent = info.new.parent.ok_or_else(|| {
-        JobError::failed(format!("campaign {id} is a part of another one, which is not named"))
-    })?;
-    answering(store.get(parent.id)?, store)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::events::Silent;
-    use crate::model::Model;
-    use crate::request::{Request, Subject, simulated};
-    use pinwise_campaign::StoreError;
-    use pinwise_placement::Budget;
-    use std::io;
-
-    fn request() -> PlaceRequest {
-        let model = Model::built_in("ultrasparc-t2");
-        PlaceRequest { request: simulated(model, Budget::Measurements(60)), plan: None }
-    }
-
-    fn store() -> (tempfile::TempDir, Store) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
-        (folder, store)
-    }
-
-    /// Whoever listens does what it holds.
-    struct Listening<F>(F);
-
-    impl<F: FnMut(Event<'_>) -> io::Result<()>> Events for Listening<F> {
-        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
-            (self.0)(event)
-        }
-    }
-
-    #[test]
-    fn a_campaign_is_locked_from_its_begin_until_its_conclusion_is_stored() {
-        let (_folder, mut store) = store();
-        let other = Store::open(store.path()).unwrap();
-        let mut looked = 0;
-        let mut events = Listening(|event: Event<'_>| {
-            if matches!(event, Event::Begun(_) | Event::Rested) {
-                looked += 1;
-                assert!(matches!(other.lock(CampaignId(1)), Err(StoreError::Running { .. })));
-            }
-            Ok(())
-        });
-        let answer = run(request(), &Caller::default(), &mut store, &mut events).unwrap();
-        assert_eq!((looked, answer.campaign.state), (2, CampaignState::Finished));
-        other.lock(CampaignId(1)).unwrap();
-    }
-
-    #[test]
-    fn the_program_of_a_campaign_that_somebody_else_runs_is_not_opened() {
-        let (_folder, mut store) = store();
-        let (new, _) = request().prepare(&Caller::default(), &store, &mut Silent).unwrap();
-        // There is no such program: to open it would be the error.
-        let subject = Subject::Rerun(vec!["/none".into()]);
-        let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
-        let id = store.create(&NewCampaign { question, ..new }).unwrap();
-        let other = Store::open(store.path()).unwrap();
-        let _lock = other.lock(id).unwrap();
-        let error = resume(id, &Caller::default(), &mut store, &mut Silent).unwrap_err();
-        assert!(matches!(error, JobError::Store(StoreError::Running { .. })), "{error}");
-    }
-
-    #[test]
-    fn a_listener_who_leaves_ends_the_job_and_what_was_measured_stays() {
-        for leaves_after in [0, 3] {
-            let (_folder, mut store) = store();
-            let mut left = leaves_after;
-            let mut events = Listening(|event: Event<'_>| {
-                left -= i32::from(matches!(event, Event::Measured(_)));
-                if left <= 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
-            });
-            let error = run(request(), &Caller::default(), &mut store, &mut events).unwrap_err();
-            assert!(matches!(error, JobError::Output(_)), "{error}");
-            let campaigns = store.list().unwrap().campaigns;
-            let ended: Vec<_> = campaigns.iter().map(|info| (info.state, info.records)).collect();
-            let expected = [(CampaignState::Stopped, 3)];
-            assert_eq!(ended, expected[..usize::from(leaves_after > 0)]);
-        }
-    }
-
-    #[test]
-    fn no_limit_is_a_budget() {
-        let (_folder, store) = store();
-        let mut asked = request();
-        asked.request.question.budget = Budget::Time(std::time::Duration::MAX);
-        asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
-    }
-
-    #[test]
-    fn a_plan_that_is_gone_is_written_again_where_it_was_asked_for() {
-        let (folder, mut store) = store();
-        let caller = Caller::default();
-        let wanted = folder.path().join("mine.toml");
-        for plan in [None, Some(wanted)] {
-            let asked = PlaceRequest { plan, ..request() };
-            let answer = run(asked, &caller, &mut store, &mut Silent).unwrap();
-            let path = answer.plan.unwrap();
-            let text = std::fs::read_to_string(&path).unwrap();
-            std::fs::remove_file(&path).unwrap();
-            let again = resume(answer.campaign.id, &caller, &mut store, &mut Silent).unwrap();
-            let Answer::Place(again) = again else { panic!("{again:?}") };
-            assert_eq!(again.plan.as_ref(), Some(&path));
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        }
-    }
 }

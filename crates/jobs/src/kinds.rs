@@ -1,0 +1,237 @@
+//! The kinds of questions that there are, and what comes of each.
+
+use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
+use crate::compare::{CompareAnswer, CompareRequest};
+use crate::error::JobError;
+use crate::events::Events;
+use crate::job::{Caller, Job, heard, resume_job};
+use crate::latency::{LatencyAnswer, LatencyRequest};
+use crate::place::{PlaceAnswer, PlaceRequest};
+use crate::request::SelectRequest;
+use crate::select::SelectAnswer;
+use crate::summary::Summary;
+use crate::threads::{ThreadsAnswer, ThreadsRequest};
+use crate::tune::{TuneAnswer, TuneRequest};
+use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store};
+use serde_json::Value;
+
+/// The questions that there are: a variant of [`Kind`] and of [`Answer`], the request, and what
+/// comes of it.
+macro_rules! questions {
+    ($($(#[$doc:meta])* $kind:ident: $request:ty => $answer:ty,)*) => {
+        /// What came of a question.
+        #[derive(Clone, Debug)]
+        pub enum Answer {
+            $($(#[$doc])* $kind(Box<$answer>),)*
+        }
+
+        $(impl From<$answer> for Answer {
+            fn from(answer: $answer) -> Self {
+                Self::$kind(Box::new(answer))
+            }
+        })*
+
+        $(const _: () = assert!(matches!(<$request>::KIND, Kind::$kind));)*
+
+        impl Steps {
+            /// Those of a kind; `None`: it is a part, which its parent answers for.
+            fn of(kind: Kind) -> Option<Self> {
+                match kind {
+                    $(Kind::$kind => Some(Self::of_job::<$request>()),)*
+                    Kind::Policies | Kind::Finals => None,
+                }
+            }
+        }
+    };
+}
+
+questions! {
+    /// Where each thread runs.
+    Place: PlaceRequest => PlaceAnswer,
+    /// How strategies compare.
+    Compare: CompareRequest => CompareAnswer,
+    /// Which of the ready programs run together.
+    Select: SelectRequest => SelectAnswer,
+    /// How many threads a program should run.
+    Threads: ThreadsRequest => ThreadsAnswer,
+    /// How many threads, and where each of them runs.
+    Tune: TuneRequest => TuneAnswer,
+    /// What programs on shared hardware do to each other.
+    Characterize: CharacterizeRequest => CharacterizeAnswer,
+    /// How far the contexts of this machine are apart.
+    Latency: LatencyRequest => LatencyAnswer,
+}
+
+type Resume = fn(&CampaignInfo, &Caller, &mut Store, &mut dyn Events) -> Result<Answer, JobError>;
+
+/// What can be done with a stored campaign of any kind.
+struct Steps {
+    resume: Resume,
+    answer: fn(&CampaignInfo, &Caller, &Store) -> Result<Answer, JobError>,
+    summary: fn(&Value) -> Option<Summary>,
+}
+
+impl Steps {
+    fn of_job<J: Job>() -> Self
+    where
+        Answer: From<J::Answer>,
+    {
+        Self {
+            resume: |info, caller, store, events| {
+                resume_job::<J>(info, caller, store, events).map(Answer::from)
+            },
+            answer: |info, caller, store| J::answer(info, caller, store).map(Answer::from),
+            summary: J::summary,
+        }
+    }
+}
+
+/// Goes on with a campaign that was interrupted or killed, and answers its question. Of one that
+/// has finished the answer is read, and a plan that is absent is written again.
+///
+/// # Errors
+/// As [`crate::run()`]; no such campaign; something has changed that its measurements depend on.
+pub fn resume(
+    id: CampaignId,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Answer, JobError> {
+    let (info, steps) = answering(store.get(id)?, store)?;
+    heard(caller, events, |events| (steps.resume)(&info, caller, store, events))
+}
+
+/// What a campaign answers, as far as it came. Nothing is measured.
+///
+/// # Errors
+/// No such campaign; it was stored in another form than this version's.
+pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, JobError> {
+    let (info, steps) = answering(store.get(id)?, store)?;
+    (steps.answer)(&info, caller, store)
+}
+
+impl Summary {
+    /// Of what `info` concluded; `None` where it has no answer yet, or is a part without one.
+    pub fn of(info: &CampaignInfo) -> Option<Self> {
+        (Steps::of(info.new.kind)?.summary)(info.conclusion.as_ref()?)
+    }
+}
+
+/// The campaign that answers: a part that has no answer of its own is answered for by its parent.
+fn answering(info: CampaignInfo, store: &Store) -> Result<(CampaignInfo, Steps), JobError> {
+    if let Some(steps) = Steps::of(info.new.kind) {
+        return Ok((info, steps));
+    }
+    let id = info.id.0;
+    let parent = info.new.parent.ok_or_else(|| {
+        JobError::failed(format!("campaign {id} is a part of another one, which is not named"))
+    })?;
+    answering(store.get(parent.id)?, store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{Event, Silent};
+    use crate::job::run;
+    use crate::model::Model;
+    use crate::request::{Request, Subject, simulated};
+    use pinwise_campaign::{CampaignState, NewCampaign, StoreError};
+    use pinwise_placement::Budget;
+    use std::io;
+
+    fn request() -> PlaceRequest {
+        let model = Model::built_in("ultrasparc-t2");
+        PlaceRequest { request: simulated(model, Budget::Measurements(60)), plan: None }
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        (folder, store)
+    }
+
+    /// Whoever listens does what it holds.
+    struct Listening<F>(F);
+
+    impl<F: FnMut(Event<'_>) -> io::Result<()>> Events for Listening<F> {
+        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+            (self.0)(event)
+        }
+    }
+
+    #[test]
+    fn a_campaign_is_locked_from_its_begin_until_its_conclusion_is_stored() {
+        let (_folder, mut store) = store();
+        let other = Store::open(store.path()).unwrap();
+        let mut looked = 0;
+        let mut events = Listening(|event: Event<'_>| {
+            if matches!(event, Event::Begun(_) | Event::Rested) {
+                looked += 1;
+                assert!(matches!(other.lock(CampaignId(1)), Err(StoreError::Running { .. })));
+            }
+            Ok(())
+        });
+        let answer = run(request(), &Caller::default(), &mut store, &mut events).unwrap();
+        assert_eq!((looked, answer.campaign.state), (2, CampaignState::Finished));
+        other.lock(CampaignId(1)).unwrap();
+    }
+
+    #[test]
+    fn the_program_of_a_campaign_that_somebody_else_runs_is_not_opened() {
+        let (_folder, mut store) = store();
+        let (new, _) = request().prepare(&Caller::default(), &store, &mut Silent).unwrap();
+        // There is no such program: to open it would be the error.
+        let subject = Subject::Rerun(vec!["/none".into()]);
+        let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
+        let id = store.create(&NewCampaign { question, ..new }).unwrap();
+        let other = Store::open(store.path()).unwrap();
+        let _lock = other.lock(id).unwrap();
+        let error = resume(id, &Caller::default(), &mut store, &mut Silent).unwrap_err();
+        assert!(matches!(error, JobError::Store(StoreError::Running { .. })), "{error}");
+    }
+
+    #[test]
+    fn a_listener_who_leaves_ends_the_job_and_what_was_measured_stays() {
+        for leaves_after in [0, 3] {
+            let (_folder, mut store) = store();
+            let mut left = leaves_after;
+            let mut events = Listening(|event: Event<'_>| {
+                left -= i32::from(matches!(event, Event::Measured(_)));
+                if left <= 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+            });
+            let error = run(request(), &Caller::default(), &mut store, &mut events).unwrap_err();
+            assert!(matches!(error, JobError::Output(_)), "{error}");
+            let campaigns = store.list().unwrap().campaigns;
+            let ended: Vec<_> = campaigns.iter().map(|info| (info.state, info.records)).collect();
+            let expected = [(CampaignState::Stopped, 3)];
+            assert_eq!(ended, expected[..usize::from(leaves_after > 0)]);
+        }
+    }
+
+    #[test]
+    fn no_limit_is_a_budget() {
+        let (_folder, store) = store();
+        let mut asked = request();
+        asked.request.question.budget = Budget::Time(std::time::Duration::MAX);
+        asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
+    }
+
+    #[test]
+    fn a_plan_that_is_gone_is_written_again_where_it_was_asked_for() {
+        let (folder, mut store) = store();
+        let caller = Caller::default();
+        let wanted = folder.path().join("mine.toml");
+        for plan in [None, Some(wanted)] {
+            let asked = PlaceRequest { plan, ..request() };
+            let answer = run(asked, &caller, &mut store, &mut Silent).unwrap();
+            let path = answer.plan.unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            std::fs::remove_file(&path).unwrap();
+            let again = resume(answer.campaign.id, &caller, &mut store, &mut Silent).unwrap();
+            let Answer::Place(again) = again else { panic!("{again:?}") };
+            assert_eq!(again.plan.as_ref(), Some(&path));
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+}
