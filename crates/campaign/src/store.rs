@@ -9,6 +9,7 @@
 //! another one's commit. A campaign itself has one writer, see [`Store::lock`].
 
 mod campaign;
+mod campaign_lock;
 mod disturbances;
 mod error;
 mod file;
@@ -18,13 +19,13 @@ mod machine;
 mod row;
 
 use crate::Record;
-use crate::campaign_lock::{CampaignLock, LockedFile};
 pub use campaign::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignState, Kind, NewCampaign, Parent,
 };
+pub use campaign_lock::CampaignLock;
+use campaign_lock::LockedFile;
 pub use error::StoreError;
-use error::explain;
-pub(crate) use error::unusable;
+use error::{explain, unusable};
 use file::{FORMAT, KIND_BEFORE, connect};
 use inode::Inode;
 pub use journal::StoreJournal;

@@ -1,6 +1,6 @@
 //! One writer per campaign.
 
-use crate::store::unusable;
+use super::error::unusable;
 use crate::{CampaignId, StoreError};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::MetadataExt;
