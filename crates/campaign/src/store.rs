@@ -80,7 +80,10 @@ impl Store {
             std::fs::create_dir_all(folder).map_err(|error| {
                 unusable(
                     path,
-                    format!("its folder cannot be made ({error}); name a place you may write to with --store"),
+                    format!(
+                        "its folder cannot be made ({error}); name a place you may write to \
+                        with --store"
+                    ),
                 )
             })?;
         }
@@ -134,7 +137,8 @@ impl Store {
         ];
         self.sql(|connection| {
             connection.execute(
-                "INSERT INTO campaign (kind, command, machine, alike, workload, unit, question, seed, parent, step)
+                "INSERT INTO campaign (kind, command, machine, alike, workload, unit, question,
+                 seed, parent, step)
                  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rusqlite::params_from_iter(
                     texts.map(Value::Text).into_iter().chain([parent, step]),
@@ -248,7 +252,8 @@ impl Store {
             false => format!("kind, parent, {STEP}"),
         };
         format!(
-            "SELECT id, started, command, machine, alike, workload, unit, question, seed, state, conclusion,
+            "SELECT id, started, command, machine, alike, workload, unit, question, seed, state,
+                    conclusion,
              (SELECT count(*) FROM record WHERE campaign = campaign.id), {kind} FROM campaign"
         )
     }
@@ -296,7 +301,8 @@ impl Store {
         self.read(|connection| {
             let mut statement = connection.prepare(
                 &format!(
-                    "SELECT number, purpose, assignment, windows, performance, duration_s, spread, error, retry,
+                    "SELECT number, purpose, assignment, windows, performance, duration_s, spread,
+                            error, retry,
                      elapsed_s, {detail} FROM record WHERE campaign = ? ORDER BY number"
                 ),
             )?;
@@ -318,7 +324,8 @@ impl Store {
         self.sql(|connection| {
             connection
                 .prepare_cached(
-                    "INSERT INTO record (campaign, number, purpose, assignment, windows, performance, duration_s, spread,
+                    "INSERT INTO record (campaign, number, purpose, assignment, windows,
+                                         performance, duration_s, spread,
                      error, retry, detail, elapsed_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 )?
                 .execute((

@@ -440,14 +440,14 @@ impl fmt::Display for Warning {
             ),
             Self::Noisy { most, pairs } => write!(
                 f,
-                "this machine is noisy: identical runs differ by up to {} (95 % of {pairs} pairs); fix the frequency, stop other \
-                 programs, or raise --rounds",
+                "this machine is noisy: identical runs differ by up to {} (95 % of {pairs} pairs); \
+                 fix the frequency, stop other programs, or raise --rounds",
                 figures::percent(*most)
             ),
             Self::Unsteady { sets, of } => write!(
                 f,
-                "{sets} of {of} sets of programs did not become steady: their accumulated rate stayed more than the MAIV \
-                 away from the rate at the end"
+                "{sets} of {of} sets of programs did not become steady: their accumulated rate \
+                 stayed more than the MAIV away from the rate at the end"
             ),
             Self::Text { text } => f.write_str(text),
         }

@@ -106,7 +106,8 @@ pub(crate) fn absent(machine: &Machine, levels: &[Level]) -> Vec<Absent> {
         let reason = if several(DomainKind::Core) {
             "this kind of core has one context"
         } else {
-            "no two contexts that may be used share a core: no SMT, or it is switched off or hidden (virtual machine, cpuset)"
+            "no two contexts that may be used share a core: no SMT, or it is switched off or \
+             hidden (virtual machine, cpuset)"
         };
         add("core", reason);
     }

@@ -401,7 +401,8 @@ mod tests {
             let plan = plan(&machine, most);
             let mut layouts = BTreeSet::new();
             for experiment in &plan.experiments {
-                let leaves: BTreeSet<u32> = experiment.layout.iter().map(|seat| seat.leaf).collect();
+                let leaves: BTreeSet<u32> =
+                    experiment.layout.iter().map(|seat| seat.leaf).collect();
                 prop_assert_eq!(leaves.len(), experiment.count + 1);
                 prop_assert!(leaves.iter().all(|&leaf| (leaf as usize) < machine.contexts.len()));
                 prop_assert!(layouts.insert(experiment.layout.clone()), "{:?}", experiment);

@@ -23,8 +23,8 @@ pub struct StoredCharacterization {
 }
 
 impl StoredCharacterization {
-    /// Stores a characterization under its machine's fingerprint. One that is not `whole` is of some
-    /// benchmarks only, or disturbed.
+    /// Stores a characterization under its machine's fingerprint. One that is not `whole` is of
+    /// some benchmarks only, or disturbed.
     ///
     /// # Errors
     /// The store cannot be written.

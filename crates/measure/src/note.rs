@@ -48,8 +48,9 @@ pub enum Note {
 
 impl Note {
     /// The text of [`Self::MaybeTotal`].
-    pub const MAYBE_TOTAL: &str = "the metric never fell while it was measured: if it is a total, this says nothing of the program, and --counter measures its rate; \
-                                   if it is a rate, the program was still warming up";
+    pub const MAYBE_TOTAL: &str = "the metric never fell while it was measured: if it is a total, \
+        this says nothing of the program, and --counter measures its rate; if it is a rate, the \
+        program was still warming up";
 }
 
 impl From<String> for Note {

@@ -41,7 +41,8 @@ pub struct LiveOptions {
     pub survey: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
-    /// What the user should know of the meter, one line each. [`LiveTestbed::notes`] begins with it.
+    /// What the user should know of the meter, one line each. [`LiveTestbed::notes`] begins with
+    /// it.
     pub notes: Vec<String>,
 }
 
@@ -341,7 +342,10 @@ impl Testbed for LiveTestbed {
             Ok(raised) => Some(raised),
             Err(error) => {
                 self.not_punctual.get_or_insert_with(|| {
-                    format!("the measuring thread could not be made SCHED_FIFO ({error}), so windows are less punctual: allow it with `ulimit -r 1` or cap_sys_nice")
+                    format!(
+                        "the measuring thread could not be made SCHED_FIFO ({error}), so \
+                        windows are less punctual: allow it with `ulimit -r 1` or cap_sys_nice"
+                    )
                 });
                 None
             }

@@ -443,7 +443,8 @@ fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>)
     let last =
         last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
     let message = format!(
-        "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the run (--metric runtime)",
+        "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the \
+         run (--metric runtime)",
         pattern.as_str()
     );
     MeasureError::new(Retry::Never, message)

@@ -148,7 +148,10 @@ mod tests {
         ];
         let written = json!([
             { "kind": "cut_off", "n": 4, "asked": true },
-            { "kind": "shifted", "at": 2, "sign": "progress", "parameter": 4, "change": 0.5, "sure": true },
+            {
+                "kind": "shifted", "at": 2, "sign": "progress", "parameter": 4, "change": 0.5,
+                "sure": true
+            },
             { "kind": "single_runs" },
             { "kind": "text", "text": "a metric has moods" },
         ]);

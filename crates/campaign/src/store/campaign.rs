@@ -19,7 +19,8 @@ pub struct CampaignIdentity {
     pub store: String,
     /// Its number in that store.
     pub number: CampaignId,
-    /// When it began, seconds since the Unix epoch. A store that was made anew has the number again.
+    /// When it began, seconds since the Unix epoch. A store that was made anew has the number
+    /// again.
     pub started: i64,
 }
 

@@ -32,7 +32,8 @@ impl CampaignLock {
             unusable(
                 store,
                 format!(
-                    "{lock} cannot be locked ({error}); make the folder writable, or use another --store"
+                    "{lock} cannot be locked ({error}); make the folder writable, or use another \
+                     --store"
                 ),
             )
         };

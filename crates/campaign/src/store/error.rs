@@ -31,14 +31,16 @@ pub enum StoreError {
         known: String,
     },
     /// Another process adds records to this campaign.
-    #[error("campaign {id} is running in another process; wait for its end, or stop it first", id = id.0)]
+    #[error("campaign {id} is running in another process; wait for its end, or stop it \
+        first", id = id.0)]
     Running {
         /// The campaign.
         id: CampaignId,
     },
     /// The recorded history is not one this strategy would have made, so it cannot be continued.
-    #[error("campaign {id} cannot be resumed: record {number} is {found}, where this version would have made {expected}; \
-             start a new campaign, or resume it with the version of pinwise that began it", id = id.0)]
+    #[error("campaign {id} cannot be resumed: record {number} is {found}, where this version would \
+        have made {expected}; start a new campaign, or resume it with the version of pinwise that \
+        began it", id = id.0)]
     Mismatch {
         /// The campaign.
         id: CampaignId,
@@ -59,28 +61,37 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = error {
         let reason = format!(
-            "holds a campaign that this version of pinwise cannot read ({cause}); use the version that wrote it, or another file with --store"
+            "holds a campaign that this version of pinwise cannot read ({cause}); use the version \
+             that wrote it, or another file with --store"
         );
         return unusable(path, reason);
     }
     let reason = match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with --store".to_owned(),
+        Some(ErrorCode::NotADatabase) => "is not a store of pinwise; name another file with \
+            --store"
+            .to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
-            "is locked by another program for more than {} s; end that program (fuser -v shows it), then try again",
+            "is locked by another program for more than {} s; end that program (fuser -v shows \
+             it), then try again",
             PATIENCE.as_secs()
         ),
         Some(ErrorCode::DiskFull) => "the disk is full; all earlier records are safe: free some \
                                       space, then resume the campaign (pinwise campaign list)"
             .to_owned(),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            "is read-only; make it and its folder writable, or name another file with --store".to_owned()
+            "is read-only; make it and its folder writable, or name another file with \
+             --store"
+                .to_owned()
         }
         Some(ErrorCode::CannotOpen) => {
-            "cannot be opened; check that it is a file and that its folder is writable, or name another with --store"
+            "cannot be opened; check that it is a file and that its folder is writable, or name \
+             another with --store"
                 .to_owned()
         }
         Some(ErrorCode::DatabaseCorrupt) => {
-            "is damaged; rescue what can be read with: sqlite3 FILE .recover | sqlite3 NEW".to_owned()
+            "is damaged; rescue what can be read with: sqlite3 FILE .recover | sqlite3 \
+             NEW"
+            .to_owned()
         }
         Some(ErrorCode::SystemIoFailure) => {
             format!(

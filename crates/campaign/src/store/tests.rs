@@ -490,7 +490,9 @@ proptest! {
         leaves in proptest::collection::vec(0u32..5000, 1..20),
         pinned: bool,
         failed: bool,
-        performance in proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO,
+        performance in proptest::num::f64::NORMAL
+            | proptest::num::f64::SUBNORMAL
+            | proptest::num::f64::ZERO,
         spread in proptest::option::of(0.0..1e9f64),
         duration in 0u64..4_000_000_000_000_000,
         elapsed in 0u64..4_000_000_000_000_000,
@@ -499,14 +501,19 @@ proptest! {
         let record = Record {
             number: 0,
             trial: Trial {
-                setting: if pinned { Setting::Pinned(Assignment::new(leaves)) } else { Setting::Unpinned },
+                setting: if pinned {
+                    Setting::Pinned(Assignment::new(leaves))
+                } else {
+                    Setting::Unpinned
+                },
                 purpose: Purpose::Climb,
                 effort: Effort { windows: 1.5 },
             },
             outcome: if failed {
                 Err(MeasureError::new(Retry::Other, message))
             } else {
-                Ok(Measurement { performance, duration: Duration::from_nanos(duration), spread, detail: None })
+                let duration = Duration::from_nanos(duration);
+                Ok(Measurement { performance, duration, spread, detail: None })
             },
             elapsed: Duration::from_nanos(elapsed),
         };

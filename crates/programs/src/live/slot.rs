@@ -76,12 +76,14 @@ impl LiveTestbed {
         let name = self.target.name();
         if let Some((pid, program)) = self.target.replaced() {
             return format!(
-                "process {pid} of {name} became another program ({}), and its threads are gone: start again with the new program",
+                "process {pid} of {name} became another program ({}), and its threads are gone: \
+                 start again with the new program",
                 program.display()
             );
         }
         format!(
-            "thread {} of {name} ended and no other took its place: start again to place the remaining threads",
+            "thread {} of {name} ended and no other took its place: start again to place the \
+             remaining threads",
             self.workload.threads[vacant].name
         )
     }

@@ -23,7 +23,8 @@ pub enum ProbeError {
     Power(#[from] PowerError),
     /// It ended by itself, successfully, before it had been watched for long enough.
     #[error(
-        "{name} with n = {n} ended by itself after {ran}, before the end of a probe: measure whole runs (--whole-run)",
+        "{name} with n = {n} ended by itself after {ran}, before the end of a probe: measure whole \
+         runs (--whole-run)",
         ran = duration(*ran)
     )]
     Short {
@@ -36,7 +37,8 @@ pub enum ProbeError {
     },
     /// It failed by itself; how, and its last line.
     #[error(
-        "{0}; run it by hand with this number in place of {{n}}: it must work for as long as a probe takes"
+        "{0}; run it by hand with this number in place of {{n}}: it must work for as long as a \
+         probe takes"
     )]
     Failed(String),
     /// It has a single thread where there should be more.
@@ -56,8 +58,8 @@ pub enum ProbeError {
     },
     /// Its threads exist and do nothing.
     #[error(
-        "the workers of {name} do not work: {waited} after its start with n = {n} it has {threads} threads, none of which runs; put \
-         it under load, or raise --limit",
+        "the workers of {name} do not work: {waited} after its start with n = {n} it has {threads} \
+         threads, none of which runs; put it under load, or raise --limit",
         waited = duration(*waited)
     )]
     Idle {
@@ -72,7 +74,8 @@ pub enum ProbeError {
     },
     /// The line that ends its initialization did not come.
     #[error(
-        "no line of {name} matched --after '{pattern}' within {waited} of its start with n = {n}{last}",
+        "no line of {name} matched --after '{pattern}' within {waited} of its start with n = \
+         {n}{last}",
         waited = duration(*waited)
     )]
     NeverSaid {
@@ -105,8 +108,8 @@ pub enum ProbeError {
     },
     /// The kernel stopped it because it is not in the foreground.
     #[error(
-        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; give it input with < FILE in \
-         sh -c, or start it so that it asks for nothing"
+        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; \
+         give it input with < FILE in sh -c, or start it so that it asks for nothing"
     )]
     Terminal {
         /// Which program.
@@ -116,8 +119,9 @@ pub enum ProbeError {
     },
     /// It fills the disk.
     #[error(
-        "{name} wrote {written} within a probe with n = {n}, more than the limit of {limit}: send its output to /dev/null, name \
-         a file to remove after each probe with --remove, or allow more with --most-written"
+        "{name} wrote {written} within a probe with n = {n}, more than the limit of {limit}: send \
+         its output to /dev/null, name a file to remove after each probe with --remove, or allow \
+         more with --most-written"
     )]
     Wrote {
         /// Which program.
@@ -139,7 +143,8 @@ pub enum ProbeError {
     },
     /// A whole run takes too long.
     #[error(
-        "{name} with n = {n} ran longer than {limit} and was ended: raise --limit, or measure a window without --whole-run",
+        "{name} with n = {n} ran longer than {limit} and was ended: raise --limit, or measure a \
+         window without --whole-run",
         limit = duration(*limit)
     )]
     Long {
@@ -152,8 +157,9 @@ pub enum ProbeError {
     },
     /// The time for all probes is over.
     #[error(
-        "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its start, with {threads} threads: \
-         raise --budget; does {{n}} stand where the program takes its number of threads?",
+        "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its \
+         start, with {threads} threads: raise --budget; does {{n}} stand where the program takes \
+         its number of threads?",
         ran = duration(*ran)
     )]
     Expired {

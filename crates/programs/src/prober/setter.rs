@@ -40,8 +40,8 @@ pub enum Setter {
 /// Why a text is no setter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the process may run on), cpuset:DIR or quota:DIR \
-     (of the control group in that directory)"
+    "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the \
+     process may run on), cpuset:DIR or quota:DIR (of the control group in that directory)"
 )]
 pub struct NoSetter;
 

@@ -99,7 +99,8 @@ fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
     loop {
         if Instant::now() > deadline {
             not_judged(format_args!(
-                "the sampled share of time at locks of {kind}: this busy machine gave it too few looks"
+                "the sampled share of time at locks of {kind}: this busy machine gave it too few \
+                 looks"
             ));
             return None;
         }
