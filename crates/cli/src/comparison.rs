@@ -9,8 +9,8 @@ use pinwise_placement::{Comparison, Judge, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, against, caveat, claim_verdict, comparison_verdict, is_simulated, loses, lost, note,
-    sentence, standing, tagged,
+    Files, against, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses, lost,
+    note, sentence, standing, tagged,
 };
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -140,8 +140,8 @@ fn tell(
         ));
     }
     sheet.text.push('\n');
-    for (name, reason) in &comparison.left_out {
-        sheet.paragraph("", 0, &format!("{name} is left out: {reason}."));
+    for way in &comparison.left_out {
+        sheet.paragraph("", 0, &format!("{} is left out: {}.", way.name, left_out(&way.reason)));
     }
     let searched = compared.lineup.contenders.iter().filter_map(|way| way.campaign);
     let searched: BTreeSet<CampaignId> = searched.collect();
@@ -253,7 +253,9 @@ fn document(
         "rounds": comparison.rounds,
         "rounds_needed": comparison.unclear().map(|unclear| unclear.rounds),
         "ways": comparison.rows.iter().map(row).collect::<Vec<_>>(),
-        "left_out": comparison.left_out.iter().map(|(name, reason)| json!({"name": name, "reason": reason})).collect::<Vec<_>>(),
+        "left_out": comparison.left_out.iter().map(|way| {
+            json!({"name": way.name, "reason": tagged(&way.reason, left_out(&way.reason))})
+        }).collect::<Vec<_>>(),
         "notes": notes,
         "measurements": records.len(),
         "seconds": records.last().map_or(0.0, |record| record.elapsed.as_secs_f64()),

@@ -3,7 +3,9 @@
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
-use pinwise_present::{is_simulated, tagged, tagged_bound_notes, tagged_notes, typical};
+use pinwise_present::{
+    is_simulated, profiling_end, tagged, tagged_bound_notes, tagged_notes, typical, unmeasured,
+};
 use pinwise_topology::{Assignment, SharingTree};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -82,7 +84,7 @@ pub(crate) fn document(
         "notes": tagged_notes(info, outcome),
         "measurements": outcome.cost.measurements,
         "failed": outcome.cost.failed,
-        "failure": outcome.failure,
+        "failure": outcome.failure.as_ref().map(|failure| tagged(failure, unmeasured(failure))),
         "classes": outcome.cost.classes,
         "seconds": outcome.cost.time.as_secs_f64(),
         "strategy": reasons(&outcome.strategy),
@@ -114,7 +116,7 @@ fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Ve
         "base": forecast.base,
         "slowdown": forecast.slowdown,
         "slowdown_measured": forecast.measured,
-        "ended": forecast.ended,
+        "ended": tagged(&forecast.ended, profiling_end(&forecast.ended)),
         "checked": forecast.checked,
         "held": forecast.held,
         "error": forecast.error,
@@ -213,7 +215,7 @@ mod tests {
             drift: None,
             notes: Vec::new(),
             cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
-            failure: Some("thread 125 may not run on CPU 3".into()),
+            failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
             strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
             stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
             forecast: None,

@@ -161,7 +161,7 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     let answered: Vec<&str> = notes.iter().map(|note| note["text"].as_str().unwrap()).collect();
     let of_plan =
         planned["origin"].get("notes").and_then(toml::Value::as_array).cloned().unwrap_or_default();
-    for note in of_plan.iter().map(|note| note.as_str().unwrap()) {
+    for note in of_plan.iter().map(|note| note["text"].as_str().unwrap()) {
         let fact = note[1..].trim_end_matches('.');
         assert!(
             answered.iter().any(|told| told.contains(fact)) && !fact.contains("counts as"),

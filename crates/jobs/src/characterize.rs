@@ -25,7 +25,7 @@ use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Stressors on other cores, unless fewer or more are asked for: what comes of many shows by then.
 pub const STRESSORS: usize = 8;
@@ -45,6 +45,9 @@ pub struct CharacterizeRequest {
     /// What the first core gets of its caches, on this machine. Looked at before anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_sets: Option<WorkingSets>,
+    /// What that look took.
+    #[serde(default)]
+    pub look: Duration,
 }
 
 /// What programs on shared hardware do to each other.
@@ -56,6 +59,8 @@ pub struct CharacterizeAnswer {
     pub kept: Option<StoredCharacterization>,
     /// Runs in all.
     pub runs: u64,
+    /// What they took one after the other, in all runs of the campaign, with the look at the caches.
+    pub time: Duration,
     /// Why nothing is decided by it, if so.
     pub excerpt: Option<String>,
 }
@@ -65,6 +70,13 @@ pub struct CharacterizeAnswer {
 struct Conclusion {
     characterization: Characterization,
     excerpt: Option<String>,
+}
+
+impl CharacterizeRequest {
+    /// What `records` took, with the look at the caches.
+    fn time(&self, records: &[Record]) -> Duration {
+        self.look + records.last().map_or(Duration::ZERO, |record| record.elapsed)
+    }
 }
 
 /// What measures: the request, the machine's bench, and the runs.
@@ -95,7 +107,9 @@ impl Job for CharacterizeRequest {
                 "measuring how much of its caches a core gets, up to a minute; all benchmarks then \
                  take 5 min or more, fewer --benchmarks or --rounds take less",
             )?;
+            let begin = Instant::now();
             bench.look_at_caches()?;
+            request.look = begin.elapsed();
             request.working_sets = bench.working_sets().cloned();
         }
         let bench = open(&request, caller)?;
@@ -159,8 +173,9 @@ impl Job for CharacterizeRequest {
             kept = Some(StoredCharacterization::keep(store, characterization.clone(), whole)?);
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
+        let time = request.time(&measured.records);
         conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
-        Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, excerpt })
+        Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, time, excerpt })
     }
 
     /// What a campaign found, where it is complete.
@@ -183,7 +198,8 @@ impl Job for CharacterizeRequest {
                 }),
             None => None,
         };
-        Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, excerpt })
+        let time = stored::question::<Self>(info)?.time(&store.records(info.id)?);
+        Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, time, excerpt })
     }
 
     fn finished(
@@ -434,6 +450,7 @@ mod tests {
             stressors: 1,
             conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
             working_sets: None,
+            look: Duration::ZERO,
         }
     }
 

@@ -22,8 +22,8 @@ use pinwise_campaign::{
 use pinwise_evt::Method;
 use pinwise_measure::Note;
 use pinwise_placement::{
-    BoundClaim, Budget, Comparison, Contender, Entry, Judge, Lineup, Outcome, Question, Search,
-    StrategyName,
+    BoundClaim, Budget, Comparison, Contender, Entry, Judge, LeftOut, LeftOutReason, Lineup,
+    Outcome, Question, Search, StrategyName,
 };
 use pinwise_prediction::ThreadKinds;
 use pinwise_present::figures;
@@ -147,7 +147,7 @@ impl Job for CompareRequest {
             }
             match question(way, &of_way, &new, &*testbed, store, events)? {
                 Ok(question) => searches.push(question),
-                Err(reason) => lineup.left_out.push((way.name.into(), reason)),
+                Err(reason) => lineup.left_out.push(LeftOut { name: way.name.into(), reason }),
             }
         }
         let few = too_few(&request, &*testbed, &search, begin.elapsed());
@@ -265,7 +265,7 @@ fn question(
     testbed: &dyn OpenSubject,
     store: &Store,
     events: &mut dyn Events,
-) -> Result<Result<Question, String>, JobError> {
+) -> Result<Result<Question, LeftOutReason>, JobError> {
     let (start, step) =
         way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
     let mut question = Question {
@@ -277,15 +277,11 @@ fn question(
     };
     if way.strategy == StrategyName::Blackbox {
         if !testbed.profiles() {
-            let reason = "its profile needs instances that run alone, and more than there are";
-            return Ok(Err(reason.to_owned()));
+            return Ok(Err(LeftOutReason::NoProfile));
         }
         if ThreadKinds::new(&new.workload).instances().len() < 2 {
-            let name = &new.workload.name;
-            return Ok(Err(format!(
-                "it predicts how instances affect each other, and {name} is one instance: run \
-                 more (--workload NAME:2)"
-            )));
+            let workload = new.workload.name.clone();
+            return Ok(Err(LeftOutReason::OneInstance { workload }));
         }
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
@@ -293,14 +289,14 @@ fn question(
         match profile::prepare(&mut asked, testbed, events) {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
-            Err(JobError::Usage(reason)) => return Ok(Err(reason)),
+            Err(JobError::Usage(error)) => return Ok(Err(LeftOutReason::Refused { error })),
             Err(error) => return Err(error),
         }
     }
     let tree = SharingTree::new(&new.machine, new.alike);
     Ok(match Search::new(&question, &tree, &new.workload) {
         Ok(_) => Ok(question),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(LeftOutReason::Refused { error: error.to_string() }),
     })
 }
 
@@ -416,13 +412,9 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         name = format!("{name}, top {TOP}");
     }
     let Some(best) = &outcome.best else {
-        lineup.left_out.push((
-            name,
-            format!(
-                "it announced nothing ({})",
-                pinwise_placement::joined(&outcome.stopped_because)
-            ),
-        ));
+        let stopped_because = outcome.stopped_because.clone();
+        let reason = LeftOutReason::NothingAnnounced { stopped_because };
+        lineup.left_out.push(LeftOut { name, reason });
         return;
     };
     let bound = &outcome.bound;

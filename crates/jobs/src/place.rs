@@ -12,8 +12,10 @@ use crate::resume_check::check_unchanged;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
-use pinwise_placement::{Budget, Gain, Origin, Outcome, Plan, Question, Search, StopReason};
-use pinwise_present::{Files, figures, is_simulated};
+use pinwise_placement::{
+    Budget, Gain, Origin, Outcome, Plan, PlanNote, Question, Search, StopReason,
+};
+use pinwise_present::{Files, figures, is_simulated, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -298,7 +300,7 @@ fn keep_plan(
         campaign: Some(store.identity(info)),
         advice: outcome.advice,
         simulated: is_simulated(&info.new.question),
-        notes: pinwise_present::notes(info, outcome),
+        notes: tagged_notes(info, outcome).iter().map(PlanNote::new).collect(),
     });
     match wanted {
         Some(path) => plan_file::write_plan(&path, &plan).map(|()| Some(path)),

@@ -30,10 +30,10 @@ use pinwise_campaign::{
 use pinwise_linux::Pid;
 use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
-    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Unmeasured,
-    Way,
+    Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, PlanNote, TuneNote, TuneStep,
+    Unmeasured, Way,
 };
-use pinwise_present::{sentence, tune_note, unmeasured};
+use pinwise_present::{sentence, tagged, tune_note, unmeasured};
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::{Machine, SharingTree};
@@ -668,12 +668,10 @@ fn plan(
     // and, where it pins, what the threads did while they were placed.
     let met = searched.filter(|_| choice == Choice::Placed);
     let met = met.into_iter().flat_map(|searched| &searched.outcome.notes);
-    let notes: Vec<String> = finals
-        .notes()
-        .iter()
-        .map(|note| sentence(&tune_note(note)))
-        .chain(met.map(|note| sentence(&pinwise_present::note(note))))
-        .collect();
+    let finals = finals.notes();
+    let finals = finals.iter().map(|note| tagged(note, sentence(&tune_note(note))));
+    let met = met.map(|met| tagged(met, sentence(&pinwise_present::note(met))));
+    let notes = finals.chain(met).map(|note| PlanNote::new(&note)).collect();
     plan.origin = Some(Origin {
         campaign: Some(store.identity(info)),
         advice: match choice {

@@ -5,5 +5,5 @@ mod entrants;
 mod runner;
 
 pub use comparison::{ClaimVerdict, Comparison, JudgedClaim, Loss, Row, Standing, Unclear};
-pub use entrants::{BoundClaim, Contender, Entry, Lineup};
+pub use entrants::{BoundClaim, Contender, Entry, LeftOut, LeftOutReason, Lineup};
 pub use runner::Judge;

@@ -1,7 +1,9 @@
 //! What was predicted, from which profile, and how it compares with what was measured.
 
+use crate::ProfilingEnd;
 use crate::outcome::{no_high, no_low};
 use crate::statistics::{mean, t_quantile, variance};
+use pinwise_measure::value_or_text;
 use pinwise_prediction::{Checked, CoreLocal};
 use pinwise_topology::{Assignment, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -23,7 +25,8 @@ pub struct Forecast {
     /// Of these, measured; the others are interpolated.
     pub measured: usize,
     /// Why no more were.
-    pub ended: String,
+    #[serde(deserialize_with = "value_or_text")]
+    pub ended: ProfilingEnd,
     /// Entries drawn by chance that were forecast before they were measured.
     pub checked: usize,
     /// Of these, those whose stated 95 % interval held the measurement.
@@ -73,7 +76,7 @@ impl Forecast {
             base: 0,
             slowdown: 0,
             measured: 0,
-            ended: String::new(),
+            ended: ProfilingEnd::Unended,
             checked: checked.drawn,
             held: checked.held,
             error: checked.error,

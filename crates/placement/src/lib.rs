@@ -23,13 +23,14 @@ mod tune_step;
 pub use bound::Bound;
 pub use bound_note::BoundNote;
 pub use compare::{
-    BoundClaim, ClaimVerdict, Comparison, Contender, Entry, Judge, JudgedClaim, Lineup, Loss, Row,
-    Standing, Unclear,
+    BoundClaim, ClaimVerdict, Comparison, Contender, Entry, Judge, JudgedClaim, LeftOut,
+    LeftOutReason, Lineup, Loss, Row, Standing, Unclear,
 };
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
-pub use plan::{Measured, Number, Origin, Plan, PlanError, PlannedThread};
+pub use pinwise_prediction::ProfilingEnd;
+pub use plan::{Measured, Number, Origin, Plan, PlanError, PlanNote, PlannedThread};
 pub use question::{BlackboxOptions, Budget, Question, StrategyName};
 pub use reason::{StopReason, StrategyReason, joined};
 pub use search::{Search, SearchError, core_local};

@@ -8,11 +8,11 @@ use crate::search::model::Modeler;
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
 use crate::statistics::{estimate, mean, t_quantile, variance};
-use crate::{Bound, Forecast, Question, StopReason, StrategyReason};
+use crate::{Bound, Forecast, Question, StopReason, StrategyReason, Unmeasured};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_figures::{self as figures, Scale};
-use pinwise_measure::{Note, Setting, Unit, Workload, values_or_text};
+use pinwise_measure::{Note, Setting, Unit, Workload, optional_value_or_text, values_or_text};
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -164,8 +164,8 @@ pub struct Outcome {
     /// What it cost.
     pub cost: Cost,
     /// Why the last measurement that failed did.
-    #[serde(default)]
-    pub failure: Option<String>,
+    #[serde(default, deserialize_with = "optional_value_or_text")]
+    pub failure: Option<Unmeasured>,
     /// The strategy used and why it was chosen.
     #[serde(deserialize_with = "values_or_text")]
     pub strategy: Vec<StrategyReason>,
@@ -260,10 +260,10 @@ impl Outcome {
             drift,
             notes: Vec::new(),
             cost,
-            failure: records
-                .iter()
-                .rev()
-                .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
+            failure: records.iter().rev().find_map(|record| {
+                let error = record.outcome.as_ref().err()?.message.clone();
+                Some(Unmeasured::Failed { error })
+            }),
             strategy: strategy.collect(),
             stopped_because,
             forecast: None,

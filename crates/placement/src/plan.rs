@@ -13,7 +13,7 @@ use error::malformed;
 
 use crate::{Advice, Estimate, Outcome};
 use pinwise_campaign::CampaignIdentity;
-use pinwise_measure::{Unit, Workload};
+use pinwise_measure::{Unit, Workload, values_or_text};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
@@ -56,7 +56,7 @@ pub struct Plan {
 }
 
 /// The search that found a plan, and what it advised.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origin {
     /// The campaign of that search; absent where it is not known.
@@ -67,9 +67,41 @@ pub struct Origin {
     /// The machine is a model: its CPUs are no machine's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// What to know in addition to the verdict, in sentences.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    /// What to know in addition to the verdict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "values_or_text")]
+    pub notes: Vec<PlanNote>,
+}
+
+/// Something to know about the search that found a plan. Information, nothing depends on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanNote {
+    /// Its kind, as in JSON.
+    pub kind: String,
+    /// The sentence.
+    pub text: String,
+    /// The values of that kind.
+    #[serde(flatten)]
+    pub values: toml::Table,
+}
+
+impl PlanNote {
+    /// From a note as JSON has it: an object with `kind`, `text` and values.
+    pub fn new(note: &serde_json::Value) -> Self {
+        let text = |field: &str| note[field].as_str().unwrap_or_default().to_owned();
+        let values = note.as_object().into_iter().flatten();
+        let values = values.filter(|(name, _)| !["kind", "text"].contains(&name.as_str()));
+        // TOML has no null: a value that is not known is absent.
+        let values = values
+            .filter_map(|(name, value)| Some((name.clone(), toml::Value::try_from(value).ok()?)));
+        Self { kind: text("kind"), text: text("text"), values: values.collect() }
+    }
+}
+
+/// A note of an earlier version, a sentence.
+impl From<String> for PlanNote {
+    fn from(text: String) -> Self {
+        Self { kind: "text".to_owned(), text, values: toml::Table::new() }
+    }
 }
 
 /// How a program gets its number of threads.
@@ -369,6 +401,31 @@ mod tests {
         }
     }
 
+    fn busy() -> PlanNote {
+        let note = serde_json::json!({
+            "kind": "busy", "share": 0.5, "of": null, "text": "The machine was busy."
+        });
+        PlanNote::new(&note)
+    }
+
+    #[test]
+    fn notes_have_kind_values_and_text_and_earlier_ones_are_sentences() {
+        let origin = |notes| {
+            let (advice, simulated, campaign) = (Advice::Pin, false, None);
+            Some(Origin { campaign, advice, simulated, notes })
+        };
+        let whole = Plan { origin: origin(vec![busy()]), ..plan() };
+        let text = whole.to_toml();
+        let table =
+            "[[origin.notes]]\nkind = \"busy\"\ntext = \"The machine was busy.\"\nshare = 0.5\n";
+        assert!(text.contains(table), "{text}");
+        assert_eq!(Plan::parse(&text), Ok(whole));
+        let old =
+            text.replace(table, "").replace("[origin]", "[origin]\nnotes = [\"It was busy.\"]");
+        let notes = vec![PlanNote::from("It was busy.".to_owned())];
+        assert_eq!(Plan::parse(&old).unwrap().origin, origin(notes));
+    }
+
     #[test]
     fn a_plan_reads_back_as_it_was_written() {
         let text = plan().to_toml();
@@ -381,8 +438,7 @@ mod tests {
     #[test]
     fn a_plan_says_in_one_line_what_speaks_against_it() {
         let of = |advice, simulated| {
-            let notes =
-                if simulated { vec!["The machine was busy.".to_owned()] } else { Vec::new() };
+            let notes = if simulated { vec![busy()] } else { Vec::new() };
             let origin = Some(Origin { campaign: Some(campaign()), advice, simulated, notes });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));

@@ -5,7 +5,7 @@ use pinwise_measure::{Note, value_or_text};
 use pinwise_topology::Policy;
 use serde::{Deserialize, Serialize};
 
-/// Why a part of such a search was not measured, or not to its end.
+/// Why something was not measured, or not to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Unmeasured {

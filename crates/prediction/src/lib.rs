@@ -36,6 +36,6 @@ pub use optimum::{Optima, Predicted, ProofProgress};
 pub use predictor::{Change, Predictor, Walk};
 pub use tables::{
     BaseSpace, BaseTable, BlackBox, Build, Checked, CoreLocal, CoreLocalError, Experiment,
-    ExperimentCount, Layouts, PlacedInstance, Profiling, ProfilingError, SlowdownTable, Solo,
-    TableEntry,
+    ExperimentCount, Layouts, PlacedInstance, Profiling, ProfilingEnd, ProfilingError,
+    SlowdownTable, Solo, TableEntry,
 };

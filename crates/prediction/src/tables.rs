@@ -17,5 +17,5 @@ pub use blackbox::BlackBox;
 pub use core_local::{Build, CoreLocal, CoreLocalError};
 pub use experiment::{Experiment, ExperimentCount, PlacedInstance};
 pub use layout::Layouts;
-pub use profiling::{Checked, Profiling, ProfilingError, Solo, TableEntry};
+pub use profiling::{Checked, Profiling, ProfilingEnd, ProfilingError, Solo, TableEntry};
 pub use slowdown::SlowdownTable;

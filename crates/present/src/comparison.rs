@@ -1,7 +1,9 @@
 //! What the terminal and the page say of a comparison in the same words.
 
 use crate::figures::{self, Scale};
-use pinwise_placement::{ClaimVerdict, Comparison, JudgedClaim, Loss, Row, Standing};
+use pinwise_placement::{
+    ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing, joined,
+};
 
 /// Which way is the best known, what the default loses against it, and what is not told apart from
 /// it.
@@ -124,4 +126,23 @@ fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
         unclear.rounds,
         figures::percent(comparison.within),
     ))
+}
+
+/// Why a way is not compared, as a clause.
+pub fn left_out(reason: &LeftOutReason) -> String {
+    match reason {
+        LeftOutReason::NoProfile => {
+            "its profile needs instances that run alone, and more than there are".to_owned()
+        }
+        LeftOutReason::OneInstance { workload } => format!(
+            "it predicts how instances affect each other, and {workload} is one instance: run more \
+             (--workload NAME:2)"
+        ),
+        LeftOutReason::Refused { error } => error.clone(),
+        LeftOutReason::NothingAnnounced { stopped_because } => {
+            format!("it announced nothing ({})", joined(stopped_because))
+        }
+        LeftOutReason::NotMeasured => "it could not be measured".to_owned(),
+        LeftOutReason::Text { text } => text.clone(),
+    }
 }

@@ -17,12 +17,14 @@ mod tune;
 mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
-pub use comparison::{against, caveat, claim_verdict, comparison_verdict, loses, lost, standing};
+pub use comparison::{
+    against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
+};
 pub use drawing::draw_assignment;
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use other_load::{beside, crowd, crowded};
-pub use outcome::{bound_text, certified, gap_text, outcome_text, typical};
+pub use outcome::{bound_text, certified, gap_text, outcome_text, profiling_end, typical};
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};

@@ -5,9 +5,10 @@ use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
 use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
+use crate::tune::unmeasured;
 use crate::verdict::{NextStep, is_simulated, next_steps, notes, verdict};
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, Question, joined};
+use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question, joined};
 use pinwise_topology::{CpuId, SharingTree};
 
 /// Below this many fresh windows an interval says nothing.
@@ -166,7 +167,7 @@ fn evidence(
     let model = if is_simulated(&info.new.question) { " of the model's time" } else { "" };
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
     if let Some(failure) = &outcome.failure {
-        sheet.line("failed", &format!("the last: {failure}"));
+        sheet.line("failed", &format!("the last: {}", unmeasured(failure)));
     }
     sheet.line("strategy", &joined(&outcome.strategy));
     sheet.line("stopped", &joined(&outcome.stopped_because));
@@ -205,7 +206,7 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         "profile",
         &format!("{base} with one instance, {measured} of {slowdown} with a thread next to others"),
     );
-    sheet.line("", &forecast.ended);
+    sheet.line("", &profiling_end(&forecast.ended));
     if forecast.checked > 0 {
         let error = figures::percent(forecast.error);
         let (held, checked) = (forecast.held, forecast.checked);
@@ -213,6 +214,27 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
             "",
             &format!("of {checked} entries forecast before they were measured {held} fell into their 95 % intervals; error {error} (rms)"),
         );
+    }
+}
+
+/// Why profiling ended, as a clause.
+pub fn profiling_end(end: &ProfilingEnd) -> String {
+    match end {
+        ProfilingEnd::EveryEntry => "every entry of the tables was measured".to_owned(),
+        ProfilingEnd::GoodEntries => {
+            "every entry that good assignments read was measured".to_owned()
+        }
+        ProfilingEnd::Settled { gap } => format!(
+            "no assignment would be predicted better by more than {:.2} % if every entry were \
+             measured",
+            100.0 * gap
+        ),
+        ProfilingEnd::Allowed { experiments } => {
+            format!("all {experiments} experiments allowed were made")
+        }
+        ProfilingEnd::AllMade => "the experiments there were to make are made".to_owned(),
+        ProfilingEnd::Unended => "measuring ended first".to_owned(),
+        ProfilingEnd::Text { text } => text.clone(),
     }
 }
 

@@ -259,7 +259,7 @@ pub fn unannounced(outcome: &Outcome) -> String {
     let (cost, failure) = (&outcome.cost, &outcome.failure);
     match failure {
         Some(failure) if cost.classes == 0 => {
-            format!("no assignment could be measured; the last failure: {failure}")
+            format!("no assignment could be measured; the last failure: {}", unmeasured(failure))
         }
         _ => format!(
             "too little time for placing ({}, {}): raise --budget",

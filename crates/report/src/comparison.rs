@@ -16,7 +16,8 @@ use pinwise_measure::Setting;
 use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, caveat, claim_verdict, comparison_verdict, is_simulated, loses, lost, standing,
+    Files, NextStep, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses,
+    lost, standing,
 };
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ pub fn comparison_page(
         progress: progress(comparison, searches),
         reached: reached(comparison, searches),
         claims: claims(comparison, &scale),
-        left_out: &comparison.left_out,
+        left_out: left_out_ways(comparison),
         sharing: characterization.map(|kept| Sharing::of(kept, files)),
         next: next(comparison, files),
         version: env!("CARGO_PKG_VERSION"),
@@ -59,6 +60,12 @@ pub fn comparison_page(
         .collect();
     let title = format!("{}: ways of placing, campaign {}", info.new.workload.name, info.id.0);
     Shell::page(title, document.render()?, &charts)
+}
+
+/// The ways that are not compared, and why.
+fn left_out_ways(comparison: &Comparison) -> Vec<(&str, String)> {
+    let ways = comparison.left_out.iter();
+    ways.map(|way| (way.name.as_str(), left_out(&way.reason))).collect()
 }
 
 /// What there is to read.
@@ -74,7 +81,7 @@ struct ComparisonDocument<'a> {
     progress: Figure,
     reached: Table,
     claims: Table,
-    left_out: &'a [(String, String)],
+    left_out: Vec<(&'a str, String)>,
     sharing: Option<Sharing>,
     next: Vec<NextStep>,
     version: &'static str,

@@ -13,7 +13,8 @@ use matrices::page_of;
 use pinwise_campaign::CampaignId;
 use pinwise_characterization::{Characterization, StoredCharacterization};
 use pinwise_placement::{
-    BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, Loss, Row, Standing,
+    BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, LeftOut, LeftOutReason, Loss, Row,
+    Standing,
 };
 use pinwise_present::{Files, against, caveat, comparison_verdict, standing};
 use pinwise_report::{comparison_page, page};
@@ -194,7 +195,7 @@ fn comparison(campaign: &Synthetic) -> Comparison {
             way("hill climbing", true, (0.04, f64::NEG_INFINITY, 1.0), Standing::Tied),
             way("default strategy", true, (0.0, 0.0, 0.0), Standing::Best),
         ],
-        left_out: vec![("BlackBox".into(), "of a reason".into())],
+        left_out: vec![LeftOut { name: "BlackBox".into(), reason: LeftOutReason::NoProfile }],
         rounds: 20,
         confidence: 0.95,
         within: 0.025,

@@ -68,7 +68,7 @@ struct Document<'a> {
     characterization: &'a Characterization,
     /// How long it took in all, what a core gets of its caches included. `None` where it is read
     /// from the store.
-    seconds: Option<f64>,
+    seconds: f64,
     /// The file it is kept in.
     store: PathBuf,
     /// Its number there.
@@ -94,6 +94,7 @@ impl Characterize {
                 seed: self.seed,
             },
             working_sets: None,
+            look: Duration::ZERO,
         })
     }
 
@@ -120,7 +121,7 @@ pub(crate) fn tell(
     took: Option<Duration>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let CharacterizeAnswer { campaign, kept, runs, excerpt } = answer;
+    let CharacterizeAnswer { campaign, kept, runs, time, excerpt } = answer;
     let Some(kept) = kept else {
         anyhow::bail!(
             "campaign {} is not complete: {} are stored; continue with: pinwise campaign resume {}",
@@ -136,7 +137,7 @@ pub(crate) fn tell(
         let mut document = serde_json::to_value(Document {
             campaign: campaign.id.0,
             characterization: &kept.characterization,
-            seconds: took.map(|took| took.as_secs_f64()),
+            seconds: time.as_secs_f64(),
             store: store.path().to_owned(),
             id: kept.id,
             excerpt: excerpt.as_deref(),

@@ -6,7 +6,7 @@ mod verdict_rounds;
 
 pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
 
-use crate::compare::entrants::{Entry, Lineup};
+use crate::compare::entrants::{Entry, LeftOut, LeftOutReason, Lineup};
 use crate::compare::runner::{Judge, Round, Seat};
 use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
@@ -22,8 +22,8 @@ pub struct Comparison {
     /// In the order of the lineup; a draw has two, its mean and its worst. Where the best known is
     /// a draw, it comes last.
     pub rows: Vec<Row>,
-    /// Ways that are not in it: name and reason.
-    pub left_out: Vec<(String, String)>,
+    /// Ways that are not in it.
+    pub left_out: Vec<LeftOut>,
     /// Rounds of fresh windows that were made.
     pub rounds: usize,
     /// Of every interval.
@@ -95,7 +95,10 @@ impl Comparison {
                         claim,
                     });
                 }
-                None => comparison.left_out.push((name, "it could not be measured".to_owned())),
+                None => {
+                    let reason = LeftOutReason::NotMeasured;
+                    comparison.left_out.push(LeftOut { name, reason });
+                }
             };
             match &contender.entry {
                 Entry::Unpinned => add(contender.name.clone(), None, Seat::Of(Setting::Unpinned)),
@@ -224,7 +227,7 @@ mod tests {
                 contender("wide claim", Entry::Announced(on(5)), claim(130.0, 0.2)),
                 contender("cannot run", Entry::Announced(on(9)), None),
             ],
-            left_out: vec![("other".into(), "no reason".into())],
+            left_out: vec![LeftOut { name: "other".into(), reason: LeftOutReason::NoProfile }],
             rounds: 4,
             confidence: 0.95,
             within: 0.025,

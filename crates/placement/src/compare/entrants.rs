@@ -1,6 +1,8 @@
 //! The ways of placing that are compared, and what each announced.
 
+use crate::StopReason;
 use pinwise_campaign::CampaignId;
+use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
@@ -44,13 +46,59 @@ pub struct Contender {
     pub claim: Option<BoundClaim>,
 }
 
+/// A way that is not compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// The name that the user sees.
+    pub name: String,
+    /// Why.
+    #[serde(deserialize_with = "value_or_text")]
+    pub reason: LeftOutReason,
+}
+
+/// Why a way is not compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LeftOutReason {
+    /// Its profile needs instances that run alone, and more than there are.
+    NoProfile,
+    /// It predicts how instances affect each other, and there is one.
+    OneInstance {
+        /// The workload.
+        workload: String,
+    },
+    /// It cannot search here.
+    Refused {
+        /// As the search says it.
+        error: String,
+    },
+    /// It announced nothing.
+    NothingAnnounced {
+        /// Why its search ended.
+        stopped_because: Vec<StopReason>,
+    },
+    /// It could not be measured.
+    NotMeasured,
+    /// Text: from a store that was written before reasons had kinds.
+    Text {
+        /// The sentence.
+        text: String,
+    },
+}
+
+impl From<String> for LeftOutReason {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
+
 /// Everything that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lineup {
     /// In the order in which they are shown.
     pub contenders: Vec<Contender>,
-    /// Ways that are not in it: name and reason.
-    pub left_out: Vec<(String, String)>,
+    /// Ways that are not in it.
+    pub left_out: Vec<LeftOut>,
     /// Rounds of the verdict, and as many rounds of the choice before it.
     pub rounds: usize,
     /// Of every interval.

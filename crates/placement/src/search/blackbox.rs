@@ -11,7 +11,6 @@
 //!
 //! The search goes on with fresh windows for those that lead.
 
-use crate::StopReason;
 use crate::StrategyReason;
 use crate::forecast::{Finalist, Forecast, reach, room};
 use crate::search::SearchError;
@@ -19,6 +18,7 @@ use crate::search::history::History;
 use crate::search::proposer::{Next, Proposer, View, pinned, trial};
 use crate::statistics::t_quantile;
 use crate::{BlackboxOptions, Question};
+use crate::{ProfilingEnd, StopReason};
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
 use pinwise_prediction::{
@@ -220,8 +220,8 @@ impl Proposer for Predicting {
     fn forecast(&self, question: &Question, history: &History) -> Option<Forecast> {
         let (slowdown, _) = self.profiling.slowdown_entries();
         let (count, unended) = match self.stage {
-            Stage::Profile => (0, "measuring ended first"),
-            Stage::Finalists(count) => (count, "the experiments there were to make are made"),
+            Stage::Profile => (0, ProfilingEnd::Unended),
+            Stage::Finalists(count) => (count, ProfilingEnd::AllMade),
         };
         let finalist = |ranked: &Predicted| {
             let leaves = ranked.assignment.leaves();
@@ -247,7 +247,7 @@ impl Proposer for Predicting {
             base: self.profiling.base_measured(),
             slowdown,
             measured: self.profiling.slowdown_measured(),
-            ended: self.profiling.ended().unwrap_or(unended).to_owned(),
+            ended: self.profiling.ended().cloned().unwrap_or(unended),
             finalists: self.ranked[..count].iter().filter_map(finalist).collect(),
             solo: sum,
             solo_high: sum * (1.0 + stray),

@@ -38,6 +38,7 @@ use check::Checks;
 pub use error::ProfilingError;
 use forecast::{DEVIATIONS, Forecast};
 use pinwise_topology::{Assignment, Random, SharingTree, Space};
+use serde::{Deserialize, Serialize};
 use site::Sites;
 use std::collections::BTreeMap;
 
@@ -103,9 +104,44 @@ pub struct Profiling {
     /// What was asked last and not learned yet, and whether it was drawn.
     forecast: BTreeMap<usize, bool>,
     checks: Checks,
-    ended: Option<String>,
+    ended: Option<ProfilingEnd>,
     /// By what share at most another assignment may be predicted better.
     within: f64,
+}
+
+/// Why profiling ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ProfilingEnd {
+    /// Every entry of the tables was measured.
+    EveryEntry,
+    /// Every entry that good assignments read was measured.
+    GoodEntries,
+    /// Measuring every entry would change little.
+    Settled {
+        /// By at most this share would an assignment be predicted better then.
+        gap: f64,
+    },
+    /// As many experiments as allowed were made.
+    Allowed {
+        /// How many.
+        experiments: usize,
+    },
+    /// There are no others to make.
+    AllMade,
+    /// Measuring ended first.
+    Unended,
+    /// Text: from a store that was written before reasons had kinds.
+    Text {
+        /// The sentence.
+        text: String,
+    },
+}
+
+impl From<String> for ProfilingEnd {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -241,8 +277,8 @@ impl Profiling {
     }
 
     /// Why profiling ended; `None` before.
-    pub fn ended(&self) -> Option<&str> {
-        self.ended.as_deref()
+    pub fn ended(&self) -> Option<&ProfilingEnd> {
+        self.ended.as_ref()
     }
 
     /// The experiment that fills an entry.
@@ -304,7 +340,7 @@ impl Profiling {
                     return [bases, self.ask(alone)].concat();
                 }
                 Stage::Frame if self.most == usize::MAX => {
-                    self.end("every entry of the tables was measured".into());
+                    self.end(ProfilingEnd::EveryEntry);
                     return self.ask(
                         (0..self.sites.len())
                             .filter(|site| self.measured[*site].is_none())
@@ -339,7 +375,7 @@ impl Profiling {
                     );
                     let left = self.most.saturating_sub(self.asked);
                     if left == 0 {
-                        self.end(format!("all {} experiments allowed were made", self.asked));
+                        self.end(ProfilingEnd::Allowed { experiments: self.asked });
                         continue;
                     }
                     let (batch, drawn) = self.batch(space, random, left);
@@ -379,7 +415,7 @@ impl Profiling {
         BlackBox::new(self.thread_kinds.clone(), self.local.clone(), bases, slowdown)
     }
 
-    fn end(&mut self, why: String) {
+    fn end(&mut self, why: ProfilingEnd) {
         self.stage = Stage::End;
         self.ended = Some(why);
     }

@@ -67,7 +67,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         drift: None,
         notes: Vec::new(),
         cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
-        failure: Some("thread 125 may not run on CPU 3".into()),
+        failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
         strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
         stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
         forecast: None,

@@ -140,7 +140,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         failure: records
             .iter()
             .rev()
-            .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone())),
+            .find_map(|record| Some(record.outcome.as_ref().err()?.message.clone().into())),
         strategy: vec![StrategyReason::RandomAsked { assignments: "592573".to_owned() }],
         stopped_because: vec![StopReason::BudgetUsed { another_seconds: None, left_seconds: None }],
         forecast: None,

@@ -1,8 +1,8 @@
 //! Which entries are measured next, and when no more have to be.
 
-use crate::tables::profiling::Profiling;
 use crate::tables::profiling::check::ENOUGH;
 use crate::tables::profiling::forecast::Forecast;
+use crate::tables::profiling::{Profiling, ProfilingEnd};
 use crate::{BlackBox, Predictor, draw};
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeSet;
@@ -113,9 +113,9 @@ impl Profiling {
         space: &Space,
         random: &mut Random,
         batch: usize,
-    ) -> Option<String> {
+    ) -> Option<ProfilingEnd> {
         if batch == 0 {
-            return Some("every entry that good assignments read was measured".into());
+            return Some(ProfilingEnd::GoodEntries);
         }
         if self.checked().drawn < ENOUGH {
             return None;
@@ -128,12 +128,6 @@ impl Profiling {
         let upper =
             self.best(&high, space, random).first().map(|best| high.predict(best.leaves()))?;
         let gap = upper / best - 1.0;
-        (gap <= self.within).then(|| {
-            format!(
-                "no assignment would be predicted better by more than {:.2} % if every entry were \
-                 measured",
-                100.0 * gap.max(0.0)
-            )
-        })
+        (gap <= self.within).then(|| ProfilingEnd::Settled { gap: gap.max(0.0) })
     }
 }
