@@ -299,13 +299,11 @@ impl Store {
     pub fn records(&self, id: CampaignId) -> Result<Vec<Record>, StoreError> {
         let detail = if self.format < FORMAT { "NULL" } else { "detail" };
         self.read(|connection| {
-            let mut statement = connection.prepare(
-                &format!(
-                    "SELECT number, purpose, assignment, windows, performance, duration_s, spread,
+            let mut statement = connection.prepare(&format!(
+                "SELECT number, purpose, assignment, windows, performance, duration_s, spread,
                             error, retry,
                      elapsed_s, {detail} FROM record WHERE campaign = ? ORDER BY number"
-                ),
-            )?;
+            ))?;
             statement.query_map([id.0], record_row)?.collect()
         })
     }
