@@ -214,21 +214,21 @@ impl Store {
 
     /// Every campaign, oldest first.
     pub fn list(&self) -> Result<Listing, StoreError> {
-        let ids = self.read(|connection| {
-            let mut statement = connection.prepare("SELECT id FROM campaign ORDER BY id")?;
-            statement
-                .query_map([], |row| row.get(0).map(CampaignId))?
-                .collect::<Result<Vec<_>, _>>()
-        })?;
         let mut listing = Listing::default();
-        for id in ids {
-            match self.get(id) {
-                Ok(info) => listing.campaigns.push(info),
-                // One that was deleted meanwhile is none.
-                Err(StoreError::NoCampaign { .. }) => {}
-                Err(error) => listing.unreadable.push((id, error)),
+        self.read(|connection| {
+            let mut statement = connection.prepare(&format!("{} ORDER BY id", self.campaigns()))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                match campaign_row(row) {
+                    Ok(info) => listing.campaigns.push(self.with_running(info)),
+                    Err(error) => {
+                        let id = row.get(0).map(CampaignId)?;
+                        listing.unreadable.push((id, explain(&self.path, &error)));
+                    }
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(listing)
     }
 
@@ -240,7 +240,7 @@ impl Store {
                 .optional()
         })?;
         match info {
-            Some(info) => self.with_running(info),
+            Some(info) => Ok(self.with_running(info)),
             None => Err(self.no_campaign(id)?),
         }
     }
@@ -274,10 +274,10 @@ impl Store {
         Ok(StoreError::NoCampaign { path: self.path.clone(), id, known })
     }
 
-    fn with_running(&self, mut info: CampaignInfo) -> Result<CampaignInfo, StoreError> {
+    fn with_running(&self, mut info: CampaignInfo) -> CampaignInfo {
         info.running =
             self.own_lock(info.id).is_none() && CampaignLock::is_held(&self.path, info.id);
-        Ok(info)
+        info
     }
 
     /// Makes this store the one that adds records to a campaign, until all its locks of the

@@ -201,6 +201,8 @@ pub(crate) fn search_stored(
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Outcome, JobError> {
+    // Of a part, too, until its conclusion is stored.
+    let _lock = store.lock(info.id)?;
     let measured = measure(store, info, question.budget, &mut search, testbed, caller, events)?;
     conclude(store, info.id, measured, &*testbed, |records, notes| Outcome {
         notes,
