@@ -24,7 +24,9 @@ pub use drawing::draw_assignment;
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use other_load::{beside, crowd, crowded};
-pub use outcome::{bound_text, certified, gap_text, outcome_text, profiling_end, typical};
+pub use outcome::{
+    bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
+};
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};

@@ -13,6 +13,7 @@ use pinwise_topology::{CpuId, SharingTree};
 
 /// Below this many fresh windows an interval says nothing.
 const FEWEST: usize = 5;
+const TOO_FEW: &str = "too few windows for an interval";
 
 /// Rivals beyond this many are counted, not listed.
 const RIVALS_SHOWN: usize = 8;
@@ -115,18 +116,11 @@ fn evidence(
     if let Some(found) = outcome.as_found.as_ref().filter(|_| !is_simulated(&info.new.question)) {
         sheet.line("as found", &format!("{}, before anything was pinned", found.show(&scale)));
     }
-    if let Some((gain, low, high)) = outcome.gain {
-        let [gain, low, high] = [gain, low, high].map(figures::change);
+    if let Some((gain, interval)) = placement_gain(outcome) {
         let confidence = figures::percent(outcome.bound.confidence);
-        let windows = outcome.best.as_ref().map_or(0, |best| best.performance.n);
-        sheet.line(
-            "gain",
-            &if windows < FEWEST {
-                format!("{gain} (too few windows for an interval)")
-            } else {
-                format!("{gain} ({confidence} interval {low} to {high})")
-            },
-        );
+        let interval = interval.map(|interval| format!("{confidence} interval {interval}"));
+        let interval = interval.unwrap_or_else(|none| none.to_owned());
+        sheet.line("gain", &format!("{gain} ({interval})"));
     }
     for (index, rival) in outcome.ties.iter().take(RIVALS_SHOWN).enumerate() {
         let label = if index == 0 { "ties" } else { "" };
@@ -247,6 +241,15 @@ fn proven(gap: f64, is_best: bool) -> String {
         "proven to be within {} of the best predicted of all assignments",
         figures::percent(gap.max(1e-4))
     )
+}
+
+/// The gain, and its interval, `+4 % to +12 %`, or why there is none.
+pub fn placement_gain(outcome: &Outcome) -> Option<(String, Result<String, &'static str>)> {
+    let (gain, low, high) = outcome.gain?;
+    let [gain, low, high] = [gain, low, high].map(figures::change);
+    let windows = outcome.best.as_ref().map_or(0, |best| best.performance.n);
+    let few = windows < FEWEST;
+    Some((gain, if few { Err(TOO_FEW) } else { Ok(format!("{low} to {high}")) }))
 }
 
 /// The bound on the best possible, without the gap.

@@ -15,7 +15,8 @@ use pinwise_measure::Setting;
 use pinwise_placement::{Best, Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, Verdict, bound_notes, bound_text, gap_text, is_simulated, notes, verdict,
+    Files, NextStep, Verdict, bound_notes, bound_text, gap_text, is_simulated, notes,
+    placement_gain, verdict,
 };
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
@@ -150,9 +151,9 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
             detail: baseline.interval(scale),
         });
     }
-    if let Some((gain, low, high)) = outcome.gain {
-        let detail = format!("{} to {}", figures::change(low), figures::change(high));
-        facts.push(Fact { name: "Best against unpinned", value: figures::change(gain), detail });
+    if let Some((value, interval)) = placement_gain(outcome) {
+        let detail = interval.unwrap_or_else(|none| none.to_owned());
+        facts.push(Fact { name: "Best against unpinned", value, detail });
     }
     let best = outcome.best.as_ref().map(|best| &best.performance);
     facts.push(bound_fact(outcome, &best.map_or(scale.clone(), |best| best.telling(scale))));

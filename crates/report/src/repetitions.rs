@@ -9,7 +9,8 @@ use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
 use pinwise_placement::{Best, Estimate, Outcome};
-use pinwise_present::figures::{self, Scale};
+use pinwise_present::figures::Scale;
+use pinwise_present::placement_gain;
 
 /// More rows than this would not be told apart at 400 px; the table of ties has them all.
 const TIES_SHOWN: usize = 4;
@@ -114,13 +115,9 @@ fn says(outcome: &Outcome, scale: &Scale) -> String {
     if let Some(baseline) = &outcome.baseline {
         text += &format!("Unpinned: {}. ", baseline.show(scale));
     }
-    if let Some((gain, low, high)) = outcome.gain {
-        text += &format!(
-            "The best is {} against unpinned ({} to {}).",
-            figures::change(gain),
-            figures::change(low),
-            figures::change(high)
-        );
+    if let Some((gain, interval)) = placement_gain(outcome) {
+        let interval = interval.unwrap_or_else(|none| none.to_owned());
+        text += &format!("The best is {gain} against unpinned ({interval}).");
     }
     match outcome.ties.len().saturating_sub(TIES_SHOWN) {
         0 => text,

@@ -317,7 +317,10 @@ fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable]) -> String {
             campaign.measurements.to_string(),
             // How many there are is what some campaigns ask.
             Some(campaign.threads).filter(|&n| n > 0).map_or("-".into(), |n| n.to_string()),
-            campaign.part_of.unwrap_or("-").to_owned(),
+            match (campaign.part_of, campaign.parent) {
+                (Some(kind), Some(CampaignId(number))) => format!("{kind} {number}"),
+                (kind, _) => kind.unwrap_or("-").to_owned(),
+            },
             campaign.answer.map_or("-".into(), |answer| texts(&[answer]).concat()),
             one_line(&campaign.workload).into_owned(),
         ];
