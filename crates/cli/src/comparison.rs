@@ -214,8 +214,10 @@ fn document(
         let [low, high] = unit.interval(row.performance.low, row.performance.high);
         let assignment = row.assignment.as_ref().map(|assignment| {
             let threads = info.new.workload.threads.iter().enumerate();
-            let placed =
-                |(index, thread): (usize, &pinwise_measure::Thread)| json!({"thread": thread.name, "cpu": tree.leaves()[assignment.leaf(index)].0});
+            let placed = |(index, thread): (usize, &pinwise_measure::Thread)| {
+                let cpu = tree.leaves()[assignment.leaf(index)].0;
+                json!({"thread": thread.name, "cpu": cpu})
+            };
             threads.map(placed).collect::<Vec<Value>>()
         });
         json!({

@@ -99,7 +99,8 @@ impl MachineArgument {
             return Ok(Source::Shape(name.into()));
         }
         let models = Machine::MODELS.join(", ");
-        let known = "a description (NAME.toml), a shape such as 8x2x4, a recorded directory or tar archive, an hwloc XML file";
+        let known = "a description (NAME.toml), a shape such as 8x2x4, a recorded directory or tar \
+            archive, an hwloc XML file";
         let similar = did_you_mean(name, Machine::MODELS.iter().copied().chain(["host"]));
         Err(Usage(format!(
             "machine '{name}': no such file, and not one of: host, {models}, {known}{similar}"

@@ -75,7 +75,8 @@ pub(crate) fn document(
         "upb_high": high,
         "gap": bound.gap,
         "gap_high": bound.gap_high,
-        "certified": pinwise_present::certified(info, bound).is_some_and(|(certified, _)| certified),
+        "certified": pinwise_present::certified(info, bound)
+            .is_some_and(|(certified, _)| certified),
         "confidence": bound.confidence,
         "method": bound.method,
         "n": bound.n,

@@ -173,9 +173,13 @@ mod tests {
             serde_json::to_value(Question::new(StrategyName::Auto, Budget::Measurements(1)))
                 .unwrap();
         let second = serde_json::to_value(std::time::Duration::from_secs(1)).unwrap();
-        let reading = serde_json::json!({ "pick": null, "counter": null, "lower_is_better": false, "unit": null });
+        let reading = serde_json::json!({
+            "pick": null, "counter": null, "lower_is_better": false, "unit": null,
+        });
         let request = serde_json::json!({
-            "subject": { "rerun": ["./a b"] }, "metric": "runtime", "reading": reading, "cpus": null, "floor": null, "period": second,
+            "subject": { "rerun": ["./a \
+                b"] }, "metric": "runtime", "reading": reading, "cpus": null,
+                "floor": null, "period": second,
             "limit": second,
         });
         question.as_object_mut().unwrap().extend(request.as_object().unwrap().clone());
@@ -210,18 +214,23 @@ mod tests {
     fn a_campaign_without_a_plan_says_why_and_what_to_do() {
         let told = |state, conclusion| without_plan(&campaign(state, conclusion));
         let undecided = serde_json::json!({
-            "advice": "undecided", "unit": Unit::cost("s"), "best": null, "baseline": null, "gain": null, "ties": [],
+            "advice": "undecided", "unit": Unit::cost("s"), "best": null, "baseline": null,
+            "gain": null, "ties": [],
             "bound": {
-                "upb": null, "upb_low": null, "upb_high": null, "gap": null, "gap_high": null, "confidence": 0.95,
+                "upb": null, "upb_low": null, "upb_high": null, "gap": null, "gap_high": null,
+                "confidence": 0.95,
                 "method": "none", "n": 0, "notes": [],
             },
-            "assignments": "2", "drift": null, "strategy": "none", "stopped_because": "the budget is used up",
-            "cost": { "measurements": 1, "failed": 0, "classes": 0, "time": { "secs": 5, "nanos": 0 } },
+            "assignments": "2", "drift": null, "strategy": "none", "stopped_because": "the budget \
+                is used up",
+            "cost": {
+                "measurements": 1, "failed": 0, "classes": 0, "time": { "secs": 5, "nanos": 0 },
+            },
         });
         assert_eq!(
             told(CampaignState::Finished, Some(undecided)),
-            "campaign 3 ended undecided and has no plan (the budget is used up): search again with a larger --budget; it was: \
-             pinwise place --budget 5s -- './a b'"
+            "campaign 3 ended undecided and has no plan (the budget is used up): search again with \
+             a larger --budget; it was: pinwise place --budget 5s -- './a b'"
         );
         assert!(
             told(CampaignState::Stopped, None).ends_with("continue with pinwise campaign resume 3")

@@ -123,15 +123,18 @@ mod tests {
             ),
             (
                 "pinwise topo --machin host",
-                "unexpected argument '--machin' found; a similar argument exists: '--machine'; see pinwise topo --help",
+                "unexpected argument '--machin' found; a similar argument exists: '--machine'; see \
+                 pinwise topo --help",
             ),
             (
                 "pinwise export",
-                "the following required arguments were not provided: --to <FORMAT>, <PLAN>; see pinwise export --help",
+                "the following required arguments were not provided: --to <FORMAT>, <PLAN>; see \
+                 pinwise export --help",
             ),
             (
                 "pinwise campaign export 1 --format xml",
-                "invalid value 'xml' for '--format <FORMAT>' [possible values: csv, json]; see pinwise campaign export --help",
+                "invalid value 'xml' for '--format <FORMAT>' [possible values: csv, json]; see \
+                 pinwise campaign export --help",
             ),
         ] {
             assert_eq!(of(line).as_deref(), Some(expected), "{line}");

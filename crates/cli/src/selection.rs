@@ -188,7 +188,8 @@ impl<'a> Told<'a> {
             outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
         sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
             (Some(high), Some(gap)) => format!(
-                "no selection on any placement is better than {} with {confidence} confidence (n = {}): the gap is at most {}",
+                "no selection on any placement is better than {} with {confidence} confidence (n = \
+                 {}): the gap is at most {}",
                 beside.show(high),
                 figures::count(bound.n as u64),
                 figures::percent(gap)
@@ -272,7 +273,8 @@ impl<'a> Told<'a> {
             let (names, assignment) = self.placed(best);
             let thread = |(index, name): (usize, &String)| json!({"thread": name, "cpu": self.tree.leaves()[assignment.leaf(index)].0});
             json!({
-                "instances": best.pieces.iter().map(|piece| &self.names[piece.instance]).collect::<Vec<_>>(),
+                "instances": best.pieces.iter().map(|piece| &self.names[piece.instance])
+                    .collect::<Vec<_>>(),
                 "assignment": names.iter().enumerate().map(thread).collect::<Vec<Value>>(),
                 "performance": best.performance.mean,
                 "low": finite(best.performance.low),

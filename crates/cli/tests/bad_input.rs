@@ -32,7 +32,8 @@ fn a_program_that_cannot_be_started_is_named_with_the_remedy() {
     assert_eq!(code, 2);
     assert_eq!(
         line,
-        "pinwise: cannot start /no/such/program: there is no such program; give its path, or add its folder to PATH"
+        "pinwise: cannot start /no/such/program: there is no such program; give its path, or add \
+         its folder to PATH"
     );
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("text");
@@ -215,7 +216,8 @@ fn contexts_and_processes_that_do_not_exist_are_bad_usage() {
     assert_eq!(code, 2);
     assert!(
         line.ends_with(
-            "cannot read cgroup /no/such/group: no such directory with a cgroup.procs file, nor below /sys/fs/cgroup"
+            "cannot read cgroup /no/such/group: no such directory with a cgroup.procs file, nor \
+             below /sys/fs/cgroup"
         ),
         "{line}"
     );
@@ -262,8 +264,9 @@ fn what_the_command_line_names_and_is_not_there_is_bad_usage_for_every_command()
 }
 
 /// For no machine: only with --force.
-const PLAN: &str = "version = 1\nprogram = \"true\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n\
-                    [[thread]]\nname = \"true\"\nrole = \"r\"\ninstance = 0\ncpus = \"0\"\n";
+const PLAN: &str = "version = 1\nprogram = \"true\"\n[machine]\nsummary = \"1 core\"\ntopology = \
+    \"0\"\nmodel = \"abacus\"\n[[thread]]\nname = \"true\"\nrole = \"r\"\ninstance = 0\ncpus = \
+    \"0\"\n";
 
 #[test]
 fn only_the_folder_of_the_default_store_is_made() {

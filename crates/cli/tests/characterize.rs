@@ -189,7 +189,8 @@ fn what_cannot_be_run_is_bad_usage() {
     for (words, reason) in [
         (
             &["characterize", "--machine", "8x2x4"][..],
-            "cannot run a program: characterize takes host, or a simulated processor: ultrasparc-t2",
+            "cannot run a program: characterize takes host, or a simulated processor: \
+             ultrasparc-t2",
         ),
         (&["characterize", "--machine", "opteron-24"], "is described but not simulated"),
         (&["characterize", "--machine", "UltraSPARC-T2"], "did you mean ultrasparc-t2?"),

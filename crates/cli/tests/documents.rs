@@ -36,8 +36,9 @@ fn about(words: &[&str]) -> Value {
 }
 
 /// A plan of another machine, for a thread named `sleep`.
-const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n\
-                    [[thread]]\nname = \"sleep\"\nrole = \"r\"\ninstance = 0\ncpus = \"CPU\"\n";
+const PLAN: &str = "version = 1\nprogram = \"sleep\"\n[machine]\nsummary = \"1 core\"\ntopology = \
+    \"0\"\nmodel = \"abacus\"\n[[thread]]\nname = \"sleep\"\nrole = \"r\"\ninstance = 0\ncpus = \
+    \"CPU\"\n";
 
 /// The document of a campaign, with what only BlackBox adds: its forecast, and what a dry run of it
 /// says.

@@ -125,8 +125,8 @@ fn a_campaign_without_a_measurement_is_not_kept() {
     // The first run shows the threads; the second, which would be measured, does not end.
     let runs = folder.path().join("runs");
     let script = format!(
-        "echo >> {0}; [ $(wc -l < {0}) = 1 ] || exec sleep 300; (n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done) & \
-         n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done; wait",
+        "echo >> {0}; [ $(wc -l < {0}) = 1 ] || exec sleep 300; (n=0; while [ $n -lt 300000 ]; do \
+         n=$((n + 1)); done) & n=0; while [ $n -lt 300000 ]; do n=$((n + 1)); done; wait",
         runs.display()
     );
     let store = folder.path().join("pinwise.db");

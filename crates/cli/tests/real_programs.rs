@@ -73,7 +73,8 @@ fn instances_of_built_in_programs_are_profiled_apart() {
     let folder = TempDir::new().unwrap();
     // One thread of each instance: an experiment of either program alone, and two of it beside
     // nobody and beside the other.
-    let words = "--workload hash1_L1:1+stateful:1 --include=-R$ --per-context 2 --strategy blackbox --precision 30% --budget 10m";
+    let words = "--workload hash1_L1:1+stateful:1 --include=-R$ --per-context 2 --strategy \
+        blackbox --precision 30% --budget 10m";
     let result = place(&folder, &words.split(' ').collect::<Vec<_>>());
     check(&result);
     let forecast = &result["forecast"];

@@ -45,7 +45,8 @@ fn cpu() -> String {
 /// A plan of another machine for threads of these names.
 fn plan(directory: &Path, names: &[&str]) -> PathBuf {
     let mut text = String::from(
-        "version = 1\nprogram = \"sh\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \"abacus\"\n",
+        "version = 1\nprogram = \"sh\"\n[machine]\nsummary = \"1 core\"\ntopology = \"0\"\nmodel = \
+         \"abacus\"\n",
     );
     for name in names {
         text += &format!(
@@ -96,7 +97,8 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     );
     assert!(
         errors.lines().last().unwrap().starts_with(
-            "pinwise: 1 of 2 threads of the plan not pinned: not found: thread worker#1; the plan is for sh: check that this is the program"
+            "pinwise: 1 of 2 threads of the plan not pinned: not found: thread worker#1; the plan \
+             is for sh: check that this is the program"
         ),
         "{errors}"
     );
@@ -224,9 +226,9 @@ fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
     let plan = plan(directory.path(), &["sh"]);
     // Ends with 7 once the shell is where the plan wants it, with 9 if that takes more than 20 s.
     let script = format!(
-        "n=0; while [ $n -lt 200 ]; do \
-         while read -r key value; do [ \"$key\" = Cpus_allowed_list: ] && [ \"$value\" = {} ] && exit 7; done \
-         < /proc/$$/status; sleep 0.1; n=$((n + 1)); done; exit 9",
+        "n=0; while [ $n -lt 200 ]; do while read -r key value; do [ \"$key\" = Cpus_allowed_list: \
+         ] && [ \"$value\" = {} ] && exit 7; done < /proc/$$/status; sleep 0.1; n=$((n + 1)); \
+         done; exit 9",
         cpu()
     );
     let output = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", &script]);
@@ -245,8 +247,8 @@ fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
     let directory = tempfile::tempdir().unwrap();
     let path = plan(directory.path(), &["sh"]);
     let text = fs::read_to_string(&path).unwrap();
-    let origin = "[origin]\ncampaign = \"campaign 1 of a.db\"\nadvice = \"undecided\"\nsimulated = true\n\
-                  notes = [\"The machine was busy.\", \"Something else.\"]\n[machine]";
+    let origin = "[origin]\ncampaign = \"campaign 1 of a.db\"\nadvice = \"undecided\"\nsimulated = \
+        true\nnotes = [\"The machine was busy.\", \"Something else.\"]\n[machine]";
     fs::write(&path, text.replacen("[machine]", origin, 1)).unwrap();
     let path = path.to_str().unwrap();
     let shell = Shell::start();

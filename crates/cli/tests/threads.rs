@@ -188,8 +188,9 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     let (count, sets) = (path("count"), path("sets"));
     // Counts a hundred times as fast from the second number on that it is told.
     let script = format!(
-        "i=0; step=1; echo 0 >{count}; while :; do i=$((i + step)); echo $i >{count}.new; mv {count}.new {count}; \
-         [ -e {sets} ] && [ $(wc -l <{sets}) -gt 1 ] && step=100; sleep 0.01; done"
+        "i=0; step=1; echo 0 >{count}; while :; do i=$((i + step)); echo $i >{count}.new; mv \
+         {count}.new {count}; [ -e {sets} ] && [ $(wc -l <{sets}) -gt 1 ] && step=100; sleep 0.01; \
+         done"
     );
     let running = Program::start(Command::new("sh").args(["-c", &script]));
     wait_until(PATIENCE, "its first count", || Path::new(&count).exists());
@@ -479,7 +480,8 @@ fn calibrated_thresholds_are_a_file_that_a_search_takes() {
 fn a_file_of_thresholds_is_read() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("thresholds.toml");
-    let text = "lock = 50\ndelta_lock = 10\ndelta_vcx_rate = 1\ndelta_migr_rate = 1\ndelta_cpu_util = 0.5\n";
+    let text = "lock = 50\ndelta_lock = 10\ndelta_vcx_rate = 1\ndelta_migr_rate = \
+        1\ndelta_cpu_util = 0.5\n";
     let run = |path: &Path| {
         let words = [
             "threads",

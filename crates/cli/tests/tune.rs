@@ -103,7 +103,8 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         (answer["unit"].as_str(), answer["lower_is_better"].as_bool()),
         (Some("s"), Some(true))
     );
-    // The windows of the last comparison are the records of a part, and the campaign shows it again.
+    // The windows of the last comparison are the records of a part, and the campaign shows it
+    // again.
     let (store, id) = (folder.path().join("tune.db"), answer["campaign"].to_string());
     let comparison = answer["comparison"].to_string();
     let on_store = |words: &[&str]| {

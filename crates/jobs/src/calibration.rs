@@ -2,7 +2,8 @@
 //!
 //! As the paper did with fluidanimate, facesim and blackscholes on small inputs: each example is
 //! probed with growing numbers of threads, and a threshold is where what it shows begins to rise
-//! fast ([`pinwise_threads::calibrate`]). Nothing is stored: the thresholds are all there is to know.
+//! fast ([`pinwise_threads::calibrate`]). Nothing is stored: the thresholds are all there is to
+//! know.
 
 use crate::error::JobError;
 use crate::events::{Event, Events};

@@ -59,7 +59,8 @@ pub struct CharacterizeAnswer {
     pub kept: Option<StoredCharacterization>,
     /// Runs in all.
     pub runs: u64,
-    /// What they took one after the other, in all runs of the campaign, with the look at the caches.
+    /// What they took one after the other, in all runs of the campaign, with the look at the
+    /// caches.
     pub time: Duration,
     /// Why nothing is decided by it, if so.
     pub excerpt: Option<String>,

@@ -230,7 +230,10 @@ mod tests {
         };
         let next = strategy.step(&[0, 1, 2].map(failed));
         assert!(
-            matches!(&next, Step::Measure(next) if next.setting == Setting::Pair(CpuId(1), CpuId(0))),
+            matches!(
+                &next,
+                Step::Measure(next) if next.setting == Setting::Pair(CpuId(1), CpuId(0))
+            ),
             "{next:?}"
         );
     }

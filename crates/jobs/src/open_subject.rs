@@ -1,7 +1,7 @@
 //! From a subject to the testbed that measures it.
 //!
-//! What can be measured is one file below this one: a testbed, how it is opened, and what a job asks
-//! of it besides measurements. [`open`] is the only place that names them all.
+//! What can be measured is one file below this one: a testbed, how it is opened, and what a job
+//! asks of it besides measurements. [`open`] is the only place that names them all.
 
 mod instances;
 mod live;
@@ -75,7 +75,8 @@ pub(crate) trait OpenSubject: Testbed {
     }
 }
 
-/// Launches or attaches, and finds the threads. Those that the request knows by name are waited for.
+/// Launches or attaches, and finds the threads. Those that the request knows by name are waited
+/// for.
 ///
 /// # Errors
 /// The program, its metric or its threads cannot be used; the user asked to stop.

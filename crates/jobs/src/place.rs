@@ -54,7 +54,8 @@ pub struct PlaceAnswer {
 }
 
 impl PlaceRequest {
-    /// The request to place `subject`, as [`Request::new`] makes it, with its plan beside the store.
+    /// The request to place `subject`, as [`Request::new`] makes it, with its plan beside the
+    /// store.
     pub fn new(subject: Subject, metric: impl Into<String>, budget: Budget) -> Self {
         Self { request: Request::new(subject, metric, budget), plan: None }
     }

@@ -27,8 +27,9 @@ fn folder(store: &Store) -> PathBuf {
 }
 
 /// The plan of a campaign, where it was asked for or beside its store: the latest that names the
-/// campaign, whatever its file is called, or else `N.toml` if that does not say whose it is (written
-/// by hand, or before plans did). A plan counts that names the store as it was called before.
+/// campaign, whatever its file is called, or else `N.toml` if that does not say whose it is
+/// (written by hand, or before plans did). A plan counts that names the store as it was called
+/// before.
 pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
     let like = |path: &Path| {
@@ -129,8 +130,8 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
     check_writable(path).map_err(|error| JobError::Usage(why_not("write", path, &error)))
 }
 
-/// Where the plan of a campaign that is resumed goes: where it was asked for, if that can be written
-/// still.
+/// Where the plan of a campaign that is resumed goes: where it was asked for, if that can be
+/// written still.
 pub(crate) fn still_writable(store: &Store, wanted: Option<PathBuf>) -> Option<PathBuf> {
     wanted.filter(|path| check_plan_path(store, Some(path)).is_ok())
 }

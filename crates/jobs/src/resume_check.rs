@@ -22,7 +22,8 @@ fn changed(info: &CampaignInfo, request: &Request, testbed: &dyn OpenSubject) ->
     let before = &info.new;
     let mut machine = testbed.machine().clone();
     // The description is the campaign's own. What its name says of it is another digest since.
-    if matches!(&request.subject, Subject::Simulated(simulation) if simulation.model.description.is_some())
+    if let Subject::Simulated(simulation) = &request.subject
+        && simulation.model.description.is_some()
     {
         machine.name.clone_from(&before.machine.name);
     }

@@ -32,7 +32,8 @@ pub enum CaptureError {
         error: io::Error,
     },
     /// The recording cannot be written.
-    #[error("{path}: cannot be written ({error}): name a new directory where you may write", path = path.display())]
+    #[error("{path}: cannot be written ({error}): name a new directory where you may \
+        write", path = path.display())]
     Unwritten {
         /// The directory or file.
         path: PathBuf,

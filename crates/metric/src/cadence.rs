@@ -135,7 +135,8 @@ mod tests {
         ) {
             let times: Vec<f64> = (0..6)
                 .flat_map(|block| {
-                    (0..lines).map(move |line| f64::from(block) * period + line as f64 * period * 1e-4)
+                    let at = f64::from(block) * period;
+                    (0..lines).map(move |line| at + line as f64 * period * 1e-4)
                 })
                 .skip(torn.min(lines - 1))
                 .collect();

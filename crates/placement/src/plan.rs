@@ -22,12 +22,15 @@ use std::collections::{BTreeMap, HashSet};
 const VERSION: u32 = 1;
 
 /// What the file says on top.
-const HEADER: &str = "\
-# A pinwise plan: on which CPUs each thread of a program runs.
-#   pinwise apply PLAN --pid PID       re-pins the program while it runs
-#   pinwise run PLAN -- COMMAND        starts it pinned; {n} in COMMAND becomes the plan's number of threads, where it has one
-#   pinwise export PLAN --to FORMAT    says the same to other tools
-# Threads are found by their name; name#2 is the third thread of that name, in order of creation.
+const HEADER: &str = "# A pinwise plan: on which CPUs each thread of a program runs.
+#   pinwise \
+    apply PLAN --pid PID       re-pins the program while it runs
+#   pinwise run PLAN -- COMMAND        \
+    starts it pinned; {n} in COMMAND becomes the plan's number of threads, where it has one
+#   \
+    pinwise export PLAN --to FORMAT    says the same to other tools
+# Threads are found by their \
+    name; name#2 is the third thread of that name, in order of creation.
 ";
 
 /// A placement for a program on one machine, as a small TOML file.

@@ -239,7 +239,8 @@ impl fmt::Display for StopReason {
                 let [gap, within] = [*gap, *within].map(percent);
                 write!(
                     f,
-                    "the best of {drawn} random assignments came within {gap} of the bound ({within} asked for)"
+                    "the best of {drawn} random assignments came within {gap} of the bound \
+                     ({within} asked for)"
                 )
             }
             Self::Sampled { drawn } => write!(f, "{drawn} random assignments were measured"),
@@ -315,14 +316,14 @@ impl fmt::Display for StrategyReason {
             }
             Self::Guided { uniform, assignments } => write!(
                 f,
-                "guided: a predictor learned from {uniform} random assignments and all later ones chooses what to measure; \
-                 {} assignments are too many to measure each",
+                "guided: a predictor learned from {uniform} random assignments and all later ones \
+                 chooses what to measure; {} assignments are too many to measure each",
                 group(assignments)
             ),
             Self::SampleThenClimb { room, assignments } => write!(
                 f,
-                "random sampling for the bound, then climbing from its best: searching has room for about {}, too few to measure \
-                 each of {} assignments or to learn from",
+                "random sampling for the bound, then climbing from its best: searching has room \
+                 for about {}, too few to measure each of {} assignments or to learn from",
                 counted(*room, "measurement"),
                 group(assignments)
             ),
@@ -339,8 +340,9 @@ impl fmt::Display for StrategyReason {
                     if because.is_empty() { String::new() } else { format!(" ({because})") };
                 write!(
                     f,
-                    "blackbox, as asked: a profile of one instance alone ({base} experiments) and of each thread with co-runners in its {level}{because}, \
-                     {most} of {of} experiments at most; then the most promising are measured"
+                    "blackbox, as asked: a profile of one instance alone ({base} experiments) and \
+                     of each thread with co-runners in its {level}{because}, {most} of {of} \
+                     experiments at most; then the most promising are measured"
                 )
             }
             Self::Refused { error } => f.write_str(error),

@@ -82,9 +82,10 @@ fn contradiction(comparison: &Comparison) -> Option<String> {
         ", as did every other way"
     };
     Some(format!(
-        "No best is known: {} led in the windows that were to choose it, and the fresh ones contradict them: {} does better in them, {how}{doubt}. \
-         Windows were too noisy or the machine changed meanwhile; which is best stays open until they are repeated, on a quieter machine or with more \
-         --rounds.",
+        "No best is known: {} led in the windows that were to choose it, and the fresh ones \
+         contradict them: {} does better in them, {how}{doubt}. Windows were too noisy or the \
+         machine changed meanwhile; which is best stays open until they are repeated, on a quieter \
+         machine or with more --rounds.",
         comparison.best().map_or("", |best| best.name.as_str()),
         better.name
     ))

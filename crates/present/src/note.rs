@@ -24,7 +24,8 @@ pub fn note(note: &Note) -> String {
             format!("its threads vary: in {runs} of {of} runs a placed thread did not appear")
         }
         Note::ThreadUnknown { runs, of } => format!(
-            "its threads vary: in {runs} of {of} runs a thread was busy that the first run did not have; it was not placed"
+            "its threads vary: in {runs} of {of} runs a thread was busy that the first run did not \
+             have; it was not placed"
         ),
         Note::MaybeTotal => Note::MAYBE_TOTAL.to_owned(),
         Note::Text { text } => text.clone(),

@@ -189,7 +189,8 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         sheet.line(
             "",
             &format!(
-                "measured / predicted is {ratio:.3} ± {spread:.3} (standard deviation) over the {n} measured by prediction"
+                "measured / predicted is {ratio:.3} ± {spread:.3} (standard deviation) over the \
+                 {n} measured by prediction"
             ),
         );
     }
@@ -206,7 +207,10 @@ fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
         let (held, checked) = (forecast.held, forecast.checked);
         sheet.line(
             "",
-            &format!("of {checked} entries forecast before they were measured {held} fell into their 95 % intervals; error {error} (rms)"),
+            &format!(
+                "of {checked} entries forecast before they were measured {held} fell into \
+                their 95 % intervals; error {error} (rms)"
+            ),
         );
     }
 }

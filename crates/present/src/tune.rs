@@ -112,7 +112,8 @@ impl TuneVerdict<'_> {
             rounds if rounds >= Self::MANY_ROUNDS => {
                 let rounds = figures::counted(rounds, "round");
                 format!(
-                    "To decide it, repeat it{quiet} with a longer --probe: {rounds} were not enough."
+                    "To decide it, repeat it{quiet} with a longer --probe: {rounds} were not \
+                     enough."
                 )
             }
             _ => format!("To decide it, raise --budget{quiet}."),

@@ -418,7 +418,8 @@ fn remote(characterization: &Characterization) -> Vec<String> {
             "If a scheduler could look at one core at a time"
         };
         sentences.push(format!(
-            "{verdict}: for {} tasks {} different contents of a core instead of {} assignments, {:.0} times fewer.",
+            "{verdict}: for {} tasks {} different contents of a core instead of {} assignments, \
+             {:.0} times fewer.",
             scope.tasks,
             figures::group(&scope.core_local),
             figures::group(&scope.assignments),
@@ -432,7 +433,8 @@ fn noise(characterization: &Characterization) -> String {
     let noise = &characterization.noise;
     match (noise.median, noise.most) {
         (Some(median), Some(most)) => format!(
-            "Identical runs differ by {} (median) to {} (95 % of {} pairs); programs had their contexts for {} of the time.",
+            "Identical runs differ by {} (median) to {} (95 % of {} pairs); programs had their \
+             contexts for {} of the time.",
             figures::percent(median),
             figures::percent(most),
             noise.pairs,

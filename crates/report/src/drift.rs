@@ -47,11 +47,13 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     table.row(["Last third".to_owned(), scale.show(mean(final_)), final_.len().to_string()]);
     let says = match &outcome.drift {
         Some(drift) => format!(
-            "One assignment, measured {} times through the campaign, changed by {} from the first to the last third: {}.",
+            "One assignment, measured {} times through the campaign, changed by {} from the first \
+             to the last third: {}.",
             drift.n,
             figures::change(drift.change),
             if drift.significant {
-                "more than its noise explains, so measurements far apart in time are less comparable"
+                "more than its noise explains, so measurements far apart in time are less \
+                 comparable"
             } else {
                 "no more than its noise explains"
             }
@@ -63,8 +65,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says,
-        reading: "A flat cloud means that the machine treated early and late assignments alike. A step or a slope means that \
-                  something else changed: frequency, temperature, another program, the load itself.",
+        reading: "A flat cloud means that the machine treated early and late assignments alike. A \
+            step or a slope means that something else changed: frequency, temperature, another \
+            program, the load itself.",
         chart: Some(chart),
         table,
     }

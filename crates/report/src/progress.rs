@@ -122,8 +122,9 @@ pub(crate) fn figure(
     Figure {
         title: TITLE,
         says,
-        reading: "The line can only improve, and single windows flatter it by their noise; the figure announced is that of fresh \
-                  windows. A bound that comes down to meet the line means that more measurements would gain little.",
+        reading: "The line can only improve, and single windows flatter it by their noise; the \
+            figure announced is that of fresh windows. A bound that comes down to meet the line \
+            means that more measurements would gain little.",
         chart: Some(chart),
         table,
     }

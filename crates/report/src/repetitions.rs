@@ -75,8 +75,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says: says(outcome, scale),
-        reading: "Each circle is one measurement; heights within a row are only spread to keep circles apart. The bar is the \
-                  interval of the mean of the fresh windows, which were measured after the search and alone decide.",
+        reading: "Each circle is one measurement; heights within a row are only spread to keep \
+            circles apart. The bar is the interval of the mean of the fresh windows, which were \
+            measured after the search and alone decide.",
         chart: Some(chart),
         table,
     }

@@ -118,7 +118,8 @@ fn bound(outcome: &MixOutcome, scale: &Scale) -> String {
     let bound = &outcome.bound;
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
-            "No selection on any placement is better than {} with {} confidence (n = {}): the gap is at most {}.",
+            "No selection on any placement is better than {} with {} confidence (n = {}): the gap \
+             is at most {}.",
             outcome
                 .best
                 .as_ref()
@@ -198,14 +199,17 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
     Figure {
         title: TITLE,
         says: format!(
-            "{} of {} different selections were drawn. {best} is the best on the mean of its placements, {}; {worst} the worst, {}.",
+            "{} of {} different selections were drawn. {best} is the best on the mean of its \
+             placements, {}; {worst} the worst, {}.",
             all.len(),
             figures::count(outcome.different),
             first.performance.show(scale),
             last.performance.show(scale)
         ),
-        reading: "A dot is the mean over the random placements of a selection, the bar its interval, a ring the best single window. Far to the right \
-                  of the dots is what placing is worth, between the dots what choosing is worth. The announced one has windows of its own.",
+        reading: "A dot is the mean over the random placements of a selection, the bar its \
+            interval, a ring the best single window. Far to the right of the dots is what placing \
+            is worth, between the dots what choosing is worth. The announced one has windows of \
+            its own.",
         chart: Some(chart),
         table,
     }

@@ -16,7 +16,8 @@ pub enum ReportError {
     },
     /// An assignment names threads or contexts that the campaign does not have.
     #[error(
-        "campaign {id}: an assignment does not fit its {threads} threads and {contexts} allowed contexts; the store is damaged"
+        "campaign {id}: an assignment does not fit its {threads} threads and {contexts} allowed \
+         contexts; the store is damaged"
     )]
     Misfit {
         /// The campaign.

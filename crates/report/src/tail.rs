@@ -95,14 +95,16 @@ fn curve_figure(
 ) -> Figure {
     let says = match bound.upb_high {
         Some(high) => format!(
-            "From {} sampled assignments, the best possible is estimated at {}, and with {} confidence at no better than {}.",
+            "From {} sampled assignments, the best possible is estimated at {}, and with {} \
+             confidence at no better than {}.",
             figures::count(bound.n as u64),
             scale.show(bound.upb),
             figures::percent(bound.confidence),
             scale.show(high)
         ),
         None => format!(
-            "From {} sampled assignments, the best possible is estimated at {}; its interval has no upper end.",
+            "From {} sampled assignments, the best possible is estimated at {}; its interval has \
+             no upper end.",
             figures::count(bound.n as u64),
             scale.show(bound.upb)
         ),
@@ -112,15 +114,17 @@ fn curve_figure(
             "What the sample says of the best possible",
             Axis::new("probability of a better one"),
             survival(&points),
-            "Height: how probable it is that some assignment is better than the value below. The line falls to 50 % at the \
-             estimate and to what the confidence leaves over at the upper end.",
+            "Height: how probable it is that some assignment is better than the value below. The \
+             line falls to 50 % at the estimate and to what the confidence leaves over at the \
+             upper end.",
         ),
         Some(Curve::Profile(points)) => (
             "What the sample says of the best possible",
             Axis::new("profile log-likelihood"),
             points.iter().map(|point| (point.x, point.y)).collect(),
-            "Height: how well a best possible of that value explains the sample, 0 at the estimate. The band is the interval. A \
-             line that hardly falls to the right means that the sample rules out little.",
+            "Height: how well a best possible of that value explains the sample, 0 at the \
+             estimate. The band is the interval. A line that hardly falls to the right means that \
+             the sample rules out little.",
         ),
         None => return Figure::absent("What the sample says of the best possible", says),
     };
@@ -203,8 +207,9 @@ fn excess_figure(points: Vec<Point>, bound: &Estimate, linear: &Scale) -> Figure
             bound.exceedances,
             linear.show(threshold)
         ),
-        reading: "Right of the threshold the points should lie about a straight line that falls: then the tail has an end, and the \
-                  model may describe it. The last few points, means of a handful of values, may stray.",
+        reading: "Right of the threshold the points should lie about a straight line that falls: \
+            then the tail has an end, and the model may describe it. The last few points, means of \
+            a handful of values, may stray.",
         chart: Some(chart),
         table,
     }
@@ -248,15 +253,16 @@ fn quantile_figure(points: Vec<Point>, bound: &Estimate, unit: &Unit) -> Figure 
     Figure {
         title: TITLE,
         says: format!(
-            "Generalized Pareto distribution with shape {} and scale {}, against {} values; the farthest is {} from where the \
-             fit expects it.",
+            "Generalized Pareto distribution with shape {} and scale {}, against {} values; the \
+             farthest is {} from where the fit expects it.",
             shown(bound.shape),
             bound.scale.map_or("none".to_owned(), |scale| linear.show(scale)),
             points.len(),
             linear.show(farthest)
         ),
-        reading: "Dots on the broken line mean that the fitted tail describes the values. Dots that bend away at the right end mean that \
-                  it does not, just where the bound is read off.",
+        reading: "Dots on the broken line mean that the fitted tail describes the values. Dots \
+            that bend away at the right end mean that it does not, just where the bound is read \
+            off.",
         chart: Some(chart),
         table,
     }

@@ -189,7 +189,8 @@ fn ways(search: &TuneSearch<'_>) -> Figure {
             "{} of fresh windows, in random order.",
             figures::counted(contest.rounds() as u64, "round")
         ),
-        reading: "Each way was measured once in each round, in fresh windows. The bar is the interval of the mean. Further to the right is better.",
+        reading: "Each way was measured once in each round, in fresh windows. The bar is the \
+            interval of the mean. Further to the right is better.",
         chart: Some(chart),
         table,
     }

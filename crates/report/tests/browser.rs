@@ -58,9 +58,11 @@ fn framed(inner: &str, width: u32) -> String {
     );
     let attribute = inner.replace('&', "&amp;").replace('"', "&quot;");
     format!(
-        "<!DOCTYPE html><meta charset=utf-8><pre id=result></pre><script>addEventListener('message', event => \
-         document.getElementById('result').textContent = JSON.stringify(event.data))</script>\
-         <iframe style='width:{width}px;height:3000px;border:0' srcdoc=\"{attribute}\"></iframe>"
+        "<!DOCTYPE html><meta charset=utf-8><pre \
+         id=result></pre><script>addEventListener('message', event => \
+         document.getElementById('result').textContent = \
+         JSON.stringify(event.data))</script><iframe \
+         style='width:{width}px;height:3000px;border:0' srcdoc=\"{attribute}\"></iframe>"
     )
 }
 
@@ -302,10 +304,12 @@ fn hostile_names_stay_text() {
 #[test]
 fn what_is_wrong_with_a_page_is_noticed() {
     let Some(chromium) = chromium() else { return };
-    let page = "<!DOCTYPE html><html><head><meta charset='utf-8'><meta http-equiv='Content-Security-Policy' \
-                content=\"img-src 'none'\"></head><body><p style='font-size:8px;color:#ccc'>faint</p>\
-                <div style='width:900px'>wide</div><div class='chart' id='blank'><canvas></canvas></div>\
-                <img src='nowhere.png'><script>console.error('told'); throw new Error('thrown')</script></body></html>";
+    let page = "<!DOCTYPE html><html><head><meta charset='utf-8'><meta \
+        http-equiv='Content-Security-Policy' content=\"img-src 'none'\"></head><body><p \
+        style='font-size:8px;color:#ccc'>faint</p><div style='width:900px'>wide</div><div \
+        class='chart' id='blank'><canvas></canvas></div><img \
+        src='nowhere.png'><script>console.error('told'); throw new \
+        Error('thrown')</script></body></html>";
     let seen = inspect(chromium, &folder("wrong"), page, 400, false);
     let errors = seen["errors"].to_string();
     assert!(

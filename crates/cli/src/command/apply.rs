@@ -30,7 +30,8 @@ const CANNOT_LOOK: &str = "cannot read the program's threads";
 #[derive(Args)]
 #[command(
     mut_arg("path", |plan| plan.required(false).required_unless_present("undo")),
-    override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo --pid <PID> [--json]"
+    override_usage = "pinwise apply [OPTIONS] --pid <PID> <PLAN>\n       pinwise apply --undo \
+        --pid <PID> [--json]"
 )]
 #[command(after_help = "Examples:\n  \
     pinwise apply plan.toml --pid \"$(pidof redis-server)\"\n  \
@@ -184,8 +185,8 @@ impl Apply {
         let released = ledger()?.release(self.pid).context(CANNOT_LOOK)?;
         anyhow::ensure!(
             !released.is_empty(),
-            "process {} has nothing to undo: no plan was applied to it, it was undone already, its threads \
-             are new, or another user applied the plan",
+            "process {} has nothing to undo: no plan was applied to it, it was undone already, its \
+             threads are new, or another user applied the plan",
             self.pid
         );
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();

@@ -47,7 +47,11 @@ pub(crate) struct Bound {
     threshold: Option<f64>,
     /// Choose the estimator. `bayes` is the posterior of the tail's end, from the best 50 values.
     /// `profile` is the published one, which often finds no finite end below a few thousand values
-    #[arg(long, default_value = "bayes", value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name)))]
+    #[arg(
+        long,
+        default_value = "bayes",
+        value_parser = PossibleValuesParser::new(["bayes", "profile"]).map(|name| method(&name))
+    )]
     method: Method,
     /// Set the confidence of the interval, at least 0.5 and below 1
     #[arg(long, value_name = "C", default_value_t = 0.95, value_parser = share)]
@@ -326,7 +330,8 @@ impl Document {
             line(
                 "rarity",
                 format!(
-                    "at most {} % of all beat the best, at {percent} % confidence for any distribution",
+                    "at most {} % of all beat the best, at {percent} % confidence for any \
+                     distribution",
                     significant(100.0 * fraction, 3)
                 ),
             );

@@ -395,7 +395,8 @@ fn resume(one: &One) -> anyhow::Result<()> {
     if let Some(parent) = &info.new.parent {
         let (id, whole) = (info.id.0, parent.id.0);
         output::aside(&format!(
-            "note: campaign {id} is a part of campaign {whole}; to continue the whole, resume {whole}"
+            "note: campaign {id} is a part of campaign {whole}; to continue the whole, resume \
+             {whole}"
         ));
     }
     if info.state == CampaignState::Finished {

@@ -38,7 +38,12 @@ pub(crate) struct Characterize {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     benchmarks: Vec<String>,
     /// Use at most N stressors on other cores
-    #[arg(long, value_name = "N", default_value_t = STRESSORS as u16, value_parser = whole::<u16>(1..=1024))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = STRESSORS as u16,
+        value_parser = whole::<u16>(1..=1024)
+    )]
     stressors: u16,
     /// Measure everything N times. Intervals need 2 [default: 3 on this machine, 1 on a model]
     #[arg(long, value_name = "N", value_parser = whole::<u16>(1..=100))]

@@ -29,11 +29,23 @@ pub(crate) struct Compare {
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
     /// Draw N random (naive) placements and N balanced ones, at least 2
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<u64>(2..=100_000), help_heading = "Comparison")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        value_parser = whole::<u64>(2..=100_000),
+        help_heading = "Comparison"
+    )]
     draws: u64,
     /// Measure each way in N fresh windows, at least 5. N windows before them choose the best known
     /// and the worst draws
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<u64>(5..=100_000), help_heading = "Comparison")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = whole::<u64>(5..=100_000),
+        help_heading = "Comparison"
+    )]
     rounds: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: crate::store::StoreArguments,
@@ -43,9 +55,9 @@ pub(crate) struct Compare {
 }
 
 /// What `--budget` is about here.
-const BUDGET: &str = "Spend this many measurements (600) or this time (90s, 5m) on each search. Built-in \
-    programs get 30s (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000. The last \
-    comparison comes on top";
+const BUDGET: &str = "Spend this many measurements (600) or this time (90s, 5m) on each search. \
+    Built-in programs get 30s (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000. The \
+    last comparison comes on top";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {

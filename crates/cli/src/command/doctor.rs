@@ -109,7 +109,8 @@ mod tests {
                 State::Missing,
                 "this processor shows no counters (ENOENT): usual in virtual machines",
                 Some(
-                    "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real hardware; placing needs none",
+                    "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real \
+                     hardware; placing needs none",
                 ),
             ),
             check(

@@ -18,7 +18,8 @@ use pinwise_placement::MixQuestion;
 /// needs a simulated processor.
 #[derive(Args)]
 #[command(
-    override_usage = "pinwise select [OPTIONS] --workload <NAME:N+NAME:N> --choose <N> --machine <MODEL>",
+    override_usage = "pinwise select [OPTIONS] --workload <NAME:N+NAME:N> --choose <N> --machine \
+        <MODEL>",
     after_help = "Examples:
   Four of six ready instances of three programs, on a simulated processor:
     pinwise select --machine ultrasparc-t2 --workload hash1_L1:2+intmul:2+hash1_Mem:2 --choose 4
@@ -43,7 +44,12 @@ pub(crate) struct Select {
     cpus: Option<String>,
     /// Measure N times, at least 50. Three quarters are draws. Programs alone are measured in
     /// addition
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<u64>(50..=1_000_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1000,
+        value_parser = whole::<u64>(50..=1_000_000)
+    )]
     budget: u64,
     /// Set the confidence of every interval and of the bound
     #[arg(long, value_name = "P", default_value = "0.95", value_parser = place::confidence)]

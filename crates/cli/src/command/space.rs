@@ -131,7 +131,8 @@ fn text(machine: &str, space: &Assignments, document: &Document) -> String {
         line(
             &format!("{n} random"),
             format!(
-                "contain one of the best 1 % with probability {}; at most {} beat their best (95 % confidence)",
+                "contain one of the best 1 % with probability {}; at most {} beat their best (95 % \
+                 confidence)",
                 percent(captured),
                 percent(better)
             ),

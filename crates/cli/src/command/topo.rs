@@ -61,7 +61,8 @@ impl Topo {
         if let Some((directory, files)) = recorded {
             let directory = directory.display();
             output::aside(&format!(
-                "recorded {files} files in {directory}: no serial numbers, no process names, no command lines"
+                "recorded {files} files in {directory}: no serial numbers, no process names, no \
+                 command lines"
             ));
             output::aside(&format!("to send it, run: tar -cjf {directory}.tar.bz2 {directory}"));
         }

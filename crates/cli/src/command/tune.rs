@@ -43,7 +43,12 @@ pub(crate) struct Tune {
     files: Files,
     /// Compare with N, the number that the program uses today. By default the variable of --env is
     /// unset. Without --env, N is the number of CPUs that the program may use
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=u64::from(u32::MAX)), help_heading = "Search")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1..=u64::from(u32::MAX)),
+        help_heading = "Search"
+    )]
     default: Option<u32>,
     /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -176,5 +181,6 @@ fn here(argument: Arg) -> Arg {
     }
 }
 
-const BUDGET: &str = "Spend this time on everything [default: 2m]. tune takes longer if its least does: a few runs \
-    of two numbers, one look at each number that it places, one round of the comparison";
+const BUDGET: &str = "Spend this time on everything [default: 2m]. tune takes longer if its least \
+    does: a few runs of two numbers, one look at each number that it places, one round of the \
+    comparison";

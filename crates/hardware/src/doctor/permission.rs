@@ -38,7 +38,8 @@ pub(super) fn affinity() -> Check {
         Err(error) => Check::missing(
             NAME,
             format!("sched_setaffinity: {error}"),
-            "nothing can be placed without it: allow the system call in the container's seccomp profile",
+            "nothing can be placed without it: allow the system call in the container's seccomp \
+             profile",
         ),
     }
 }
@@ -57,10 +58,12 @@ fn judge_fifo(attempt: &io::Result<()>, rtprio: Option<u64>) -> Check {
         Err(error) => Check::missing(
             NAME,
             format!(
-                "{error} (limit on real-time priority: {limit}): the measuring thread wakes up to 15 ms late next to busy threads"
+                "{error} (limit on real-time priority: {limit}): the measuring thread wakes up to \
+                 15 ms late next to busy threads"
             ),
             format!(
-                "{}, or 'USER - rtprio 1' in /etc/security/limits.conf; in a cgroup of version 1 also cpu.rt_runtime_us",
+                "{}, or 'USER - rtprio 1' in /etc/security/limits.conf; in a cgroup of version 1 \
+                 also cpu.rt_runtime_us",
                 setcap("cap_sys_nice")
             ),
         ),
@@ -130,7 +133,8 @@ fn judge_counters(name: &'static str, attempt: io::Result<()>, paranoid: Option<
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => Check::missing(
             name,
             "this processor shows no counters (ENOENT): usual in virtual machines",
-            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real hardware; placing needs none",
+            "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real hardware; \
+             placing needs none",
         ),
         Some(libc::EACCES | libc::EPERM) => Check::missing(
             name,
@@ -140,7 +144,8 @@ fn judge_counters(name: &'static str, attempt: io::Result<()>, paranoid: Option<
         Some(libc::ENOSYS) => Check::missing(
             name,
             "no perf_event_open in this kernel or container",
-            "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's seccomp profile",
+            "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's \
+             seccomp profile",
         ),
         _ => Check::missing(
             name,

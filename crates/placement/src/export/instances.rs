@@ -16,7 +16,8 @@ fn instances(plan: &Plan, what: &str) -> Result<(Vec<CpuSet>, Vec<String>), Stri
         let cpus = union(plan.threads.iter().filter(|thread| thread.instance == instance));
         if cpus.is_empty() {
             return Err(format!(
-                "it has no thread of instance {instance}, and every {what} needs its CPUs; use script"
+                "it has no thread of instance {instance}, and every {what} needs its CPUs; use \
+                 script"
             ));
         }
         sets.push(cpus);

@@ -11,8 +11,8 @@ use pinwise_topology::CpuId;
 pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
     if let Some(missing) = missing(plan) {
         return Err(format!(
-            "likwid-pin pins threads in the order of creation, and the plan has no '{missing}': the \
-             later ones would get its CPUs; use script, or pinwise run"
+            "likwid-pin pins threads in the order of creation, and the plan has no '{missing}': \
+             the later ones would get its CPUs; use script, or pinwise run"
         ));
     }
     let mut cpus: Vec<u32> = Vec::new();
@@ -27,13 +27,14 @@ pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
         in_turn.find(|(thread, cpu)| thread.cpus.first() != Some(CpuId(**cpu)))
     {
         return Err(format!(
-            "likwid-pin gives CPUs {list} to the threads in turn, and '{}' would not get CPU {}; use script",
+            "likwid-pin gives CPUs {list} to the threads in turn, and '{}' would not get CPU {}; \
+             use script",
             thread.name, thread.cpus
         ));
     }
     let notes = vec![
-        "likwid-pin pins every thread in order of creation: this relies on the plan holding all of them; threads that only wait \
-         can be skipped with -s MASK"
+        "likwid-pin pins every thread in order of creation: this relies on the plan holding all of \
+         them; threads that only wait can be skipped with -s MASK"
             .into(),
     ];
     Ok(Export { text: format!("likwid-pin -c {list}\n"), notes })

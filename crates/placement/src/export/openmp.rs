@@ -3,7 +3,8 @@
 use super::{Export, cpus_in_order, joined};
 use crate::{Plan, PlannedThread};
 
-const TEAM: &str = "this relies on the plan's threads being the OpenMP team, in its order: thread 0 is the program's first";
+const TEAM: &str = "this relies on the plan's threads being the OpenMP team, in its order: thread \
+    0 is the program's first";
 
 /// OpenMP 5.2, chapter 21: thread i of the team gets place i when there are as many places as
 /// threads.
@@ -38,7 +39,8 @@ pub(super) fn kmp(plan: &Plan) -> Result<Export, String> {
         })
         .collect();
     let text = format!(
-        "export KMP_AFFINITY='granularity=fine,proclist=[{}],explicit'\nexport OMP_NUM_THREADS={}\n",
+        "export KMP_AFFINITY='granularity=fine,proclist=[{}],explicit'\nexport \
+         OMP_NUM_THREADS={}\n",
         places.join(","),
         places.len()
     );

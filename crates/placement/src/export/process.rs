@@ -10,8 +10,8 @@ fn whole(
 ) -> Result<Export, String> {
     let all = plan.cpus();
     let differ = plan.threads.iter().any(|thread| thread.cpus != all);
-    let note = "this pins the process to the CPUs of all its threads; which thread runs on which of them is left to the kernel \
-                (script and `pinwise apply` pin each thread)";
+    let note = "this pins the process to the CPUs of all its threads; which thread runs on which \
+        of them is left to the kernel (script and `pinwise apply` pin each thread)";
     Ok(Export { text: text(&all), notes: differ.then(|| note.to_owned()).into_iter().collect() })
 }
 

@@ -44,7 +44,8 @@ pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
             if threads.iter().all(|thread| thread.cpus == cpus) { "balanced" } else { "exclusive" };
         if mode == "exclusive" && !in_turn(&cpus, &threads) {
             notes.push(format!(
-                "{set}: Suricata gives CPUs {cpus} to its threads in turn, in ascending order; the plan has them elsewhere"
+                "{set}: Suricata gives CPUs {cpus} to its threads in turn, in ascending order; the \
+                 plan has them elsewhere"
             ));
         }
         let items: Vec<String> =

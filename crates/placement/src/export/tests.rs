@@ -65,7 +65,8 @@ fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
 fn openmp_runtimes_get_one_place_per_thread_in_order() {
     assert_eq!(
         text(&pipelines(), "openmp"),
-        "export OMP_PLACES='{3},{1},{1},{8},{9},{10}'\nexport OMP_PROC_BIND=close\nexport OMP_NUM_THREADS=6\n"
+        "export OMP_PLACES='{3},{1},{1},{8},{9},{10}'\nexport OMP_PROC_BIND=close\nexport \
+         OMP_NUM_THREADS=6\n"
     );
     assert_eq!(
         text(&pipelines(), "gomp"),
@@ -83,7 +84,8 @@ fn openmp_runtimes_get_one_place_per_thread_in_order() {
         assert_eq!(
             error,
             format!(
-                "{format} cannot express this plan: thread 'a' may run on several CPUs (1,2); use script"
+                "{format} cannot express this plan: thread 'a' may run on several CPUs (1,2); use \
+                 script"
             )
         );
     }
@@ -196,8 +198,9 @@ fn suricata_gets_its_cpu_sets() {
     let export = export(&ids, "suricata").unwrap();
     assert_eq!(
         export.text,
-        "threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n    - management-cpu-set:\n        cpu: [ \"0\", \"4-6\" ]\n        \
-         mode: \"balanced\"\n    - worker-cpu-set:\n        cpu: [ \"2\", \"3\" ]\n        mode: \"exclusive\"\n        threads: 3\n"
+        "threading:\n  set-cpu-affinity: yes\n  cpu-affinity:\n    - management-cpu-set:\n        \
+         cpu: [ \"0\", \"4-6\" ]\n        mode: \"balanced\"\n    - worker-cpu-set:\n        cpu: \
+         [ \"2\", \"3\" ]\n        mode: \"exclusive\"\n        threads: 3\n"
     );
     assert_eq!(export.notes, ["left out, Suricata has no CPU set for them: Suricata-Main"]);
     let crossed = plan("suricata", &[("W#01", "W", 0, "3"), ("W#02", "W", 0, "2")]);

@@ -23,8 +23,8 @@ pub(super) fn vpp(plan: &Plan) -> Result<Export, String> {
     if !cpus.is_sorted() {
         let order: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
         notes.push(format!(
-            "VPP numbers its workers by core: the plan has vpp_wk_0, vpp_wk_1, … on CPU {}; move their queues accordingly \
-             (set interface rx-placement)",
+            "VPP numbers its workers by core: the plan has vpp_wk_0, vpp_wk_1, … on CPU {}; move \
+             their queues accordingly (set interface rx-placement)",
             order.join(", ")
         ));
     }

@@ -47,8 +47,8 @@ impl Outcome {
         let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
         if unpinned.mean == 0.0 {
             return Some(format!(
-                "The metric stood still: as found the program made progress, unpinned afterwards none ({windows} and {after} \
-                 windows). It may have stopped."
+                "The metric stood still: as found the program made progress, unpinned afterwards \
+                 none ({windows} and {after} windows). It may have stopped."
             ));
         }
         let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
@@ -64,14 +64,16 @@ impl Outcome {
                 format!("at least {low}")
             };
             format!(
-                "; over what it was found doing the gain is {gain} ({interval}, from both intervals)"
+                "; over what it was found doing the gain is {gain} ({interval}, from both \
+                 intervals)"
             )
         } else {
             String::new()
         };
         Some(format!(
-            "As found, before anything was pinned, the program did {} {} than unpinned afterwards ({windows} and {after} windows, intervals \
-             apart): either the operating system places it differently from time to time, or it was still starting{ending}.",
+            "As found, before anything was pinned, the program did {} {} than unpinned afterwards \
+             ({windows} and {after} windows, intervals apart): either the operating system places \
+             it differently from time to time, or it was still starting{ending}.",
             figures::percent(apart.abs()),
             if apart > 0.0 { "better" } else { "worse" },
         ))

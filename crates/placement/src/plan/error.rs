@@ -15,7 +15,8 @@ pub enum PlanError {
     },
     /// Written by another pinwise.
     #[error(
-        "plan version {0}, this pinwise reads version 1: use the pinwise that wrote it, or run `pinwise place` again"
+        "plan version {0}, this pinwise reads version 1: use the pinwise that wrote it, or run \
+         `pinwise place` again"
     )]
     Version(u32),
     /// It says nothing.

@@ -4,8 +4,8 @@ use pinwise_campaign::{CampaignId, CampaignIdentity};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-/// Reads the name of a campaign: a table, or the sentence that earlier versions wrote. A sentence in
-/// other words names no campaign, and the plan is good without one.
+/// Reads the name of a campaign: a table, or the sentence that earlier versions wrote. A sentence
+/// in other words names no campaign, and the plan is good without one.
 pub(super) fn read<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<CampaignIdentity>, D::Error> {

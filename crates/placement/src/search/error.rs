@@ -11,7 +11,8 @@ pub enum SearchError {
     Space(#[from] SpaceError),
     /// Asked to measure every assignment of too many.
     #[error(
-        "there are {count} assignments, too many to measure each; use --strategy auto, or fewer threads per context"
+        "there are {count} assignments, too many to measure each; use --strategy auto, or fewer \
+         threads per context"
     )]
     TooMany {
         /// How many.
@@ -25,8 +26,9 @@ pub enum SearchError {
     Profiling(ProfilingError),
     /// Fewer measurements than the least profile takes.
     #[error(
-        "a profile and what it predicts best take {least} measurements at least, more than the budget of {budget}: give --budget {enough}, or use \
-         --strategy auto, which needs no profile"
+        "a profile and what it predicts best take {least} measurements at least, more than the \
+         budget of {budget}: give --budget {enough}, or use --strategy auto, which needs no \
+         profile"
     )]
     TooSmall {
         /// Measurements of the least profile and selection.

@@ -101,7 +101,8 @@ impl Cluster {
             format!("SlurmdPidFile={}", path("slurmd.pid")),
             format!("SlurmctldPidFile={}", path("slurmctld.pid")),
             format!(
-                "NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node} CPUs={cpus} RealMemory=100"
+                "NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={node} CPUs={cpus} \
+                 RealMemory=100"
             ),
             "PartitionName=p Nodes=n1 Default=YES State=UP".into(),
         ];

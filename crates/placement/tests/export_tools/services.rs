@@ -67,8 +67,8 @@ fn a_dpdk_program_starts_its_lcores_where_exported() {
         return;
     }
     let command = format!(
-        "exec dpdk-testpmd {} --no-huge -m 64 --no-pci --no-telemetry --no-shconf --vdev net_null0 --vdev net_null1 -- \
-         -i --nb-cores=2 --total-num-mbufs=2048 --no-mlockall",
+        "exec dpdk-testpmd {} --no-huge -m 64 --no-pci --no-telemetry --no-shconf --vdev net_null0 \
+         --vdev net_null1 -- -i --nb-cores=2 --total-num-mbufs=2048 --no-mlockall",
         export(&plan, "dpdk").trim()
     );
     let mut child = Command::new("sh")

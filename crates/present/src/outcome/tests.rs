@@ -223,7 +223,10 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
         "{better}"
     );
     assert!(
-        better.ends_with("over what it was found doing the gain is +7.5 % (+5.1 % to +9.9 %, from both intervals)."),
+        better.ends_with(
+            "over what it was found doing the gain is +7.5 % (+5.1 % to +9.9 %, from \
+            both intervals)."
+        ),
         "{better}"
     );
     let as_good = said(&info, &found(1.71e6));
@@ -295,7 +298,8 @@ fn a_budget_that_ended_early_names_one_that_does() {
         )
     };
     // Two assignments: each three times, and five rounds of both and of the unpinned program.
-    let told = "Undecided: the budget ended before an assignment had fresh windows: a verdict takes at least about ";
+    let told = "Undecided: the budget ended before an assignment had fresh windows: a verdict \
+        takes at least about ";
     let enough = format!("{told}44 measurements, 5 s each: --budget 4m.");
     assert_eq!(ended(Budget::Time(Duration::from_secs(20)), 2), enough);
     assert_eq!(ended(Budget::Measurements(2), 2), format!("{told}44 measurements: --budget 44."));

@@ -296,7 +296,8 @@ pub(crate) fn exact() -> Synthetic {
 }
 
 /// Text that a program under test controls, as an attacker would choose it.
-pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x onerror='window.hostile=1'>\"'&<!--\u{2028}";
+pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x \
+    onerror='window.hostile=1'>\"'&<!--\u{2028}";
 
 /// Hostile text wherever the program under test, the machine or the user has a say.
 pub(crate) fn hostile() -> Synthetic {

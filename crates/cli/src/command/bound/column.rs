@@ -4,8 +4,8 @@
 //! with or without header, quotes, `#` comments and a byte order mark; JSON lines (numbers or
 //! objects); a JSON array of numbers or objects. What is no number is counted, and the first such
 //! place is named. Where several columns hold numbers, the one named `performance` is
-//! meant, as `campaign export` writes it; without such a one none is guessed. Of such an export only
-//! the assignments drawn at random count, with one mean each.
+//! meant, as `campaign export` writes it; without such a one none is guessed. Of such an export
+//! only the assignments drawn at random count, with one mean each.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -167,7 +167,10 @@ fn table(text: &str, wanted: Option<&str>) -> Result<Column, String> {
                         list(&header.iter().map(String::as_str).collect::<Vec<_>>())
                     )
                 }
-                None => format!("it has no column {wanted}; it has no header and {width} columns, numbered from 1"),
+                None => format!(
+                    "it has no column {wanted}; it has no header and {width} columns, \
+                    numbered from 1"
+                ),
             })?
         }
         None => {

@@ -278,8 +278,9 @@ fn spread(pairs: &[Pair]) -> String {
     let batches: usize = pairs.iter().map(|pair| pair.batches).sum();
     let _ = writeln!(
         text,
-        "  {} batches in {} directions; on one line the middle half spreads by {} of its median in the middle direction,\n  \
-         by {} in the worst ({} to {}); --json has the quantiles of each direction and the medians of its lines",
+        "  {} batches in {} directions; on one line the middle half spreads by {} of its median in \
+         the middle direction,\n  by {} in the worst ({} to {}); --json has the quantiles of each \
+         direction and the medians of its lines",
         figures::count(batches as u64),
         pairs.len(),
         percent(middle.spread),
@@ -294,15 +295,16 @@ fn spread(pairs: &[Pair]) -> String {
 pub(super) fn warning(warning: &LatencyWarning) -> String {
     match warning {
         LatencyWarning::Busy { directions, of, waited, from, to } => format!(
-            "the machine is busy: in {directions} of {of} directions a measuring thread waited for its CPU, at most {} of the time ({} to {}); \
-             stop other programs, or leave these contexts out (--cpus)",
+            "the machine is busy: in {directions} of {of} directions a measuring thread waited for \
+             its CPU, at most {} of the time ({} to {}); stop other programs, or leave these \
+             contexts out (--cpus)",
             percent(*waited),
             from.0,
             to.0
         ),
         LatencyWarning::Unsteady { directions, of, spread, from, to } => format!(
-            "latency is not steady in {directions} of {of} directions: on one line the middle half of the \
-             batches spreads by up to {} of the median ({} to {}); stop other programs, and \
+            "latency is not steady in {directions} of {of} directions: on one line the middle half \
+             of the batches spreads by up to {} of the median ({} to {}); stop other programs, and \
              check 'frequency governor' in pinwise doctor",
             percent(*spread),
             from.0,

@@ -10,7 +10,13 @@ use std::time::Duration;
 #[derive(Args)]
 pub(crate) struct SearchArguments {
     /// Stop when the best is this close to the best possible
-    #[arg(long, value_name = "PERCENT", default_value = "2.5%", value_parser = fraction, hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "2.5%",
+        value_parser = fraction,
+        hide_short_help = true
+    )]
     within: f64,
     /// Set the confidence of every interval and of the bound
     #[arg(
@@ -35,7 +41,12 @@ pub(crate) struct SearchArguments {
     )]
     precision: f64,
     /// Put at most N threads on a context [default: by number of assignments]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=u64::MAX), hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<usize>(1..=u64::MAX),
+        hide_short_help = true
+    )]
     pub(crate) per_context: Option<usize>,
     /// Use only these contexts, as in 0-3,8
     #[arg(long, value_name = "LIST")]
@@ -44,7 +55,12 @@ pub(crate) struct SearchArguments {
     #[arg(long, value_name = "VALUE", value_parser = positive, hide_short_help = true)]
     cap: Option<f64>,
     /// Set the seed. The same seed repeats the same proposals
-    #[arg(long, default_value_t = 1, value_parser = whole::<u64>(0..=u64::MAX), hide_short_help = true)]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_parser = whole::<u64>(0..=u64::MAX),
+        hide_short_help = true
+    )]
     pub(crate) seed: u64,
 }
 

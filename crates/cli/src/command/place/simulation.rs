@@ -30,7 +30,12 @@ pub(crate) struct SimulationArguments {
 #[derive(Args)]
 pub(crate) struct WindowArguments {
     /// Measure N cycles after a warm-up [default: 100000, more for aho-corasick]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(1000..=1_000_000_000), hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u64>(1000..=1_000_000_000),
+        hide_short_help = true
+    )]
     cycles: Option<u64>,
     /// Average N random starts, up to 16 if they differ [default: 3]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), hide_short_help = true)]
@@ -53,7 +58,8 @@ impl SimulationArguments {
             "host" => match (self.windows.cycles, self.windows.starts) {
                 (None, None) => Ok(None),
                 _ => Err(Usage(format!(
-                    "--cycles and --starts are about simulated processors: add --machine {simulated}"
+                    "--cycles and --starts are about simulated processors: add --machine \
+                     {simulated}"
                 ))),
             },
             name => Simulated::named(name, command).map(Some),

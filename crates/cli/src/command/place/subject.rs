@@ -14,7 +14,11 @@ use std::time::Duration;
 
 /// The program, its metric, and what is done to it.
 #[derive(Args)]
-#[command(group = ArgGroup::new("subject").args(["command", "workload", "pid", "tree", "cgroup"]).multiple(false))]
+#[command(
+    group = ArgGroup::new("subject")
+        .args(["command", "workload", "pid", "tree", "cgroup"])
+        .multiple(false)
+)]
 pub(crate) struct SubjectArguments {
     /// The program and its arguments. Its standard input is /dev/null
     #[arg(last = true, value_name = "CMD")]
@@ -71,10 +75,23 @@ pub(crate) struct SubjectArguments {
     )]
     period: Duration,
     /// Abandon assignments below this share of the unpinned performance
-    #[arg(long, value_name = "PERCENT", value_parser = fraction, help_heading = "Target", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = fraction,
+        help_heading = "Target",
+        hide_short_help = true
+    )]
     floor: Option<f64>,
     /// Fail if a run of a restarted program takes longer
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, help_heading = "Target", hide_short_help = true)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = time,
+        help_heading = "Target",
+        hide_short_help = true
+    )]
     limit: Duration,
     #[command(flatten, next_help_heading = "Simulation")]
     pub(super) simulation: SimulationArguments,
@@ -130,7 +147,8 @@ impl SubjectArguments {
         } else {
             if let Some(metric) = &self.metric {
                 return Err(Usage(format!(
-                    "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree PID or --cgroup DIR"
+                    "--metric {metric} has no program to measure: add -- CMD, --pid PID, --tree \
+                     PID or --cgroup DIR"
                 )));
             }
             let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?;

@@ -71,7 +71,8 @@ impl Calibrate {
             );
         let Calibration { thresholds, step, contexts, examples } = found?;
         output::print(&format!(
-            "# Thresholds for steps of {step} threads on {contexts} contexts ({from}), from {}.\n{}",
+            "# Thresholds for steps of {step} threads on {contexts} contexts ({from}), from \
+             {}.\n{}",
             examples.join(", "),
             toml::to_string(&thresholds)?
         ))

@@ -281,7 +281,8 @@ mod tests {
 
     #[test]
     fn more_threads_than_contexts_that_may_not_be_needed_are_told() {
-        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them apart from n = 72";
+        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
+            apart from n = 72";
         assert_eq!(open(72, 8, 24).as_deref(), Some(told));
         assert_eq!(open(48, 25, 24), None, "what the contexts can run at once is not enough");
         assert_eq!(open(24, 8, 24), None, "no more than the contexts");

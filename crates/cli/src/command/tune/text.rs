@@ -198,7 +198,8 @@ mod tests {
             next(&mut sheet, plan.map(Path::new), command);
             sheet.text
         };
-        let command = "./encoder --threads {n} --preset slow --input a-long-name.y4m --output another-long-name.mkv";
+        let command = "./encoder --threads {n} --preset slow --input a-long-name.y4m --output \
+            another-long-name.mkv";
         let text = told(Some("/home/user/my plans/tuned.toml"), Some(command));
         let line = format!("  start it  pinwise run '/home/user/my plans/tuned.toml' -- {command}");
         assert!(text.lines().any(|told| told == line), "{text}");
