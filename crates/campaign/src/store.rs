@@ -345,8 +345,8 @@ impl Store {
         self.check_unmoved()
     }
 
-    /// Notes where the campaign stands, and its conclusion where there is one. An earlier one goes:
-    /// it was drawn from fewer records.
+    /// Notes where the campaign stands, and its conclusion where there is a new one. An earlier one
+    /// stays until a record is added to the campaign ([`Store::journal`]).
     pub fn conclude(
         &mut self,
         id: CampaignId,
@@ -358,12 +358,22 @@ impl Store {
         self.sql(|connection| {
             connection
                 .execute(
-                    "UPDATE campaign SET state = ?2, conclusion = ?3 WHERE id = ?1",
+                    "UPDATE campaign SET state = ?2, conclusion = coalesce(?3, conclusion)
+                     WHERE id = ?1",
                     (id.0, word(&state), conclusion),
                 )
                 .map(drop)
         })?;
         self.check_unmoved()
+    }
+
+    /// Removes the conclusion of a campaign: it was drawn from fewer records.
+    fn forget_conclusion(&mut self, id: CampaignId) -> Result<(), StoreError> {
+        self.sql(|connection| {
+            connection
+                .execute("UPDATE campaign SET conclusion = NULL WHERE id = ?1", [id.0])
+                .map(drop)
+        })
     }
 
     /// Whether a table is there that not every store has.

@@ -70,24 +70,35 @@ pub(crate) fn measure_on(
     Ok(Measured { ending, records, notes })
 }
 
-/// What the end of a run depends on besides the records.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the end of a run without an answer depends on besides the records.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
     /// A real program was measured, whose affinities are restored.
     pub(crate) restored: bool,
-    /// The metric turned out to be a total, though its name says that it is a rate.
-    pub(crate) total: bool,
+    /// What helps where it failed.
+    pub(crate) remedy: Remedy,
+    /// It failed because something that was named does not exist.
+    pub(crate) names_nothing: bool,
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self { restored: false, remedy: Remedy::Resume, names_nothing: false }
+    }
 }
 
 impl From<&dyn OpenSubject> for Ends {
     fn from(testbed: &dyn OpenSubject) -> Self {
-        Self { restored: testbed.pids().is_some(), total: testbed.measures_a_total() }
+        let total = testbed.measures_a_total();
+        Self {
+            restored: testbed.pids().is_some(),
+            remedy: if total { Remedy::AsCounter } else { Remedy::Resume },
+            names_nothing: false,
+        }
     }
 }
 
-/// The one way to end a run. A finished one has the answer that `finish` makes of it, stored as the
-/// campaign's conclusion. One that ended without a measurement leaves no campaign; any other can be
-/// resumed.
+/// Ends a run. A finished one has the answer that `finish` makes of it; any other has none.
 pub(crate) fn conclude<A: Serialize>(
     store: &mut Store,
     id: CampaignId,
@@ -99,17 +110,40 @@ pub(crate) fn conclude<A: Serialize>(
     let ends = ends.into();
     if let Ending::Finished(_) = ending {
         let answer = finish(&records, notes);
-        let conclusion = serde_json::to_value(&answer)?;
-        store.conclude(id, CampaignState::Finished, Some(&conclusion))?;
+        answered(store, id, CampaignState::Finished, &answer)?;
         return Ok(answer);
     }
+    Err(unanswered(store, id, ending, ends)?)
+}
+
+/// The one way to end a run with an answer: it is the campaign's conclusion. One that is `Stopped`
+/// has an answer so far.
+pub(crate) fn answered(
+    store: &mut Store,
+    id: CampaignId,
+    state: CampaignState,
+    answer: &impl Serialize,
+) -> Result<(), JobError> {
+    store.conclude(id, state, Some(&serde_json::to_value(answer)?))?;
+    Ok(())
+}
+
+/// The one way to end a run without an answer; why there is none. A campaign without a measurement
+/// is not left behind. Any other can be resumed.
+pub(crate) fn unanswered(
+    store: &mut Store,
+    id: CampaignId,
+    ending: Ending,
+    ends: Ends,
+) -> Result<JobError, JobError> {
     let kept = stop(store, id)?;
-    Err(match ending {
-        Ending::Failed(reason) => {
-            let remedy = if ends.total { Remedy::AsCounter } else { Remedy::Resume };
+    let Ends { restored, remedy, names_nothing } = ends;
+    Ok(match ending {
+        Ending::Interrupted => JobError::Interrupted(Interruption { kept, restored }),
+        Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
+        Ending::Failed(reason) | Ending::Finished(reason) => {
             JobError::Failed(Failure { reason, kept, remedy })
         }
-        _ => JobError::Interrupted(Interruption { kept, restored: ends.restored }),
     })
 }
 

@@ -1,7 +1,7 @@
 //! What programs on shared hardware do to each other.
 
 use crate::campaign_run::{Ends, conclude, measure_on};
-use crate::error::JobError;
+use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::model::Model;
@@ -175,7 +175,11 @@ impl Job for CharacterizeRequest {
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
         let time = request.time(&measured.records);
-        conclude(store, info.id, measured, Ends::default(), |_, _| found)?;
+        // What a run gave and was refused is refused again.
+        let refused = measured.records.last().is_some_and(|record| record.outcome.is_err());
+        let remedy = if refused { Remedy::AskAgain } else { Remedy::Resume };
+        let ends = Ends { remedy, ..Ends::default() };
+        conclude(store, info.id, measured, ends, |_, _| found)?;
         Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, time, excerpt })
     }
 

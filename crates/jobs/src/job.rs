@@ -7,6 +7,7 @@ use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use serde_json::Value;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 /// A question about a subject, as its request says it: where each thread runs, how many there are.
 ///
@@ -138,6 +139,7 @@ pub(crate) fn resume_job<J: Job>(
     let _lock = store.lock(info.id)?;
     let ready = J::reopen(info, caller, store)?;
     upgrade(store, events)?;
+    store.conclude(info.id, CampaignState::Open, None)?;
     go_on::<J>(ready, info, caller, store, events)
 }
 
@@ -157,7 +159,13 @@ pub(crate) fn heard<T>(
 ) -> Result<T, JobError> {
     let mut listener = Listener::new(events, &caller.interrupt);
     let done = act(&mut listener);
-    listener.gone.map_or(done, |error| Err(JobError::Output(error)))
+    let Some(error) = listener.gone else { return done };
+    // It was asked to stop because of that, and the caller may ask for another job.
+    caller.interrupt.flag().store(false, Ordering::Relaxed);
+    match done {
+        Err(worse @ (JobError::Store(_) | JobError::Failed(_))) => Err(worse),
+        _ => Err(JobError::Output(error)),
+    }
 }
 
 fn go_on<J: Job>(

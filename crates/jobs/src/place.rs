@@ -131,7 +131,7 @@ impl Job for PlaceRequest {
 
     fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
         let Self { request, plan } = stored::question(info)?;
-        let plan = plan_file::still_writable(store, plan);
+        let plan = plan_file::still_writable(store, info, plan);
         let testbed = open(&request, caller)?;
         check_unchanged(info, &request, &*testbed)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
@@ -166,12 +166,10 @@ impl Job for PlaceRequest {
         if answer.plan.is_some() || info.new.parent.is_some() {
             return Ok(answer);
         }
-        let Self { request, plan } = stored::question(info)?;
-        let (plan, machine) = (plan_file::still_writable(store, plan), &info.new.machine);
-        let fingerprint = match request.subject {
-            Subject::Simulated(_) => Fingerprint::of(machine),
-            _ => pinwise_linux::fingerprint(machine),
-        };
+        let Self { plan, .. } = stored::question(info)?;
+        let plan = plan_file::still_writable(store, info, plan);
+        // Kernel and settings may be others by now: those of the search are not known any more.
+        let fingerprint = Fingerprint::of(&info.new.machine);
         Ok(PlaceAnswer::with_plan(store, answer.campaign, answer.outcome, fingerprint, plan))
     }
 

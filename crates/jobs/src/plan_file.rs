@@ -3,7 +3,7 @@
 use crate::error::JobError;
 use crate::output_file::{check_writable, why_not};
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
-use pinwise_placement::Plan;
+use pinwise_placement::{Origin, Plan};
 use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -31,7 +31,6 @@ fn folder(store: &Store) -> PathBuf {
 /// (written by hand, or before plans did). A plan counts that names the store as it was called
 /// before.
 pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
-    let origin = |path: &Path| Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin);
     let like = |path: &Path| {
         let named = origin(path).flatten().and_then(|origin| origin.campaign);
         named.map_or(0, |named| likeness(&named, store, info))
@@ -131,9 +130,25 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
 }
 
 /// Where the plan of a campaign that is resumed goes: where it was asked for, if that can be
-/// written still.
-pub(crate) fn still_writable(store: &Store, wanted: Option<PathBuf>) -> Option<PathBuf> {
-    wanted.filter(|path| check_plan_path(store, Some(path)).is_ok())
+/// written still and nothing else has come there since.
+pub(crate) fn still_writable(
+    store: &Store,
+    info: &CampaignInfo,
+    wanted: Option<PathBuf>,
+) -> Option<PathBuf> {
+    let free = |path: &Path| !path.exists() || is_its_plan(store, info, path);
+    wanted.filter(|path| free(path) && check_plan_path(store, Some(path)).is_ok())
+}
+
+/// Whether a file is a plan that names this campaign.
+fn is_its_plan(store: &Store, info: &CampaignInfo, path: &Path) -> bool {
+    let named = origin(path).flatten().and_then(|origin| origin.campaign);
+    named.is_some_and(|named| likeness(&named, store, info) > 0)
+}
+
+/// Where the plan in a file comes from, as far as it says so; `None`: it is no plan.
+fn origin(path: &Path) -> Option<Option<Origin>> {
+    Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin)
 }
 
 /// The path of a plan, wherever the campaign is resumed from.

@@ -10,8 +10,8 @@ mod here;
 mod outcome;
 mod request;
 
-use crate::campaign_run::stop;
-use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
+use crate::campaign_run::{Ends, answered, stop, unanswered};
+use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::interrupt::Interrupt;
 use crate::job::{Caller, Job};
@@ -107,17 +107,12 @@ impl Job for ThreadsRequest {
         if let Some(unit) = &searched.outcome.counted {
             store.learn(id, &info.new.workload, unit)?;
         }
-        let Searched { mut outcome, ending, mut program, .. } = searched;
+        let ends = searched.ends();
+        let Searched { mut outcome, ending, mut program } = searched;
         let finished = matches!(ending, Ending::Finished(_));
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
-            let kept = stop(store, id)?;
-            // What the probes showed does not change when the campaign is resumed.
-            let remedy = match &outcome.found {
-                Err(Some(_)) => Remedy::AskAgain,
-                _ => Remedy::Resume,
-            };
-            return Err(unanswered(ending, kept, remedy, program.names_nothing()));
+            return Err(unanswered(store, id, ending, ends)?);
         };
         if let Ending::Failed(reason) = &ending {
             conclusion.notes.push(Note::Unchecked { reason: reason.clone() });
@@ -131,7 +126,7 @@ impl Job for ThreadsRequest {
             Err(reason) => Some(reason),
         };
         outcome.notes.extend(conclusion.notes.iter().cloned());
-        store.conclude(id, state, Some(&serde_json::to_value(&conclusion)?))?;
+        answered(store, id, state, &conclusion)?;
         let interrupted = ending == Ending::Interrupted;
         Ok(ThreadsAnswer { campaign: store.get(id)?, outcome, interrupted, unsettled })
     }
@@ -176,17 +171,6 @@ impl ThreadsQuestion {
     }
 }
 
-/// Why a search ended without an answer.
-fn unanswered(ending: Ending, kept: Option<Kept>, remedy: Remedy, names_nothing: bool) -> JobError {
-    match ending {
-        Ending::Interrupted => JobError::Interrupted(Interruption { kept, restored: false }),
-        Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
-        Ending::Failed(reason) | Ending::Finished(reason) => {
-            JobError::Failed(Failure { reason, kept, remedy })
-        }
-    }
-}
-
 /// A search that has ended.
 pub(crate) struct Searched {
     /// What it showed.
@@ -195,6 +179,18 @@ pub(crate) struct Searched {
     pub ending: Ending,
     /// What was probed. A program that goes on running does so until this is dropped.
     pub program: HeldProgram,
+}
+
+impl Searched {
+    pub(crate) fn ends(&self) -> Ends {
+        // What the probes showed does not change when the campaign is resumed.
+        let over = matches!(self.outcome.found, Err(Some(_)));
+        Ends {
+            restored: false,
+            remedy: if over { Remedy::AskAgain } else { Remedy::Resume },
+            names_nothing: self.program.names_nothing(),
+        }
+    }
 }
 
 /// What was probed.
@@ -207,7 +203,7 @@ pub(crate) enum HeldProgram {
 
 impl HeldProgram {
     /// Whether the last probe failed because what was asked for does not exist.
-    pub(crate) fn names_nothing(&self) -> bool {
+    fn names_nothing(&self) -> bool {
         match self {
             Self::Here(prober) => names_nothing(prober.error()),
             Self::Modelled => false,
@@ -319,6 +315,7 @@ fn parameter(record: &Record) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Interruption;
     use crate::events::Silent;
     use crate::job::{resume_job, run};
     use std::cell::Cell;

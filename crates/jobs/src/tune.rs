@@ -10,8 +10,8 @@ mod finals;
 mod policies;
 mod program;
 
-use crate::campaign_run::{Ends, conclude, measure_on, of_the_whole};
-use crate::error::{Failure, JobError, Remedy};
+use crate::campaign_run::{Ends, answered, conclude, measure_on, of_the_whole, unanswered};
+use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
 use crate::place::{PlaceRequest, StoredSearch, place_part};
@@ -176,9 +176,17 @@ impl Job for TuneRequest {
         Ok((NewCampaign { seed: 1, ..new }, self))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<TuneRequest, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &Store,
+    ) -> Result<TuneRequest, JobError> {
         let mut request: Self = stored::question(info)?;
-        request.plan = plan_file::still_writable(store, request.plan);
+        request.plan = plan_file::still_writable(store, info, request.plan);
+        if let Some(number) = stored::part(store, &Parent::new(info.id, &TuneStep::Threads))? {
+            // The program may use as many contexts as at its start.
+            ThreadsRequest::reopen(&number, caller, store)?;
+        }
         let (_, machine) = number_question(&request)?;
         check_machine(info, &machine)?;
         Ok(request)
@@ -243,42 +251,19 @@ fn parts(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(Vec<String>, Option<Unmeasured>), JobError> {
-    let (begin, before) = (Instant::now(), spent(store, info.id)?);
-    let budget = request.threads.time();
-    let left = || budget.saturating_sub(before + begin.elapsed());
+    let (budget, before) = (request.threads.time(), spent(store, info.id)?);
+    let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
-    // Where the number took longer than its share, it is placing that has less.
-    let reserved = budget.mul_f64(1.0 - NUMBER - PLACING);
-    let placing = left().saturating_sub(reserved).min(budget.mul_f64(PLACING));
-    let end = begin.elapsed() + placing;
-    let time = placing.mul_f64(POLICIES);
-    let trials = policies(info, &number, &mut program, time, caller, store, events)?;
-    let rates = rates(&number.outcome);
-    let list = trials.shortlist(&rates, number.found.parameter);
-    let time = end.saturating_sub(begin.elapsed());
-    let (n, placed) = placements(info, &mut program, list, time, caller, store, events)?;
-    let unplaced = placed
-        .into_iter()
-        .filter_map(|one| Some(Unplaced { parameter: one.parameter, reason: one.reason? }));
-    let unplaced = unplaced.collect();
+    let (part, unplaced) = match stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? {
+        Some(part) => {
+            let earlier = stored::conclusion::<Option<TuneConclusion>>(info)?.flatten();
+            (part, earlier.map_or_else(Vec::new, |earlier| earlier.unplaced))
+        }
+        None => contenders(info, &number, &mut program, &clock, caller, store, events)?,
+    };
     let placed = stored(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
-    let part = part(store, info, TuneStep::Finals, |new| {
-        let best = |n| search(n)?.outcome.best.as_ref();
-        // Something has to be compared with the default.
-        let nothing = best(n).is_none() && program.default == Some(n);
-        let n = if nothing { runner_up(&rates, n).unwrap_or(n) } else { n };
-        let question = FinalsQuestion {
-            n,
-            default: program.default,
-            default_known: program.note.clone(),
-            placed: best(n).map(|best| best.assignment.clone()),
-            time: left(),
-            windows: program.effort().windows,
-        };
-        Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
-    })?;
     // Decided once: resumed, the campaign compares the same.
     let compared = opened_finals(&part)?;
     let (n, best) = (compared.n, search(compared.n));
@@ -315,10 +300,74 @@ fn parts(
         cut_short: finals.cut_short,
         notes,
         plan,
-        time: before + begin.elapsed(),
+        time: clock.used(),
     };
-    store.conclude(info.id, state, Some(&serde_json::to_value(&conclusion)?))?;
+    answered(store, info.id, state, &conclusion)?;
     Ok((unfinished, conclusion.cut_short))
+}
+
+/// The time of a campaign, over all its sessions.
+struct TuneClock {
+    budget: Duration,
+    /// What earlier sessions used.
+    before: Duration,
+    begin: Instant,
+}
+
+impl TuneClock {
+    fn used(&self) -> Duration {
+        self.before + self.begin.elapsed()
+    }
+
+    fn left(&self) -> Duration {
+        self.budget.saturating_sub(self.used())
+    }
+}
+
+/// Searches for what is compared at last. Returns the part of the campaign for the comparison, and
+/// the numbers that could not be placed.
+fn contenders(
+    info: &CampaignInfo,
+    number: &NumberSearched,
+    program: &mut TunedProgram<'_>,
+    clock: &TuneClock,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(CampaignInfo, Vec<Unplaced>), JobError> {
+    // Where the number took longer than its share, it is placing that has less.
+    let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
+    let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
+    let begin = Instant::now();
+    let trials = policies(info, number, program, placing.mul_f64(POLICIES), caller, store, events)?;
+    let rates = rates(&number.outcome);
+    let list = trials.shortlist(&rates, number.found.parameter);
+    let time = placing.saturating_sub(begin.elapsed());
+    let (n, placed) = placements(info, program, list, time, caller, store, events)?;
+    let unplaced = placed
+        .into_iter()
+        .filter_map(|one| Some(Unplaced { parameter: one.parameter, reason: one.reason? }));
+    let unplaced = unplaced.collect();
+    let placed = stored(store, info)?;
+    let best = |n| {
+        let placed = placed.iter().find(|placed| placed.parameter == n)?;
+        placed.searched.as_ref()?.outcome.best.as_ref()
+    };
+    let part = part(store, info, TuneStep::Finals, |new| {
+        // Something has to be compared with the default.
+        let nothing = best(n).is_none() && program.default == Some(n);
+        let n = if nothing { runner_up(&rates, n).unwrap_or(n) } else { n };
+        let question = FinalsQuestion {
+            n,
+            default: program.default,
+            default_known: program.note.clone(),
+            placed: best(n).map(|best| best.assignment.clone()),
+            time: clock.left(),
+            windows: program.effort().windows,
+        };
+        Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
+    })?;
+    Ok((part, unplaced))
 }
 
 /// Of the numbers that were probed the fastest one but `n`.
@@ -367,7 +416,7 @@ fn finals(
     if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
         store.conclude(part.id, CampaignState::Stopped, None)?;
     } else {
-        let ends = Ends { restored: true, total: false };
+        let ends = Ends { restored: true, ..Ends::default() };
         let ways = finals.contest.ways().iter();
         let means = ways.map(|&way| (way, finals.contest.estimate(way))).collect::<Vec<_>>();
         conclude(store, part.id, measured, ends, |_, _| means)?;
@@ -416,32 +465,19 @@ fn number(
         let mut journal = store.journal(part.id)?;
         search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
     };
-    let Searched { outcome, ending, program } = searched?;
+    let searched = searched?;
+    let ends = Ends { restored: true, ..searched.ends() };
+    let Searched { outcome, ending, program } = searched;
     if let Some(unit) = &outcome.unit {
         store.learn(part.id, &part.new.workload, unit)?;
     }
-    let names_nothing = program.names_nothing();
     match (&outcome.found, program, outcome.conclusion()) {
         (Ok(found), HeldProgram::Here(prober), Some(conclusion)) => {
-            let conclusion = serde_json::to_value(&conclusion)?;
-            store.conclude(part.id, CampaignState::Finished, Some(&conclusion))?;
+            answered(store, part.id, CampaignState::Finished, &conclusion)?;
             let found = found.clone();
             Ok((NumberSearched { outcome, found }, *prober))
         }
-        _ => {
-            store.conclude(part.id, CampaignState::Stopped, None)?;
-            // What the probes showed does not change when the campaign is resumed.
-            let over = matches!(outcome.found, Err(Some(_)));
-            Err(match ending {
-                Ending::Interrupted => JobError::nothing_measured(true),
-                Ending::Finished(reason) | Ending::Failed(reason) if over && !names_nothing => {
-                    let remedy = Remedy::AskAgain;
-                    JobError::Failed(Failure { reason, kept: None, remedy })
-                }
-                Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
-                Ending::Failed(reason) | Ending::Finished(reason) => JobError::failed(reason),
-            })
-        }
+        _ => Err(unanswered(store, part.id, ending, ends)?),
     }
 }
 
@@ -483,7 +519,7 @@ fn policies(
     if let Some(unit) = &trials.unit {
         store.learn(part.id, &part.new.workload, unit)?;
     }
-    let ends = Ends { restored: true, total: false };
+    let ends = Ends { restored: true, ..Ends::default() };
     conclude(store, part.id, measured, ends, |_, _| trials.values.clone())?;
     Ok(trials)
 }
@@ -704,8 +740,7 @@ mod tests {
         let stored = serde_json::json!({
             "choice": "default", "parameter": 2, "gain": null, "command": null,
             "unplaced": [[4, "it has ended"]], "cut_short": "interrupted",
-            "notes": ["a thread \
-                came", { "kind": "cut_short", "rounds": 2, "error": "interrupted" }],
+            "notes": ["a thread came", { "kind": "cut_short", "rounds": 2, "error": "interrupted" }],
             "plan": null, "time": { "secs": 30, "nanos": 0 },
         });
         let read = TuneConclusion::deserialize(&stored).unwrap();

@@ -96,7 +96,13 @@ impl Store {
             return Ok(None);
         }
         let copy = self.free_copy();
-        let name = copy.to_string_lossy().into_owned();
+        let Some(name) = copy.to_str() else {
+            return Err(unusable(
+                &self.path,
+                "is one of an earlier version, and its copy cannot have this name: move the store \
+                 to a name in UTF-8",
+            ));
+        };
         self.sql(|connection| connection.execute("VACUUM INTO ?", [name]))?;
         let upgraded = self.sql(|connection| {
             let transaction =

@@ -11,19 +11,21 @@ pub struct StoreJournal<'a> {
     id: CampaignId,
     /// The session of the campaign that begins now: it ends with this journal.
     session: i64,
+    /// Whether it has added a record.
+    added: bool,
     // Held for its lock.
     _lock: CampaignLock,
 }
 
 impl Store {
-    /// Opens a campaign for new records, and notes that it is open. The caller notes how it ended
-    /// ([`Store::conclude`]). Errors: no such campaign; another process adds records to it.
+    /// Opens a campaign for new records, and notes that it is open. With the first of them an earlier
+    /// conclusion goes. The caller notes how the campaign ended ([`Store::conclude`]). Errors: no such campaign; another process adds records to it.
     pub fn journal(&mut self, id: CampaignId) -> Result<StoreJournal<'_>, StoreError> {
         self.get(id)?;
         let lock = self.lock(id)?;
         self.conclude(id, CampaignState::Open, None)?;
         let session = self.next_session(id)?;
-        Ok(StoreJournal { store: self, id, session, _lock: lock })
+        Ok(StoreJournal { store: self, id, session, added: false, _lock: lock })
     }
 }
 
@@ -37,7 +39,12 @@ impl Journal for StoreJournal<'_> {
     }
 
     fn append(&mut self, record: &Record) -> Result<(), StoreError> {
-        self.store.append(self.id, record)
+        self.store.append(self.id, record)?;
+        if !self.added {
+            self.added = true;
+            self.store.forget_conclusion(self.id)?;
+        }
+        Ok(())
     }
 
     fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError> {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Journal;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
@@ -48,14 +49,18 @@ fn a_campaign_is_read_as_it_was_written() {
     store.append(id, &record(0, 0.1)).unwrap();
     let conclusion = serde_json::json!({ "best": 0.1 });
     store.conclude(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
-    store.conclude(id, CampaignState::Open, None).unwrap();
-    assert_eq!(store.get(id).unwrap().conclusion, None, "it goes on: another one will be drawn");
-    store.conclude(id, CampaignState::Finished, Some(&conclusion)).unwrap();
+    let mut journal = store.journal(id).unwrap();
+    journal.append(&record(1, 0.2)).unwrap();
+    drop(journal);
+    assert_eq!(store.get(id).unwrap().conclusion, None, "it was drawn from fewer records");
+    store.conclude(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
+    drop(store.journal(id).unwrap());
+    store.conclude(id, CampaignState::Finished, None).unwrap();
 
     let store = Store::open(&path).unwrap();
     let info = store.get(id).unwrap();
     assert_eq!(info.new, campaign());
-    assert_eq!((info.state, info.records, info.running), (CampaignState::Finished, 1, false));
+    assert_eq!((info.state, info.records, info.running), (CampaignState::Finished, 2, false));
     assert_eq!(info.conclusion, Some(conclusion));
     assert!(info.started > 1_700_000_000);
     assert_eq!(store.list().unwrap().campaigns, [info]);

@@ -341,7 +341,13 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
                 return Err(Usage(unknown.to_string()).into());
             }
             // What cannot be read can be deleted.
-            Err(_) => Err(CampaignId(*id)),
+            Err(error) => {
+                let unreadable = store.list()?.unreadable;
+                if unreadable.iter().all(|(other, _)| other.0 != *id) {
+                    return Err(error.into());
+                }
+                Err(CampaignId(*id))
+            }
         });
     }
     if let Some(copy) = store.upgrade()? {
