@@ -11,7 +11,9 @@ use pinwise_evt::{
     Diagnostic, Estimate, Estimator, Method, Options, Refusal, Sample, better_fraction, estimate,
     looks,
 };
+use pinwise_present::tagged;
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write;
 use std::io::Read;
 use std::num::ParseFloatError;
@@ -99,7 +101,7 @@ struct Document {
     better_fraction: Option<f64>,
     method: Estimator,
     diagnostics: Vec<Note>,
-    reason: Option<String>,
+    reason: Option<Value>,
 }
 
 /// A diagnostic with its words.
@@ -182,15 +184,10 @@ impl Bound {
         };
         match found {
             Err(refusal) => {
-                let (threshold, exceedances, shape, scale) = fitted(refusal);
-                Document {
-                    threshold: threshold.map(|threshold| sign * threshold),
-                    exceedances,
-                    shape,
-                    scale,
-                    reason: Some(refusal.in_words(|value| (sign * value).to_string())),
-                    ..empty
-                }
+                let refusal = in_own_sign(refusal, sign);
+                let (threshold, exceedances, shape, scale) = fitted(&refusal);
+                let reason = Some(tagged(&refusal, refusal.to_string()));
+                Document { threshold, exceedances, shape, scale, reason, ..empty }
             }
             Ok(found) => {
                 let (low, high) = (Some(found.upb_low), found.upb_high);
@@ -241,6 +238,19 @@ impl Note {
 /// of the reciprocals: (1/bound - 1/best) / (1/bound).
 fn saved(best: f64, bound: f64) -> Option<f64> {
     (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
+}
+
+/// The same in the values' own sign.
+fn in_own_sign(refusal: &Refusal, sign: f64) -> Refusal {
+    let mut own = *refusal;
+    match &mut own {
+        Refusal::Constant { value, .. } => *value *= sign,
+        Refusal::NoEnd { threshold, .. }
+        | Refusal::NoMaximum { threshold, .. }
+        | Refusal::FewExceedances { threshold, .. } => *threshold *= sign,
+        _ => {}
+    }
+    own
 }
 
 /// Threshold, exceedances, shape and scale of the tail that supports no bound, as far as it was
