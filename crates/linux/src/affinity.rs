@@ -45,6 +45,23 @@ pub enum AffinityError {
     },
 }
 
+impl AffinityError {
+    /// Whether `other` is the same error, of this thread or of another one.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Gone(_), Self::Gone(_)) => true,
+            (Self::Excluded { cpus, .. }, Self::Excluded { cpus: others, .. }) => cpus == others,
+            (Self::NotPermitted { user, .. }, Self::NotPermitted { user: other, .. }) => {
+                user == other
+            }
+            (Self::System { cause, .. }, Self::System { cause: other, .. }) => {
+                cause.raw_os_error() == other.raw_os_error()
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The CPUs on which `tid` may run.
 pub fn get(tid: Tid) -> Result<CpuSet, AffinityError> {
     sys::affinity(tid.0).map_err(|error| named(tid, &CpuSet::new(), error))
@@ -69,6 +86,23 @@ fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
 mod tests {
     use super::*;
     use pinwise_topology::CpuId;
+
+    #[test]
+    fn one_reason_for_several_threads_is_recognized() {
+        let not_permitted = |tid, user| AffinityError::NotPermitted { tid: Tid(tid), user };
+        assert!(not_permitted(1, Some(1000)).is_alike(&not_permitted(2, Some(1000))));
+        assert!(!not_permitted(1, Some(1000)).is_alike(&not_permitted(1, Some(1001))));
+        let excluded = |tid, cpu| {
+            named(
+                Tid(tid),
+                &CpuSet::from_iter([CpuId(cpu)]),
+                io::Error::from_raw_os_error(libc::EINVAL),
+            )
+        };
+        assert!(excluded(1, 3).is_alike(&excluded(2, 3)));
+        assert!(!excluded(1, 3).is_alike(&excluded(1, 4)));
+        assert!(!excluded(1, 3).is_alike(&AffinityError::Gone(Tid(1))));
+    }
 
     #[test]
     fn refusals_are_named() {

@@ -82,7 +82,8 @@ impl Tail {
 /// line is cut. Of binary output nothing is quoted.
 pub fn quotable(line: &str) -> String {
     let binary = |character: &char| *character == char::REPLACEMENT_CHARACTER;
-    if line.chars().filter(binary).count() > 2 {
+    // A letter of another encoding is one now and then.
+    if line.chars().filter(binary).count() * 5 > line.chars().count() {
         return "[binary, not text]".into();
     }
     let (mut quoted, mut width) = (String::new(), 0);

@@ -130,8 +130,9 @@ impl MetricSpec {
             hint: self.hint().or_else(|| picked.and_then(spec::hint)),
             patience: options.patience,
             until: options.until,
-            // A program that was just started may not answer yet.
-            failures: (matches!(self, Self::Command(_)) && !launched).then_some(3),
+            // A program that was just started may not answer yet, and one that reads its settings
+            // anew not for a second or two: at ten a second.
+            failures: (matches!(self, Self::Command(_)) && !launched).then_some(30),
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
         let lines = |lines, pattern: &Pattern, from: String| {

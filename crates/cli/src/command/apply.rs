@@ -244,13 +244,13 @@ pub(crate) fn pin(pinner: &mut PlanPinner) -> anyhow::Result<Vec<Pinned>> {
 
 /// One line for each thread that was found. A reason that several were refused for is given once.
 pub(crate) fn print(pinned: &[Pinned]) -> anyhow::Result<()> {
-    let mut reasons: Vec<String> = Vec::new();
+    let mut reasons: Vec<&AffinityError> = Vec::new();
     pinned.iter().try_for_each(|thread| match &thread.result {
-        Err(error) if reasons.contains(&error.to_string()) => {
+        Err(error) if reasons.iter().any(|reason| reason.is_alike(error)) => {
             output::print(&format!("{:<16} refused, too\n", one_line(&thread.name)))
         }
         result => {
-            reasons.extend(result.as_ref().err().map(ToString::to_string));
+            reasons.extend(result.as_ref().err());
             output::print(&line(thread))
         }
     })
