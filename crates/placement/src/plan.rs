@@ -260,9 +260,9 @@ impl Plan {
     pub fn caution(&self) -> Option<String> {
         let origin = self.origin.as_ref()?;
         let advice = match origin.advice {
-            // A plan that leaves them unpinned does as advised.
-            _ if self.threads.is_empty() => None,
             Advice::Pin => None,
+            // A plan that leaves them unpinned does as advised.
+            Advice::KeepDefault if self.threads.is_empty() => None,
             Advice::KeepDefault => Some("its search found nothing better than unpinned".to_owned()),
             Advice::Undecided => Some("its search was undecided".to_owned()),
         };
@@ -454,6 +454,16 @@ mod tests {
             "its search found nothing better than unpinned, its CPU numbers are those of 2x2x2, a \
              simulated processor, its search left a note"
         );
+    }
+
+    #[test]
+    fn a_plan_that_pins_nothing_speaks_against_itself_only_where_it_was_undecided() {
+        let of = |advice| {
+            let origin = Origin { campaign: None, advice, simulated: false, notes: Vec::new() };
+            Plan { threads: Vec::new(), origin: Some(origin), ..plan() }.caution()
+        };
+        assert_eq!(of(Advice::KeepDefault), None);
+        assert_eq!(of(Advice::Undecided).unwrap(), "its search was undecided");
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Apply {
             )),
         }
         if plan.threads.is_empty() {
-            output::aside("note: the plan pins no thread: unpinned was best");
+            output::aside("note: the plan pins no thread: all stay where they may run now");
         }
         Ok(())
     }

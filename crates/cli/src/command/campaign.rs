@@ -365,11 +365,16 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
         };
         refuse_running_parent(&store, &info)?;
         let plan = pinwise_jobs::plan_of(&store, &info);
+        let measurements = pinwise_jobs::records_of(&store, info.id)?;
+        let measurements = figures::counted(measurements, "measurement");
+        let parts = match store.parts(info.id)?.len() {
+            0 => String::new(),
+            parts => format!(" and its {}", figures::counted(parts as u64, "part")),
+        };
         store.delete(info.id)?;
-        let measurements = figures::counted(info.records, "measurement");
         let kept =
             plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
-        print(&format!("campaign {} deleted: {measurements}{kept}\n", info.id.0))?;
+        print(&format!("campaign {}{parts} deleted: {measurements}{kept}\n", info.id.0))?;
     }
     Ok(())
 }
