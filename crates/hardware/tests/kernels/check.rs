@@ -20,19 +20,19 @@ use operation::Operation;
 #[repr(align(64))]
 struct Lines<const N: usize>([u64; N]);
 
+const ARITHMETIC: [Operation; 5] = [
+    Operation::Add,
+    Operation::Multiply,
+    Operation::Divide,
+    Operation::FloatAdd,
+    Operation::FloatDivide,
+];
+
 #[test]
 fn there_are_programs_for_this_architecture() {
     assert!(kernel::PRESENT);
-    for kind in [
-        Operation::Add,
-        Operation::Multiply,
-        Operation::Divide,
-        Operation::FloatAdd,
-        Operation::FloatDivide,
-        Operation::Chase,
-        Operation::Stream,
-        Operation::Store,
-    ] {
+    let memory = [Operation::Chase, Operation::Stream, Operation::Store];
+    for kind in ARITHMETIC.into_iter().chain(memory) {
         assert!(kernel::operations(kind) > 0);
     }
     assert_eq!(kernel::operations(Operation::Follow), kernel::operations(Operation::Scatter));
@@ -40,13 +40,7 @@ fn there_are_programs_for_this_architecture() {
 
 #[test]
 fn arithmetic_ends_and_leaves_other_registers_alone() {
-    for kind in [
-        Operation::Add,
-        Operation::Multiply,
-        Operation::Divide,
-        Operation::FloatAdd,
-        Operation::FloatDivide,
-    ] {
+    for kind in ARITHMETIC {
         for passes in [1, 2, 1000] {
             // Values that the compiler keeps in registers across the program, as far as there are
             // registers.
