@@ -6,7 +6,6 @@ use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_measure::Unit;
 use pinwise_placement::Budget;
 use std::io;
-use std::sync::atomic::Ordering;
 
 /// Something that happened.
 #[derive(Debug)]
@@ -67,7 +66,7 @@ impl Events for Listener<'_> {
         if self.gone.is_none()
             && let Err(error) = self.events.take(event)
         {
-            self.interrupt.flag().store(true, Ordering::Relaxed);
+            self.interrupt.unheard();
             self.gone = Some(error);
         }
         Ok(())

@@ -5,16 +5,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether the user or the system has asked to stop.
 #[derive(Clone, Debug, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    asked: Arc<AtomicBool>,
+    /// Nobody listens to the job any more. One job's own, so that the next one may run.
+    unheard: Arc<AtomicBool>,
+}
 
 impl Interrupt {
-    /// Whether somebody asked.
+    /// Whether somebody asked, or nobody listens.
     pub fn came(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.asked.load(Ordering::Relaxed) || self.unheard.load(Ordering::Relaxed)
     }
 
     /// The flag itself: whoever sets it asks.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.asked)
+    }
+
+    /// The same request, for one job that somebody listens to.
+    pub(crate) fn of_a_job(&self) -> Self {
+        Self { asked: self.flag(), unheard: Arc::default() }
+    }
+
+    /// Ends the job because nobody listens any more.
+    pub(crate) fn unheard(&self) {
+        self.unheard.store(true, Ordering::Relaxed);
     }
 }

@@ -7,7 +7,6 @@ use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 /// A question about a subject, as its request says it: where each thread runs, how many there are.
 ///
@@ -115,7 +114,7 @@ pub fn run<J: Job>(
     events: &mut dyn Events,
 ) -> Result<J::Answer, JobError> {
     store.ensure_writable()?;
-    heard(caller, events, |events| {
+    heard(caller, events, |caller, events| {
         let (new, ready) = job.prepare(caller, store, events)?;
         upgrade(store, events)?;
         let id = store.create(&new)?;
@@ -155,13 +154,12 @@ fn upgrade(store: &mut Store, events: &mut dyn Events) -> Result<(), JobError> {
 pub(crate) fn heard<T>(
     caller: &Caller,
     events: &mut dyn Events,
-    act: impl FnOnce(&mut dyn Events) -> Result<T, JobError>,
+    act: impl FnOnce(&Caller, &mut dyn Events) -> Result<T, JobError>,
 ) -> Result<T, JobError> {
+    let caller = Caller { interrupt: caller.interrupt.of_a_job(), ..caller.clone() };
     let mut listener = Listener::new(events, &caller.interrupt);
-    let done = act(&mut listener);
+    let done = act(&caller, &mut listener);
     let Some(error) = listener.gone else { return done };
-    // It was asked to stop because of that, and the caller may ask for another job.
-    caller.interrupt.flag().store(false, Ordering::Relaxed);
     match done {
         Err(worse @ (JobError::Store(_) | JobError::Failed(_))) => Err(worse),
         _ => Err(JobError::Output(error)),

@@ -98,7 +98,7 @@ pub fn resume(
     events: &mut dyn Events,
 ) -> Result<Answer, JobError> {
     let (info, steps) = answering(store.get(id)?, store)?;
-    heard(caller, events, |events| (steps.resume)(&info, caller, store, events))
+    heard(caller, events, |caller, events| (steps.resume)(&info, caller, store, events))
 }
 
 /// What a campaign answers, as far as it came. Nothing is measured.
@@ -137,8 +137,10 @@ mod tests {
     use crate::model::Model;
     use crate::request::{Request, Subject, simulated};
     use pinwise_campaign::{CampaignState, NewCampaign, StoreError};
-    use pinwise_placement::Budget;
+    use pinwise_placement::{Budget, Plan};
+    use pinwise_topology::Fingerprint;
     use std::io;
+    use std::sync::atomic::Ordering;
 
     fn request() -> PlaceRequest {
         let model = Model::built_in("ultrasparc-t2");
@@ -193,19 +195,38 @@ mod tests {
 
     #[test]
     fn a_listener_who_leaves_ends_the_job_and_what_was_measured_stays() {
-        for leaves_after in [0, 3] {
+        for (leaves_after, asked) in [(0, false), (3, false), (3, true)] {
             let (_folder, mut store) = store();
+            let caller = Caller::default();
             let mut left = leaves_after;
             let mut events = Listening(|event: Event<'_>| {
                 left -= i32::from(matches!(event, Event::Measured(_)));
-                if left <= 0 { Err(io::ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+                if left > 0 {
+                    return Ok(());
+                }
+                // Somebody may ask to stop at the same moment.
+                caller.interrupt.flag().store(asked, Ordering::Relaxed);
+                Err(io::ErrorKind::BrokenPipe.into())
             });
-            let error = run(request(), &Caller::default(), &mut store, &mut events).unwrap_err();
+            let error = run(request(), &caller, &mut store, &mut events).unwrap_err();
             assert!(matches!(error, JobError::Output(_)), "{error}");
+            assert_eq!(caller.interrupt.came(), asked, "the caller's own");
             let campaigns = store.list().unwrap().campaigns;
             let ended: Vec<_> = campaigns.iter().map(|info| (info.state, info.records)).collect();
             let expected = [(CampaignState::Stopped, 3)];
             assert_eq!(ended, expected[..usize::from(leaves_after > 0)]);
+            let Some(stopped) = campaigns.first() else { continue };
+            // Resumed, it is open again before anything is measured.
+            let other = Store::open(store.path()).unwrap();
+            let mut open = 0;
+            let mut events = Listening(|event: Event<'_>| {
+                if let Event::Begun(info) = event {
+                    open += i32::from(other.get(info.id).unwrap().state == CampaignState::Open);
+                }
+                Ok(())
+            });
+            resume(stopped.id, &Caller::default(), &mut store, &mut events).unwrap();
+            assert_eq!(open, 1);
         }
     }
 
@@ -233,5 +254,24 @@ mod tests {
             assert_eq!(again.plan.as_ref(), Some(&path));
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_plan_that_is_written_again_does_not_claim_the_kernel_of_today() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let CampaignInfo { new, conclusion, .. } =
+            run(request(), &caller, &mut store, &mut Silent).unwrap().campaign;
+        // As if a program on this machine had been placed.
+        let subject = Subject::Rerun(vec!["/none".into()]);
+        let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
+        let id = store.create(&NewCampaign { question, ..new.clone() }).unwrap();
+        store.conclude(id, CampaignState::Finished, conclusion.as_ref()).unwrap();
+        let Answer::Place(answer) = resume(id, &caller, &mut store, &mut Silent).unwrap() else {
+            panic!("it is a placement")
+        };
+        let plan = std::fs::read_to_string(answer.plan.unwrap()).unwrap();
+        let fingerprint = Plan::parse(&plan).unwrap().machine;
+        assert_eq!(fingerprint, Fingerprint::of(&new.machine));
     }
 }
