@@ -346,7 +346,7 @@ impl Store {
     }
 
     /// Notes where the campaign stands, and its conclusion where there is a new one. An earlier one
-    /// stays until a record is added to the campaign ([`Store::journal`]).
+    /// stays until a record is added to the campaign or to a part of it ([`Store::journal`]).
     pub fn conclude(
         &mut self,
         id: CampaignId,
@@ -367,13 +367,13 @@ impl Store {
         self.check_unmoved()
     }
 
-    /// Removes the conclusion of a campaign: it was drawn from fewer records.
-    fn forget_conclusion(&mut self, id: CampaignId) -> Result<(), StoreError> {
-        self.sql(|connection| {
-            connection
-                .execute("UPDATE campaign SET conclusion = NULL WHERE id = ?1", [id.0])
-                .map(drop)
-        })
+    /// Removes the conclusions of a campaign and of those that it is a part of: they were drawn from
+    /// fewer records.
+    fn forget_conclusions(&mut self, id: CampaignId) -> Result<(), StoreError> {
+        let forget = "WITH RECURSIVE whole (id) AS (
+                 SELECT ?1 UNION SELECT parent FROM campaign JOIN whole USING (id)
+             ) UPDATE campaign SET conclusion = NULL WHERE id IN (SELECT id FROM whole)";
+        self.sql(|connection| connection.execute(forget, [id.0]).map(drop))
     }
 
     /// Whether a table is there that not every store has.

@@ -255,11 +255,8 @@ fn parts(
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
-    let (part, unplaced) = match stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? {
-        Some(part) => {
-            let earlier = stored::conclusion::<Option<TuneConclusion>>(info)?.flatten();
-            (part, earlier.map_or_else(Vec::new, |earlier| earlier.unplaced))
-        }
+    let part = match stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? {
+        Some(part) => part,
         None => contenders(info, &number, &mut program, &clock, caller, store, events)?,
     };
     let placed = stored(store, info)?;
@@ -296,7 +293,7 @@ fn parts(
         parameter,
         gain: finals.contest.gain_of(choice),
         command: program.command(),
-        unplaced,
+        unplaced: compared.unplaced,
         cut_short: finals.cut_short,
         notes,
         plan,
@@ -324,8 +321,7 @@ impl TuneClock {
     }
 }
 
-/// Searches for what is compared at last. Returns the part of the campaign for the comparison, and
-/// the numbers that could not be placed.
+/// Searches for what is compared at last. Returns the part of the campaign for the comparison.
 fn contenders(
     info: &CampaignInfo,
     number: &NumberSearched,
@@ -334,7 +330,7 @@ fn contenders(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<(CampaignInfo, Vec<Unplaced>), JobError> {
+) -> Result<CampaignInfo, JobError> {
     // Where the number took longer than its share, it is placing that has less.
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
@@ -353,7 +349,7 @@ fn contenders(
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
         placed.searched.as_ref()?.outcome.best.as_ref()
     };
-    let part = part(store, info, TuneStep::Finals, |new| {
+    part(store, info, TuneStep::Finals, |new| {
         // Something has to be compared with the default.
         let nothing = best(n).is_none() && program.default == Some(n);
         let n = if nothing { runner_up(&rates, n).unwrap_or(n) } else { n };
@@ -364,10 +360,10 @@ fn contenders(
             placed: best(n).map(|best| best.assignment.clone()),
             time: clock.left(),
             windows: program.effort().windows,
+            unplaced,
         };
         Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
-    })?;
-    Ok((part, unplaced))
+    })
 }
 
 /// Of the numbers that were probed the fastest one but `n`.
@@ -733,6 +729,12 @@ fn write(plan: &Plan, request: &TuneRequest, store: &Store) -> Result<PathBuf, J
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::Silent;
+    use crate::interrupt::Interrupt;
+    use crate::job::{resume_job, run};
+    use crate::threads::{HereProgram, ThreadsMethod, ThreadsProgram};
+    use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_conclusion_of_an_earlier_version_has_its_reasons_as_text() {
@@ -750,6 +752,129 @@ mod tests {
         assert_eq!(read.notes, [TuneNote::from("a thread came".to_owned()), cut_short]);
         let written = serde_json::to_value(&read).unwrap();
         assert_eq!(TuneConclusion::deserialize(&written).unwrap(), read);
+    }
+
+    /// This program is the guardian of what it starts, too.
+    #[test]
+    fn __guardian() {
+        if std::env::args().nth(1).as_deref() == Some(GUARDIAN_ARGUMENT) {
+            guardian_main();
+        }
+    }
+
+    /// Runs of a program that ends at once.
+    fn request() -> TuneRequest {
+        let program = ThreadsProgram::Here(HereProgram {
+            command: ["sleep", "0.{n}"].map(String::from).to_vec(),
+            threads_per_n: Some("1".parse().unwrap()),
+            ..HereProgram::default()
+        });
+        let threads = ThreadsRequest {
+            method: ThreadsMethod::Sweep,
+            min: Some(1),
+            max: Some(2),
+            rounds: Some(1),
+            whole_run: true,
+            budget: Some(Duration::from_secs(3600)),
+            probe: Duration::from_millis(20),
+            ..ThreadsRequest::new(program)
+        };
+        TuneRequest { threads, default: Some(1), plan: None }
+    }
+
+    /// Asks to stop where `at` says so.
+    struct Stopping<F>(Interrupt, F);
+
+    impl<F: FnMut(Event<'_>) -> bool> Events for Stopping<F> {
+        fn take(&mut self, event: Event<'_>) -> std::io::Result<()> {
+            if (self.1)(event) {
+                self.0.flag().store(true, Ordering::Relaxed);
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_was_cut_short_goes_on_and_nothing_new_is_searched() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        let caller = Caller::default();
+        // It has its number when it is stopped.
+        let mut events =
+            Stopping(caller.interrupt.clone(), |event: Event<'_>| matches!(event, Event::Rested));
+        run(request(), &caller, &mut store, &mut events).unwrap_err();
+        let whole = store.list().unwrap().campaigns.remove(0);
+        let number = stored::part(&store, &Parent::new(whole.id, &TuneStep::Threads));
+        assert_eq!(number.unwrap().map(|part| part.state), Some(CampaignState::Finished));
+        let unplaced = vec![Unplaced { parameter: 2, reason: Unmeasured::NoTime }];
+        let question = FinalsQuestion {
+            n: 2,
+            default: Some(1),
+            default_known: None,
+            placed: None,
+            time: Duration::ZERO,
+            windows: 1.0,
+            unplaced: unplaced.clone(),
+        };
+        let question = serde_json::to_value(&question).unwrap();
+        let parent = Some(Parent::new(whole.id, &TuneStep::Finals));
+        let finals = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
+        let finals = store.create(&finals).unwrap();
+        let earlier = TuneConclusion {
+            choice: Choice::Number,
+            parameter: Some(2),
+            gain: None,
+            command: None,
+            unplaced: Vec::new(),
+            cut_short: Some(Unmeasured::Interrupted),
+            notes: Vec::new(),
+            plan: None,
+            time: Duration::ZERO,
+        };
+        answered(&mut store, whole.id, CampaignState::Stopped, &earlier).unwrap();
+        let info = store.get(whole.id).unwrap();
+        assert!(answer(&store, &info).unwrap().concluded.is_some());
+        // One of the two windows of a round.
+        let caller = Caller::default();
+        let mut events = Stopping(caller.interrupt.clone(), |event: Event<'_>| {
+            matches!(event, Event::Measured(_))
+        });
+        resume_job::<TuneRequest>(&info, &caller, &mut store, &mut events).unwrap_err();
+        assert_eq!(store.records(finals).unwrap().len(), 1);
+        let info = store.get(whole.id).unwrap();
+        assert_eq!(info.state, CampaignState::Stopped);
+        let so_far = answer(&store, &info).unwrap();
+        assert!(so_far.concluded.is_none(), "what was concluded rests on fewer windows");
+        // The other one, and no part besides.
+        let caller = Caller::default();
+        let ended = resume_job::<TuneRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
+        assert_eq!(ended.campaign.state, CampaignState::Finished);
+        assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
+        assert_eq!(store.records(finals).unwrap().len(), 2);
+        assert_eq!(store.parts(whole.id).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn other_contexts_than_at_the_start_are_refused_before_anything_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        let caller = Caller::default();
+        let (new, _) = request().prepare(&caller, &store, &mut Silent).unwrap();
+        let id = store.create(&new).unwrap();
+        let (mut question, _) = number_question(&request()).unwrap();
+        let reopened = |question: &ThreadsQuestion, store: &mut Store| {
+            let parent = Some(Parent::new(id, &TuneStep::Threads));
+            let question = serde_json::to_value(question).unwrap();
+            let part = NewCampaign { kind: Kind::Threads, parent, question, ..new.clone() };
+            let part = store.create(&part).unwrap();
+            let reopened = TuneRequest::reopen(&store.get(id).unwrap(), &caller, store);
+            store.delete(part).unwrap();
+            reopened.map_err(|error| error.to_string())
+        };
+        assert_eq!(reopened(&question, &mut store), Ok(request()));
+        question.contexts += 1;
+        let refused = reopened(&question, &mut store).unwrap_err();
+        assert!(refused.contains("contexts at its start"), "{refused}");
     }
 
     #[test]

@@ -18,8 +18,10 @@ pub struct StoreJournal<'a> {
 }
 
 impl Store {
-    /// Opens a campaign for new records, and notes that it is open. With the first of them an earlier
-    /// conclusion goes. The caller notes how the campaign ended ([`Store::conclude`]). Errors: no such campaign; another process adds records to it.
+    /// Opens a campaign for new records, and notes that it is open. With the first of them an
+    /// earlier conclusion goes, as does that of a campaign that it is a part of. The caller notes
+    /// how the campaign ended ([`Store::conclude`]). Errors: no such campaign; another process adds
+    /// records to it.
     pub fn journal(&mut self, id: CampaignId) -> Result<StoreJournal<'_>, StoreError> {
         self.get(id)?;
         let lock = self.lock(id)?;
@@ -42,7 +44,7 @@ impl Journal for StoreJournal<'_> {
         self.store.append(self.id, record)?;
         if !self.added {
             self.added = true;
-            self.store.forget_conclusion(self.id)?;
+            self.store.forget_conclusions(self.id)?;
         }
         Ok(())
     }

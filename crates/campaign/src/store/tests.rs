@@ -67,6 +67,24 @@ fn a_campaign_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_record_of_a_part_ends_what_the_whole_had_concluded() {
+    let (_folder, path) = folder();
+    let mut store = Store::open(&path).unwrap();
+    let whole = store.create(&campaign()).unwrap();
+    let part = |of: CampaignId| NewCampaign { parent: Some(Parent::new(of, &"x")), ..campaign() };
+    let first = store.create(&part(whole)).unwrap();
+    let second = store.create(&part(whole)).unwrap();
+    let of_first = store.create(&part(first)).unwrap();
+    let all = [whole, first, second, of_first];
+    for id in all {
+        store.conclude(id, CampaignState::Stopped, Some(&serde_json::json!(1))).unwrap();
+    }
+    store.journal(of_first).unwrap().append(&record(0, 1.0)).unwrap();
+    let concluded = all.map(|id| store.get(id).unwrap().conclusion.is_some());
+    assert_eq!(concluded, [false, false, true, false]);
+}
+
+#[test]
 fn a_running_campaign_keeps_its_parts() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();

@@ -1,5 +1,6 @@
 //! The last comparison: fresh windows of what was found and of doing nothing, in random order.
 
+use super::Unplaced;
 use super::program::NumberDetail;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, OtherLoad, Placed, Setting, ThreadCount, Unit};
@@ -37,6 +38,9 @@ pub struct FinalsQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
+    /// Numbers that could not be placed before.
+    #[serde(default)]
+    pub unplaced: Vec<Unplaced>,
 }
 
 /// What the last comparison showed.
@@ -207,6 +211,7 @@ mod tests {
             placed: Some(Assignment::new(vec![0, 1])),
             time: Duration::from_secs(1),
             windows: 1.0,
+            unplaced: Vec::new(),
         };
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
         let mut strategy = Comparing(question.clone());
