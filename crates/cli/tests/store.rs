@@ -568,9 +568,14 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     let copy = folder.path().join("pinwise.db.format-1");
     assert!(!copy.exists(), "nothing was written");
     assert!(on_store(&["campaign", "delete", "2"]).status.success());
+    // Where the store itself cannot be read, nothing is deleted.
+    sql("ALTER TABLE campaign RENAME COLUMN seed TO sown");
+    assert!(!on_store(&["campaign", "delete", "1"]).status.success());
+    sql("ALTER TABLE campaign RENAME COLUMN sown TO seed");
     assert!(copy.exists());
     let listed = json(&on_store(&["campaign", "list", "--json"]));
     assert_eq!(listed["unreadable"], Value::Array(vec![]));
+    assert_eq!(listed["campaigns"][0]["id"], 1);
 }
 
 #[test]

@@ -442,9 +442,11 @@ impl Testbed for Benchmarks<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Failure;
     use crate::events::Silent;
     use crate::job::{resume_job, run};
     use pinwise_campaign::CampaignState;
+    use pinwise_measure::{Microbenchmark, PaceUnit, Seat};
     use rusqlite::Connection;
     use std::time::Duration;
 
@@ -457,6 +459,12 @@ mod tests {
             working_sets: None,
             look: Duration::ZERO,
         }
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        (folder, store)
     }
 
     #[test]
@@ -472,12 +480,61 @@ mod tests {
         assert_eq!(rounds.step(&[refused]), Step::Fail("no number".into()));
     }
 
+    /// Gives every program this time, or nothing.
+    struct Odd(Box<dyn Bench>, Option<f64>);
+
+    impl Bench for Odd {
+        fn machine(&self) -> &Machine {
+            self.0.machine()
+        }
+
+        fn benchmarks(&self) -> &[Microbenchmark] {
+            self.0.benchmarks()
+        }
+
+        fn unit(&self) -> PaceUnit {
+            self.0.unit()
+        }
+
+        fn at_once(&self) -> usize {
+            1
+        }
+
+        fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
+            self.0.expected(layout, fame, alone)
+        }
+
+        fn run(&self, seats: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
+            let time = self.1.ok_or_else(|| MeasureError::new(Retry::Never, "it ended"))?;
+            let paces = self.0.run(seats, fame, seed)?;
+            Ok(paces.into_iter().map(|pace| Pace { time, ..pace }).collect())
+        }
+    }
+
+    #[test]
+    fn only_what_would_be_refused_again_is_asked_again() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        for (time, records) in [(Some(0.0), TRIES as u64), (None, 0)] {
+            let (new, ready) = request().prepare(&caller, &store, &mut Silent).unwrap();
+            let ready = Ready { bench: Box::new(Odd(ready.bench, time)), ..ready };
+            let id = store.create(&new).unwrap();
+            let info = store.get(id).unwrap();
+            let ended =
+                CharacterizeRequest::conduct(ready, &info, &caller, &mut store, &mut Silent);
+            let Err(JobError::Failed(Failure { kept, remedy, .. })) = ended else {
+                panic!("it cannot succeed")
+            };
+            assert_eq!(kept.map_or(0, |kept| kept.records), records);
+            assert_eq!(matches!(remedy, Remedy::AskAgain), time.is_some());
+        }
+    }
+
     /// As a kill between the two writes would leave it.
     #[test]
     fn a_characterization_that_was_not_stored_leaves_its_campaign_to_resume() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pinwise.db");
-        let mut store = Store::open(&path).unwrap();
+        let (_folder, mut store) = store();
+        let path = store.path().to_owned();
         let mut events = Silent;
         let caller = Caller::default();
         let sql = |text: &str| Connection::open(&path).unwrap().execute_batch(text).unwrap();

@@ -233,11 +233,19 @@ mod tests {
             keep_plan(&store, name, &plan).unwrap()
         };
         let own = store.identity(&info);
-        write("3", Some(CampaignIdentity { number: CampaignId(4), ..own.clone() }));
-        write("3-2", None);
+        let others = [
+            write("3", Some(CampaignIdentity { number: CampaignId(4), ..own.clone() })),
+            write("3-2", None),
+        ];
         assert_eq!(plan_of(&store, &info), None, "the names of files say nothing");
         let tuned = write("tune-a", Some(own));
-        assert_eq!(plan_of(&store, &info), Some(tuned));
+        assert_eq!(plan_of(&store, &info), Some(tuned.clone()));
+        // Written again, it takes the place of no other.
+        let wanted = |path: &Path| still_writable(&store, &info, Some(path.to_owned()));
+        for free in [tuned, folder.path().join("new.toml")] {
+            assert_eq!(wanted(&free), Some(free));
+        }
+        assert_eq!(others.map(|path| wanted(&path)), [None, None]);
     }
 
     #[test]

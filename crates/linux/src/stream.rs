@@ -170,6 +170,8 @@ mod tests {
         assert!(quotable(&"\x1b".repeat(1000)).len() <= QUOTED + "…".len());
         let (_lines, tail) = follow(&b"\x1f\x8b\xff\xfe\xc3\n"[..]).unwrap();
         assert_eq!(tail.last().as_deref(), Some("[binary, not text]"));
+        let latin = "s\u{fffd}n fil \u{fffd}r l\u{fffd}st och kan inte l\u{fffd}sas";
+        assert_eq!(quotable(latin), latin, "some letters are of another encoding");
     }
 
     #[test]
