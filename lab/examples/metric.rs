@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         spec.open(&options, &mut Streams::default(), Box::new(move || pids.clone()), &|| false)?;
     println!("taken up in {:.2?}; unit {}", began.elapsed(), metric.meter.unit().name);
     for note in &metric.notes {
-        println!("  {note}");
+        println!("  {note:?}");
     }
     let began = Instant::now();
     let (mut values, mut failures) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use pinwise_campaign::{Kind, Store, StoreError};
 use pinwise_jobs::{
     Caller, Event, Events, Failure, Interrupt, Interruption, Job, JobError, Kept, Remedy,
 };
-use pinwise_present::{Files, shell};
+use pinwise_present::{Files, notice, shell};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::path::Path;
@@ -102,8 +102,8 @@ impl Events for Terminal {
                     progress.finish();
                 }
             }
-            Event::Outlook(line) => output::aside(line),
-            Event::Note(note) => output::aside(&format!("note: {note}")),
+            Event::Outlook(about) => output::aside(&notice(about)),
+            Event::Note(about) => output::aside(&format!("note: {}", notice(about))),
         }
         Ok(())
     }

@@ -6,11 +6,12 @@
 //! know.
 
 use crate::error::JobError;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, note};
 use crate::interrupt::Interrupt;
 use crate::threads::platform;
 use pinwise_campaign::{Ending, MemoryJournal, Purpose, Record, Step, Strategy, Trial, drive};
 use pinwise_measure::{Effort, Probed, SchedulingProfile, Setting, Testbed, ThreadCount};
+use pinwise_present::Notice;
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
 use pinwise_scheduler::{ModelProber, Program};
 use pinwise_threads::{Curve, Note, ThreadRange, Thresholds, calibrate};
@@ -111,8 +112,7 @@ pub fn calibrate_thresholds(
             let contexts = platform.contexts() as u32;
             let numbers = Numbers::of(request, contexts)?;
             if shared {
-                let note = pinwise_present::threads_note(&Note::SharedCores);
-                events.take(Event::Note(&note)).map_err(JobError::Output)?;
+                note(events, Notice::Threads(Note::SharedCores))?;
             }
             let mut curve = |name: &str| {
                 let mut program = Program::built_in(name).map_err(JobError::failed)?;

@@ -1,7 +1,7 @@
 //! One run of a campaign: from where it begins or is resumed until it ends.
 
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, note};
 use crate::job::Caller;
 use crate::open_subject::OpenSubject;
 use crate::with_other_load::WithOtherLoad;
@@ -35,8 +35,8 @@ pub(crate) fn measure(
     let before = testbed.notes();
     let mut watched = WithOtherLoad::new(&mut *testbed);
     let measured = measure_on(store, info, budget, strategy, &mut watched, caller, events)?;
-    for note in testbed.notes().iter().filter(|note| !before.contains(note)) {
-        events.take(Event::Note(note)).map_err(JobError::Output)?;
+    for about in testbed.notes().into_iter().filter(|about| !before.contains(about)) {
+        note(events, about)?;
     }
     Ok(measured)
 }
@@ -63,8 +63,8 @@ pub(crate) fn measure_on(
     events.take(Event::Rested).map_err(JobError::Output)?;
     let notes = disturbances(store, [info.id])?;
     if !matches!(ending, Ending::Finished(_)) {
-        for note in &notes {
-            events.take(Event::Note(&pinwise_present::note(note))).map_err(JobError::Output)?;
+        for about in &notes {
+            note(events, about.clone())?;
         }
     }
     Ok(Measured { ending, records, notes })

@@ -20,7 +20,7 @@ use pinwise_measure::{
     Time, Unit, WorkingSets, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_present::{did_you_mean, figures};
+use pinwise_present::{Notice, did_you_mean, figures};
 use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
@@ -103,11 +103,7 @@ impl Job for CharacterizeRequest {
             let mut bench = host(caller)?;
             // A misspelt name is found before anything is measured.
             plan(&request, &bench)?;
-            outlook(
-                events,
-                "measuring how much of its caches a core gets, up to a minute; all benchmarks then \
-                 take 5 min or more, fewer --benchmarks or --rounds take less",
-            )?;
+            outlook(events, &Notice::MeasuringCaches)?;
             let begin = Instant::now();
             bench.look_at_caches()?;
             request.look = begin.elapsed();
@@ -292,32 +288,22 @@ fn announce(
     conditions: &Conditions,
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
-    let names: Vec<&str> = plan
-        .references
-        .iter()
-        .flat_map(|reference: &Reference| &reference.levels)
-        .map(|level| level.name.as_str())
-        .collect();
-    let levels = if names.is_empty() {
-        "no sharing level".to_owned()
-    } else {
-        format!("levels {}", names.join(", "))
+    let levels = plan.references.iter().flat_map(|reference: &Reference| &reference.levels);
+    let characterizing = Notice::Characterizing {
+        machine: bench.machine().name.clone(),
+        levels: levels.map(|level| level.name.clone()).collect(),
+        benchmarks: plan.benchmarks.len(),
+        sets: plan.experiments.len(),
+        runs: plan.runs(conditions.rounds),
+        rounds: conditions.rounds,
     };
-    let line = format!(
-        "{}: {levels}; {} benchmarks, {} sets of programs, {} runs in {}",
-        bench.machine().name,
-        plan.benchmarks.len(),
-        plan.experiments.len(),
-        plan.runs(conditions.rounds),
-        figures::counted(conditions.rounds as u64, "round")
-    );
-    outlook(events, &line)?;
-    let all = estimate(bench, plan, conditions)?;
-    outlook(events, &format!("about {}", figures::duration(all)))
+    outlook(events, &characterizing)?;
+    let seconds = estimate(bench, plan, conditions)?.as_secs_f64();
+    outlook(events, &Notice::Takes { seconds })
 }
 
-fn outlook(events: &mut dyn Events, line: &str) -> Result<(), JobError> {
-    events.take(Event::Outlook(line)).map_err(JobError::Output)
+fn outlook(events: &mut dyn Events, about: &Notice) -> Result<(), JobError> {
+    events.take(Event::Outlook(about)).map_err(JobError::Output)
 }
 
 /// The runs of a plan, in their order.

@@ -26,7 +26,7 @@ use pinwise_placement::{
     Outcome, Question, Search, StrategyName,
 };
 use pinwise_prediction::ThreadKinds;
-use pinwise_present::figures;
+use pinwise_present::Notice;
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -117,7 +117,7 @@ impl Way {
 pub struct Ready {
     compared: Compared,
     testbed: Box<dyn OpenSubject>,
-    notes: Vec<String>,
+    notes: Vec<Notice>,
 }
 
 impl Job for CompareRequest {
@@ -153,7 +153,8 @@ impl Job for CompareRequest {
         let few = too_few(&request, &*testbed, &search, begin.elapsed());
         let compared = Compared { request, lineup, searches };
         let question = serde_json::to_value(&compared)?;
-        let notes = testbed.notes().into_iter().chain(few.map(|few| few.why)).collect();
+        let notes = testbed.notes().into_iter().map(Notice::from);
+        let notes = notes.chain(few.map(|few| few.notice)).collect();
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
     }
 
@@ -172,8 +173,8 @@ impl Job for CompareRequest {
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<CompareAnswer, JobError> {
-        for line in &at_start {
-            note(events, line)?;
+        for about in at_start {
+            note(events, about)?;
         }
         let testbed = &mut *testbed;
         let of = compared.searches.len();
@@ -184,8 +185,8 @@ impl Job for CompareRequest {
             events.take(begins).map_err(JobError::Output)?;
             match searched(way, info, request, testbed, caller, store, events) {
                 Ok(searched) => {
-                    if let Some(line) = unlooked(way, searched.drawn) {
-                        note(events, &line)?;
+                    if let Some(unlooked) = unlooked(way, searched.drawn) {
+                        note(events, unlooked)?;
                     }
                 }
                 Err(error) => return Err(of_the_whole(error, store, info.id)?),
@@ -354,17 +355,10 @@ fn searched(
 }
 
 /// That a search ended before its first look at the bound, where it did.
-fn unlooked(way: &Way, drawn: u64) -> Option<String> {
+fn unlooked(way: &Way, drawn: u64) -> Option<Notice> {
     let (first, _) = way.looks?;
-    (drawn < first).then(|| {
-        format!(
-            "{} computes its bound after {} random assignments, as published; the budget ended \
-             after {}, so the bound could not stop it",
-            way.name,
-            figures::count(first),
-            figures::count(drawn)
-        )
-    })
+    let name = way.name.to_owned();
+    (drawn < first).then_some(Notice::BoundNotReached { name, first, drawn })
 }
 
 /// The comparison with what its searches came to, as far as they have ended.

@@ -5,6 +5,7 @@ use crate::interrupt::Interrupt;
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_measure::Unit;
 use pinwise_placement::Budget;
+use pinwise_present::Notice;
 use std::io;
 
 /// Something that happened.
@@ -35,9 +36,9 @@ pub enum Event<'a> {
     /// Measurements ended.
     Rested,
     /// What is going to be done, and how long it takes.
-    Outlook(&'a str),
+    Outlook(&'a Notice),
     /// Something to know.
-    Note(&'a str),
+    Note(&'a Notice),
 }
 
 /// Receives events.
@@ -74,8 +75,8 @@ impl Events for Listener<'_> {
 }
 
 /// Says something to know.
-pub(crate) fn note(events: &mut dyn Events, text: &str) -> Result<(), JobError> {
-    events.take(Event::Note(text)).map_err(JobError::Output)
+pub(crate) fn note(events: &mut dyn Events, about: impl Into<Notice>) -> Result<(), JobError> {
+    events.take(Event::Note(&about.into())).map_err(JobError::Output)
 }
 
 /// Receives nothing.

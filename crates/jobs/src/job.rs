@@ -1,10 +1,11 @@
 //! A question, and who asks it.
 
 use crate::error::JobError;
-use crate::events::{Event, Events, Listener};
+use crate::events::{Event, Events, Listener, note};
 use crate::interrupt::Interrupt;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
+use pinwise_present::Notice;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -145,9 +146,7 @@ pub(crate) fn resume_job<J: Job>(
 /// Says that a store is upgraded, where it is one of an earlier version.
 fn upgrade(store: &mut Store, events: &mut dyn Events) -> Result<(), JobError> {
     let Some(copy) = store.upgrade()? else { return Ok(()) };
-    let copy = copy.display();
-    let line = format!("the store is upgraded to this version's format; it was copied to {copy}");
-    events.take(Event::Note(&line)).map_err(JobError::Output)
+    note(events, Notice::StoreUpgraded { copy })
 }
 
 /// Has `act` done while somebody listens. Once nobody does, it ends as if it had been interrupted.

@@ -57,7 +57,7 @@ pub use output_file::{check_writable, why_not};
 pub use own_testbed::{OwnTestbedError, place_on};
 pub use place::{PROFILING, PlaceAnswer, PlaceRequest, StoredSearch};
 pub use plan_file::plan_of;
-pub use profile::{Outlook, ProfilingCost, profiling_cost};
+pub use profile::{ProfilingCost, profiling_cost};
 pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };

@@ -14,7 +14,7 @@ use crate::error::JobError;
 use crate::job::Caller;
 use crate::request::{Request, Subject};
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
-use pinwise_measure::{MeasureError, Testbed};
+use pinwise_measure::{MeasureError, Note, Testbed};
 use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::collections::BTreeMap;
@@ -31,8 +31,8 @@ pub(crate) trait OpenSubject: Testbed {
         BTreeMap::new()
     }
 
-    /// What the user should know, one line each.
-    fn notes(&self) -> Vec<String> {
+    /// What to know about the program and how it is measured.
+    fn notes(&self) -> Vec<Note> {
         Vec::new()
     }
 

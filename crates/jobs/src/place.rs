@@ -15,7 +15,7 @@ use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, R
 use pinwise_placement::{
     Budget, Gain, Origin, Outcome, Plan, PlanNote, Question, Search, StopReason,
 };
-use pinwise_present::{Files, figures, is_simulated, tagged_notes};
+use pinwise_present::{Files, Notice, is_simulated, notice, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,17 +110,14 @@ impl Job for PlaceRequest {
             (budget, prepared.request.question.budget)
             && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
         {
-            let [spent, left] = [asked - left, left].map(figures::duration);
-            note(
-                events,
-                &format!("{spent} of the budget went into preparing the program, {left} are left"),
-            )?;
+            let [spent, left] = [asked - left, left].map(|time| time.as_secs_f64());
+            note(events, Notice::BudgetSpent { spent, left })?;
         }
         ensure_choice(&prepared)?;
         let Prepared { request, testbed, new, search } = prepared;
         match too_few(&request, &*testbed, &search, begin.elapsed()) {
-            Some(few) if few.hopeless => return Err(JobError::Usage(few.why)),
-            Some(few) => note(events, &few.why)?,
+            Some(few) if few.hopeless => return Err(JobError::Usage(notice(&few.notice))),
+            Some(few) => note(events, few.notice)?,
             None => {}
         }
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
@@ -146,8 +143,8 @@ impl Job for PlaceRequest {
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<PlaceAnswer, JobError> {
-        for line in testbed.notes() {
-            note(events, &line)?;
+        for about in testbed.notes() {
+            note(events, about)?;
         }
         let testbed = &mut *testbed;
         let question = &request.question;

@@ -13,7 +13,7 @@ use crate::request::{Request, Subject};
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_metric::MetricSpec;
 use pinwise_placement::{Search, SearchError, StrategyName};
-use pinwise_present::{figures, is_simulated};
+use pinwise_present::{Notice, figures, is_simulated};
 use pinwise_topology::SharingTree;
 use std::time::Instant;
 
@@ -39,11 +39,7 @@ pub(crate) fn prepare(
         && let Ok(metric) = request.metric.parse::<MetricSpec>()
         && let Some(file) = metric.missing_file()
     {
-        let file = file.display();
-        note(
-            events,
-            &format!("there is no file {file} yet; waiting for the program to create it"),
-        )?;
+        note(events, Notice::FileAwaited { file: file.to_owned() })?;
     }
     let testbed = open(&request, caller)?;
     let unit = testbed.unit().clone();

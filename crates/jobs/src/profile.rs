@@ -12,10 +12,9 @@ use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::{MeasureError, Time, Workload};
 use pinwise_placement::{BlackboxOptions, Budget, SearchError, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
-use pinwise_present::figures;
+use pinwise_present::{Notice, ProfilingOutlook, figures, long_time};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
-use std::fmt;
 use std::time::Duration;
 
 /// Starting two programs for an experiment on this machine takes about so long, until they run
@@ -45,13 +44,7 @@ pub(crate) fn decide_core_local(
     let characterized = match found {
         Ok(found) => found,
         Err(error) => {
-            note(
-                events,
-                &format!(
-                    "the level within which threads interfere is the usual one, since {error}; \
-                     run pinwise characterize again"
-                ),
-            )?;
+            note(events, Notice::Uncharacterized { error: error.to_string() })?;
             None
         }
     };
@@ -113,15 +106,15 @@ pub(crate) fn prepare(
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
     let outlook = outlook(request, testbed)?;
-    if let Some(outlook) = outlook {
-        note(events, &outlook.to_string())?;
-    }
-    Ok(())
+    outlook.map_or(Ok(()), |outlook| note(events, Notice::Profiling(outlook)))
 }
 
 /// What profiling will take, and the share of the experiments that the budget has time for, which
 /// `request` gets. `None` where the search says itself that there is no profile.
-fn outlook(request: &mut Request, testbed: &dyn OpenSubject) -> Result<Option<Outlook>, JobError> {
+fn outlook(
+    request: &mut Request,
+    testbed: &dyn OpenSubject,
+) -> Result<Option<ProfilingOutlook>, JobError> {
     let named = request.name.clone();
     let name = &named.unwrap_or_else(|| testbed.workload().name.clone());
     let (machine, workload) = (testbed.machine(), testbed.workload());
@@ -166,14 +159,14 @@ fn outlook(request: &mut Request, testbed: &dyn OpenSubject) -> Result<Option<Ou
     }
     let slowdown = Profiling::allowed(question.profile.share, base, entries) as f64;
     let here = testbed.simulating().map(|each| (base + slowdown) * each.as_secs_f64());
-    Ok(Some(Outlook { alone: base, company: slowdown, each: each.as_secs_f64(), here }))
+    Ok(Some(ProfilingOutlook { alone: base, company: slowdown, each: each.as_secs_f64(), here }))
 }
 
 /// What profiling costs, before anything is started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfilingCost {
     /// The experiments and their time.
-    pub outlook: Outlook,
+    pub outlook: ProfilingOutlook,
     /// Within which level threads are taken to interfere, as the machine's tree calls it,
     pub level: DomainKind,
     /// and why.
@@ -205,7 +198,7 @@ pub fn profiling_cost(
     let alone = decimal(&count.base);
     let company = Profiling::allowed(profile.share, alone, entries) as f64;
     let here = here.map(|here| (alone + company) * here.as_secs_f64());
-    let outlook = Outlook { alone, company, each: each.as_secs_f64(), here };
+    let outlook = ProfilingOutlook { alone, company, each: each.as_secs_f64(), here };
     Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })
 }
 
@@ -243,74 +236,14 @@ fn profiled(
     Ok((this_machine(request)?, workload, STARTING + request.period, None))
 }
 
-/// What profiling takes at most.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outlook {
-    /// Experiments of one instance alone.
-    pub alone: f64,
-    /// Experiments of a thread among others.
-    pub company: f64,
-    /// Seconds of each; of a model's time on a model.
-    pub each: f64,
-    /// Seconds of this machine for all of them, on a model.
-    pub here: Option<f64>,
-}
-
-impl fmt::Display for Outlook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let all = self.alone + self.company;
-        let whose = self.here.map_or(String::new(), |here| {
-            format!(" of the model's time, at most about {} here", long_time(here))
-        });
-        write!(
-            f,
-            "at most {}, {}{whose}: {} of one instance alone, {} of a thread with co-runners",
-            experiments(&all.to_string()),
-            long_time(all * self.each),
-            figures::group(&self.alone.to_string()),
-            figures::group(&self.company.to_string())
-        )
-    }
-}
-
-/// `1 experiment`, `2,111 experiments`.
-fn experiments(count: &str) -> String {
-    format!("{} experiment{}", figures::group(count), if count == "1" { "" } else { "s" })
-}
-
 /// A number of experiments, as near as it can be.
 fn decimal(count: &BigUint) -> f64 {
     count.to_string().parse().unwrap_or(f64::INFINITY)
 }
 
-/// `417 ms`, `5.5 hours`, `2.5 days`.
-fn long_time(seconds: f64) -> String {
-    const HOUR: f64 = 3600.0;
-    const YEAR: f64 = 365.25 * 24.0 * HOUR;
-    let figure =
-        |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
-    match seconds {
-        seconds if seconds < HOUR => figures::duration(std::time::Duration::from_secs_f64(seconds)),
-        seconds if seconds < 48.0 * HOUR => format!("{} hours", figure(seconds / HOUR)),
-        seconds if seconds < 2.0 * YEAR => format!("{} days", figure(seconds / HOUR / 24.0)),
-        seconds if seconds < 1e4 * YEAR => format!("{} years", figure(seconds / YEAR)),
-        seconds => format!("{:.0e} years", seconds / YEAR),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_in_the_units_of_the_published_table() {
-        assert_eq!(
-            [19_698.0, 214_732.0, 1_455_552.0].map(long_time),
-            ["5.5 hours", "2.5 days", "17 days"]
-        );
-        assert_eq!([208.3e-6, 0.5].map(long_time), ["208 µs", "500 ms"]);
-        assert_eq!(long_time(2.8e31), "9e23 years");
-    }
 
     #[test]
     fn a_level_goes_by_the_name_it_has_in_the_tree() {

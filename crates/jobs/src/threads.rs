@@ -12,7 +12,7 @@ mod request;
 
 use crate::campaign_run::{Ends, answered, stop, unanswered};
 use crate::error::{JobError, Remedy};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, note};
 use crate::interrupt::Interrupt;
 use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
@@ -26,6 +26,7 @@ use pinwise_campaign::{
 };
 use pinwise_measure::{Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::Budget;
+use pinwise_present::Notice;
 use pinwise_programs::{LinuxProber, Setter};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{Note, Searcher};
@@ -295,11 +296,7 @@ pub(crate) fn search_threads(
 fn note_left_over(question: &ThreadsQuestion, events: &mut dyn Events) -> Result<(), JobError> {
     let ThreadsProgram::Here(program) = &question.request.program else { return Ok(()) };
     if let (Some(pid), Some(Setter::Command(_))) = (program.pid, &program.set) {
-        let note = format!(
-            "process {pid} keeps the number that was tried last; run the command of --set to \
-             change it"
-        );
-        events.take(Event::Note(&note)).map_err(JobError::Output)?;
+        note(events, Notice::NumberLeft { pid })?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ use pinwise_placement::{
     Advice, Budget, Choice, Gain, Measured, Number, Origin, Plan, PlanNote, TuneNote, TuneStep,
     Unmeasured, Way,
 };
-use pinwise_present::{sentence, tagged, tune_note, unmeasured};
+use pinwise_present::{Notice, sentence, tagged, tune_note};
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::{Machine, SharingTree};
@@ -557,11 +557,7 @@ fn placements(
             let earlier =
                 placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
             if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
-                let line = format!(
-                    "n = {n} could not be placed again, its first placement stands: {}",
-                    unmeasured(reason)
-                );
-                note(events, &line)?;
+                note(events, Notice::NotPlacedAgain { n, reason: reason.clone() })?;
                 continue;
             }
             placed.retain(|earlier| earlier.parameter != n);

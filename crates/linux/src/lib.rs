@@ -42,4 +42,4 @@ pub use survey::{HARDLY_RUNS, SurveyedThread};
 pub use target::{Target, common_contexts, pause};
 pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};
-pub use thread_filter::{LeftAlone, ThreadFilter, ThreadFilterError};
+pub use thread_filter::{ThreadFilter, ThreadFilterError};

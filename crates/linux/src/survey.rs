@@ -12,14 +12,14 @@ use crate::cpu_demand::{CpuDemand, Look};
 use crate::role::{self, UnnamedThread};
 use crate::roster::Roster;
 use crate::thread::{Account, Stat, ThreadId};
-use pinwise_measure::Thread;
+use pinwise_measure::{LeftAlone, Thread};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::time::{Duration, Instant};
 
 /// A thread that would use a smaller share of a CPU is left alone, unless the others hardly want
 /// more.
-pub const HARDLY_RUNS: f64 = 0.01;
+pub const HARDLY_RUNS: f64 = LeftAlone::HARDLY_RUNS;
 
 /// Between two looks at every thread.
 const LOOK: Duration = Duration::from_millis(10);

@@ -1,5 +1,6 @@
 //! The threads that the user wants placed, by name, and why the others are left alone.
 
+use pinwise_measure::{LeftAlone, Note};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,19 +19,6 @@ pub struct ThreadFilter {
 pub struct ThreadFilterError {
     text: String,
     reason: String,
-}
-
-/// Why a thread is left alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LeftAlone {
-    /// It would use less than [`crate::HARDLY_RUNS`] of a CPU.
-    HardlyRuns,
-    /// Its name is not among those to place.
-    NotIncluded,
-    /// Its name is among those not to place.
-    Excluded,
-    /// It runs, but was not placed when the campaign began.
-    Unknown,
 }
 
 impl ThreadFilter {
@@ -78,29 +66,13 @@ impl ThreadFilter {
     }
 }
 
-/// One line for each reason: `threads not placed, since each uses less than 1 % of a CPU:
-/// eal-intr-thread, mc-worker (4 of them)`.
-pub fn describe<'a>(left_alone: impl Iterator<Item = (LeftAlone, &'a str)>) -> Vec<String> {
-    let mut reasons: BTreeMap<LeftAlone, BTreeMap<&str, usize>> = BTreeMap::new();
-    for (why, comm) in left_alone {
-        *reasons.entry(why).or_default().entry(comm).or_default() += 1;
+/// One note for each reason.
+pub fn left_alone<'a>(threads: impl Iterator<Item = (LeftAlone, &'a str)>) -> Vec<Note> {
+    let mut reasons: BTreeMap<LeftAlone, BTreeMap<String, usize>> = BTreeMap::new();
+    for (why, comm) in threads {
+        *reasons.entry(why).or_default().entry(comm.to_owned()).or_default() += 1;
     }
-    let line = |(why, comms): (LeftAlone, BTreeMap<&str, usize>)| {
-        let reason = match why {
-            LeftAlone::HardlyRuns => {
-                format!("since each uses less than {:.0} % of a CPU", crate::HARDLY_RUNS * 100.0)
-            }
-            LeftAlone::NotIncluded => "since --include does not name them".to_owned(),
-            LeftAlone::Excluded => "since --exclude names them".to_owned(),
-            LeftAlone::Unknown => "since they were not placed when the campaign began".to_owned(),
-        };
-        let count = |(comm, count): (&str, usize)| {
-            if count > 1 { format!("{comm} ({count} of them)") } else { comm.into() }
-        };
-        let names: Vec<String> = comms.into_iter().map(count).collect();
-        format!("threads not placed, {reason}: {}", names.join(", "))
-    };
-    reasons.into_iter().map(line).collect()
+    reasons.into_iter().map(|(reason, names)| Note::LeftAlone { reason, names }).collect()
 }
 
 #[cfg(test)]
@@ -134,23 +106,5 @@ mod tests {
     fn a_pattern_that_is_none_is_named_with_the_reason_on_one_line() {
         let error = ThreadFilter::new(None, Some("worker(")).unwrap_err().to_string();
         assert_eq!(error, "'worker(' is not a regular expression for thread names: unclosed group");
-    }
-
-    #[test]
-    fn those_left_alone_are_listed_by_reason_and_once_per_name() {
-        let left = [
-            (LeftAlone::HardlyRuns, "telemetry-v1"),
-            (LeftAlone::Excluded, "log"),
-            (LeftAlone::HardlyRuns, "mc-worker"),
-            (LeftAlone::HardlyRuns, "eal-intr-thread"),
-            (LeftAlone::HardlyRuns, "mc-worker"),
-        ];
-        let lines = [
-            "threads not placed, since each uses less than 1 % of a CPU: eal-intr-thread, \
-             mc-worker (2 of them), telemetry-v1",
-            "threads not placed, since --exclude names them: log",
-        ];
-        assert_eq!(describe(left.into_iter()), lines);
-        assert!(describe(std::iter::empty()).is_empty());
     }
 }

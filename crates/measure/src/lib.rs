@@ -16,7 +16,7 @@ pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
-pub use note::{Note, optional_value_or_text, value_or_text, values_or_text};
+pub use note::{LeftAlone, Note, optional_value_or_text, value_or_text, values_or_text};
 pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Probed, Progress, SchedulingProfile};
 pub use workload::{Piece, Thread, Workload};

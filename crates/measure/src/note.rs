@@ -1,9 +1,29 @@
-//! What disturbed measurements, as values. The text is made where it is shown.
+//! What to know about a program and its measurements, as values. The text is made where it is shown.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
 
-/// Something that happened while a program was measured and that no performance shows.
+/// Why a thread is not placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftAlone {
+    /// It would use less than [`Self::HARDLY_RUNS`] of a CPU.
+    HardlyRuns,
+    /// Its name is not among those to place.
+    NotIncluded,
+    /// Its name is among those not to place.
+    Excluded,
+    /// It runs, but was not placed when the campaign began.
+    Unknown,
+}
+
+impl LeftAlone {
+    /// A thread runs if it could use this share of a CPU.
+    pub const HARDLY_RUNS: f64 = 0.01;
+}
+
+/// Something to know about a program or its measurements that no performance shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Note {
@@ -38,19 +58,71 @@ pub enum Note {
     },
     /// The metric never fell, so it may be a total and not a rate.
     MaybeTotal,
+    /// How the number of the metric is read, where the user did not say it.
+    MetricRead {
+        /// As a counter, whose rate is measured. Otherwise it is a value, whose mean is measured.
+        counter: bool,
+        /// Its name says so, or its source. Otherwise its changes show it.
+        by_name: bool,
+    },
+    /// The metric comes in reports of several lines, whose numbers are added up.
+    LinesAdded {
+        /// Lines of a report.
+        lines: usize,
+        /// From one report to the next.
+        seconds: f64,
+    },
+    /// The program prints the metric so rarely that measurements wait for it.
+    MetricRare {
+        /// From one number to the next.
+        seconds: f64,
+    },
+    /// To read the metric takes long.
+    MetricSlow {
+        /// The least that a reading takes.
+        seconds: f64,
+    },
+    /// The metric did not change before it was measured.
+    MetricStill,
+    /// The metric changes at a pace of its own, so shorter windows are stretched.
+    MetricRenewed {
+        /// From one change to the next.
+        seconds: f64,
+    },
+    /// A measurement takes longer than was asked, because of the metric.
+    PeriodStretched {
+        /// What it takes.
+        seconds: f64,
+        /// What was asked.
+        asked: f64,
+    },
+    /// Threads that are not placed.
+    LeftAlone {
+        /// Why.
+        reason: LeftAlone,
+        /// How many have which name.
+        names: BTreeMap<String, usize>,
+    },
+    /// The measuring thread is not SCHED_FIFO, so windows are less punctual.
+    NotPunctual {
+        /// Why not, as the system says it.
+        error: String,
+    },
+    /// Instructions cannot be counted.
+    NoInstructions {
+        /// Why not, as the system says it.
+        error: String,
+    },
+    /// How long threads wait for each other is not visible, and counts as 0.
+    LockUnseen,
+    /// The kernel does not report migrations. They count as 0.
+    MigrationsUnseen,
     /// A sentence that begins small and has no full stop: from a store that was written before
     /// notes had kinds, or from where only text is known.
     Text {
         /// The sentence.
         text: String,
     },
-}
-
-impl Note {
-    /// The text of [`Self::MaybeTotal`].
-    pub const MAYBE_TOTAL: &str = "the metric never fell while it was measured: if it is a total, \
-        this says nothing of the program, and --counter measures its rate; if it is a rate, the \
-        program was still warming up";
 }
 
 impl From<String> for Note {

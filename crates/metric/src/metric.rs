@@ -12,7 +12,7 @@ use crate::{
     tail,
 };
 use pinwise_linux::{Streams, thread::Pid};
-use pinwise_measure::{MeasureError, Measurement, Retry, Unit};
+use pinwise_measure::{MeasureError, Measurement, Note, Retry, Unit};
 use std::time::{Duration, Instant};
 
 /// How to read a metric.
@@ -51,8 +51,8 @@ impl Default for MetricOptions {
 pub struct Metric {
     /// Measures with it.
     pub meter: Box<dyn Meter>,
-    /// What was decided, one line each, for the user.
-    pub notes: Vec<String>,
+    /// What was decided.
+    pub notes: Vec<Note>,
     /// Windows shorter than this are stretched, at the metric's pace.
     pub shortest_window: Duration,
 }

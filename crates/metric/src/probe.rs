@@ -10,7 +10,7 @@ use crate::on_demand::OnDemand;
 use crate::paced::Paced;
 use crate::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
 use crate::source::{Failure, Source, sleep_until};
-use pinwise_figures::duration;
+use pinwise_measure::Note;
 use std::time::{Duration, Instant};
 
 /// What is known about the metric in advance.
@@ -33,8 +33,8 @@ pub(crate) struct Known<'a> {
 pub(crate) struct DetectedMetric {
     pub(crate) meter: Box<dyn MetricMeter>,
     pub(crate) interpretation: Interpretation,
-    /// The decisions and their reasons, for the user.
-    pub(crate) notes: Vec<String>,
+    /// What was decided.
+    pub(crate) notes: Vec<Note>,
     /// Windows shorter than this are stretched, to the pace at which numbers come.
     pub(crate) shortest_window: Duration,
 }
@@ -78,24 +78,11 @@ impl Known<'_> {
     }
 }
 
-/// One line on how the number is interpreted; empty if the user stated it.
-fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<String> {
-    let why = match (known.stated, known.hint, interpretation) {
-        (Some(_), _, _) => return None,
-        (_, Some(_), _) => "by its name",
-        (_, _, Interpretation::Counter) => "it only grew",
-        (_, _, Interpretation::Value) => "it went down",
-    };
-    Some(match interpretation {
-        Interpretation::Counter => {
-            format!(
-                "read as a counter: its rate is measured ({why}; --gauge if it is not a counter)"
-            )
-        }
-        Interpretation::Value => {
-            format!("read as a value: its mean is measured ({why}; --counter if it only grows)")
-        }
-    })
+/// How the number is interpreted; empty if the user stated it.
+fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<Note> {
+    let counter = interpretation == Interpretation::Counter;
+    let read = Note::MetricRead { counter, by_name: known.hint.is_some() };
+    known.stated.is_none().then_some(read)
 }
 
 /// Listens to lines until their cadence and their kind are known.
@@ -130,29 +117,20 @@ pub(crate) fn lines(
                 said = interpret(&values);
             }
             if let Some(interpretation) = said {
-                let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
-                let period = Duration::from_secs_f64(period);
+                let mut notes: Vec<Note> = decision(known, interpretation).into_iter().collect();
                 if lines > 1 {
-                    notes.push(format!(
-                        "{lines} lines each {}: their numbers are added up",
-                        duration(period)
-                    ));
-                    arrivals = Box::new(Blocks::new(arrivals, lines, period.as_secs_f64()));
+                    notes.push(Note::LinesAdded { lines, seconds: period });
+                    arrivals = Box::new(Blocks::new(arrivals, lines, period));
                 }
-                if period > Duration::from_millis(100) {
-                    notes.push(format!(
-                        "the program prints every {}: a measurement takes up to {} (a metric that \
-                         can be asked at any time, such as cmd: or prom:, is faster)",
-                        duration(period),
-                        duration(period * 2)
-                    ));
+                if period > 0.1 {
+                    notes.push(Note::MetricRare { seconds: period });
                 }
                 let meter = Box::new(known.paced(arrivals, interpretation, false));
                 return Ok(DetectedMetric {
                     meter,
                     interpretation,
                     notes,
-                    shortest_window: period,
+                    shortest_window: Duration::from_secs_f64(period),
                 });
             }
             if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1])
@@ -310,9 +288,9 @@ fn found(
     cost: Duration,
 ) -> DetectedMetric {
     let (cost, declared) = (cost_of(cost), source.declared().is_some());
-    let mut notes: Vec<String> = decision(known, interpretation).into_iter().collect();
+    let mut notes: Vec<Note> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
-        notes.push(format!("a reading of the metric takes {} or more", duration(cost)));
+        notes.push(Note::MetricSlow { seconds: cost.as_secs_f64() });
     }
     // A reading or two without a change may be the program's doing; a number that is renewed stands
     // still more often.
@@ -334,10 +312,8 @@ fn found(
     let poll = poll.max(cost * 4);
     let period = period.unwrap_or(Duration::from_secs(1));
     notes.push(match changes.len() {
-        0 => "it did not change while it was watched".to_owned(),
-        _ => {
-            format!("it is renewed about every {}: shorter windows are stretched", duration(period))
-        }
+        0 => Note::MetricStill,
+        _ => Note::MetricRenewed { seconds: period.as_secs_f64() },
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(known.paced(arrivals, interpretation, declared));

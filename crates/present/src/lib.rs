@@ -6,6 +6,7 @@ mod comparison;
 mod drawing;
 mod name;
 mod note;
+mod notice;
 mod other_load;
 mod outcome;
 mod outline;
@@ -23,6 +24,7 @@ pub use comparison::{
 pub use drawing::draw_assignment;
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
+pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use other_load::{beside, crowd, crowded};
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,

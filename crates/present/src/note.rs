@@ -2,9 +2,10 @@
 
 use crate::figures;
 use crate::other_load::busy;
-use pinwise_measure::Note;
+use pinwise_measure::{LeftAlone, Note};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// A note as text that begins small and has no full stop.
 pub fn note(note: &Note) -> String {
@@ -27,9 +28,74 @@ pub fn note(note: &Note) -> String {
             "its threads vary: in {runs} of {of} runs a thread was busy that the first run did not \
              have; it was not placed"
         ),
-        Note::MaybeTotal => Note::MAYBE_TOTAL.to_owned(),
+        Note::MaybeTotal => "the metric never fell while it was measured: if it is a total, this \
+            says nothing of the program, and --counter measures its rate; if it is a rate, the \
+            program was still warming up"
+            .to_owned(),
+        Note::MetricRead { counter: true, by_name } => {
+            let why = if *by_name { "by its name" } else { "it only grew" };
+            format!(
+                "read as a counter: its rate is measured ({why}; --gauge if it is not a counter)"
+            )
+        }
+        Note::MetricRead { counter: false, by_name } => {
+            let why = if *by_name { "by its name" } else { "it went down" };
+            format!("read as a value: its mean is measured ({why}; --counter if it only grows)")
+        }
+        Note::LinesAdded { lines, seconds } => {
+            format!("{lines} lines each {}: their numbers are added up", time(*seconds))
+        }
+        Note::MetricRare { seconds } => format!(
+            "the program prints every {}: a measurement takes up to {} (a metric that can be asked \
+             at any time, such as cmd: or prom:, is faster)",
+            time(*seconds),
+            time(2.0 * seconds)
+        ),
+        Note::MetricSlow { seconds } => {
+            format!("a reading of the metric takes {} or more", time(*seconds))
+        }
+        Note::MetricStill => "it did not change while it was watched".to_owned(),
+        Note::MetricRenewed { seconds } => {
+            format!("it is renewed about every {}: shorter windows are stretched", time(*seconds))
+        }
+        Note::PeriodStretched { seconds, asked } => {
+            format!("--period is {}, not {}: the metric needs it", time(*seconds), time(*asked))
+        }
+        Note::LeftAlone { reason, names } => {
+            let reason = match reason {
+                LeftAlone::HardlyRuns => {
+                    let share = 100.0 * LeftAlone::HARDLY_RUNS;
+                    format!("each uses less than {share:.0} % of a CPU")
+                }
+                LeftAlone::NotIncluded => "--include does not name them".to_owned(),
+                LeftAlone::Excluded => "--exclude names them".to_owned(),
+                LeftAlone::Unknown => "they were not placed when the campaign began".to_owned(),
+            };
+            let name = |(name, count): (&String, &usize)| match count {
+                1 => name.clone(),
+                _ => format!("{name} ({count} of them)"),
+            };
+            let names: Vec<String> = names.iter().map(name).collect();
+            format!("threads not placed, since {reason}: {}", names.join(", "))
+        }
+        Note::NotPunctual { error } => format!(
+            "the measuring thread could not be made SCHED_FIFO ({error}), so windows are less \
+             punctual: allow it with `ulimit -r 1` or cap_sys_nice"
+        ),
+        Note::NoInstructions { error } => format!("no instructions: {error}"),
+        Note::LockUnseen => {
+            "LOCK is not visible here and counts as 0: run pinwise as the program's user".to_owned()
+        }
+        Note::MigrationsUnseen => "MIGR_RATE is not visible here and counts as 0: the kernel does \
+            not report migrations"
+            .to_owned(),
         Note::Text { text } => text.clone(),
     }
+}
+
+/// `417 ms`.
+pub(crate) fn time(seconds: f64) -> String {
+    figures::duration(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 /// `text`, which begins small and has no full stop, as a sentence of its own. The number n stays
@@ -69,6 +135,24 @@ mod tests {
     fn a_sentence_begins_with_a_capital_but_for_the_number() {
         assert_eq!(sentence("its threads vary"), "Its threads vary.");
         assert_eq!(sentence("n = 4 is set now"), "n = 4 is set now.");
+    }
+
+    #[test]
+    fn threads_left_alone_are_listed_once_per_name() {
+        let names = [("log".to_owned(), 1), ("mc-worker".to_owned(), 2)].into();
+        let mut left = Note::LeftAlone { reason: LeftAlone::HardlyRuns, names };
+        assert_eq!(
+            note(&left),
+            "threads not placed, since each uses less than 1 % of a CPU: log, mc-worker (2 of them)"
+        );
+        let json = json!({
+            "kind": "left_alone",
+            "reason": "hardly_runs",
+            "names": { "log": 1, "mc-worker": 2 }
+        });
+        assert_eq!(serde_json::to_value(&left).unwrap(), json);
+        left = Note::MetricRare { seconds: 1.5 };
+        assert!(note(&left).starts_with("the program prints every 1.5 s: a measurement takes up"));
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! The sentences about a search for a number of threads.
 
-use crate::figures;
 use crate::other_load::busy;
+use crate::{figures, note};
 use pinwise_threads::{Advice, Note, PhaseChange, SHARE, Sign, Stopped};
 use std::time::Duration;
 
 /// A note, as a sentence that begins small and has no full stop.
-pub fn threads_note(note: &Note) -> String {
-    match note {
+pub fn threads_note(about: &Note) -> String {
+    match about {
         Note::Quota { group, granted, contexts, allowed } => format!(
             "its cgroup ({group}) grants the CPU time of {granted:.1} of the {contexts} contexts, \
              which programs do not see: without n it would start {allowed} threads"
@@ -89,6 +89,10 @@ pub fn threads_note(note: &Note) -> String {
         Note::Simulated => "simulated: times, rates and shares are those of the model".into(),
         Note::Set { n } => format!("n = {n} is set now"),
         Note::LimitsRestored => "the limits of the process are restored".into(),
+        Note::Program(met @ pinwise_measure::Note::MaybeTotal) => {
+            format!("in a probe {}", note(met))
+        }
+        Note::Program(met) => note(met),
     }
 }
 

@@ -13,11 +13,11 @@ use pinwise_linux::{
     Fifo, Target, TargetError, affinity, common_contexts, pause, process,
     survey::{SurveyedThread, averaged, same_crew},
     thread::{Pid, ThreadId},
-    thread_filter::{self, LeftAlone, ThreadFilter},
+    thread_filter::{self, ThreadFilter},
 };
 use pinwise_measure::{
-    Disturbances, Effort, MeasureError, Measurement, Note, Retry, Setting, Testbed, Thread, Unit,
-    Workload,
+    Disturbances, Effort, LeftAlone, MeasureError, Measurement, Note, Retry, Setting, Testbed,
+    Thread, Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
@@ -41,9 +41,8 @@ pub struct LiveOptions {
     pub survey: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
-    /// What the user should know of the meter, one line each. [`LiveTestbed::notes`] begins with
-    /// it.
-    pub notes: Vec<String>,
+    /// What to know about the meter. [`LiveTestbed::notes`] begins with it.
+    pub notes: Vec<Note>,
 }
 
 impl Default for LiveOptions {
@@ -83,7 +82,7 @@ pub struct LiveTestbed {
     respawned: usize,
     /// Mean performance of the unpinned windows and their number.
     baseline: Option<(f64, f64)>,
-    not_punctual: Option<String>,
+    not_punctual: Option<Note>,
     /// The last one.
     setting: Setting,
     /// Where [`Self::scatter`] deals to.
@@ -151,9 +150,9 @@ impl LiveTestbed {
         })
     }
 
-    /// Notes for the user, one line each: on the meter, threads left alone, what was not permitted.
-    pub fn notes(&self) -> Vec<String> {
-        let left_alone = thread_filter::describe(
+    /// What to know: about the meter, threads left alone, what was not permitted.
+    pub fn notes(&self) -> Vec<Note> {
+        let left_alone = thread_filter::left_alone(
             self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())),
         );
         let meter = self.options.notes.iter().cloned();
@@ -341,12 +340,8 @@ impl Testbed for LiveTestbed {
         let _punctual = match Fifo::raise() {
             Ok(raised) => Some(raised),
             Err(error) => {
-                self.not_punctual.get_or_insert_with(|| {
-                    format!(
-                        "the measuring thread could not be made SCHED_FIFO ({error}), so \
-                        windows are less punctual: allow it with `ulimit -r 1` or cap_sys_nice"
-                    )
-                });
+                self.not_punctual
+                    .get_or_insert_with(|| Note::NotPunctual { error: error.to_string() });
                 None
             }
         };

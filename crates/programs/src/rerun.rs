@@ -11,11 +11,11 @@ use pinwise_linux::{
     Scope, Tail, TargetError, affinity, common_contexts, each_line,
     survey::{look_at, worth_placing},
     thread::{ThreadId, Tid},
-    thread_filter::{self, LeftAlone, ThreadFilter},
+    thread_filter::{self, ThreadFilter},
 };
 use pinwise_measure::{
-    Disturbances, Effort, MeasureError, Measurement, Note, Retry, Setting, Testbed, Thread, Unit,
-    Workload,
+    Disturbances, Effort, LeftAlone, MeasureError, Measurement, Note, Retry, Setting, Testbed,
+    Thread, Unit, Workload,
 };
 use pinwise_metric::Pattern;
 use pinwise_topology::{CpuSet, Machine};
@@ -179,9 +179,9 @@ impl RerunTestbed {
         Ok(testbed)
     }
 
-    /// Notes for the user, one line each: threads left alone.
-    pub fn notes(&self) -> Vec<String> {
-        thread_filter::describe(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
+    /// What to know: threads left alone.
+    pub fn notes(&self) -> Vec<Note> {
+        thread_filter::left_alone(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
     }
 
     fn varied(&self) -> Vec<Note> {

@@ -122,11 +122,23 @@ pub enum Note {
     },
     /// What the running process may use is as it was.
     LimitsRestored,
+    /// What the probes showed of the program and of measuring it.
+    #[serde(untagged)]
+    Program(pinwise_measure::Note),
 }
 
 impl From<String> for Note {
     fn from(text: String) -> Self {
         Self::Text { text }
+    }
+}
+
+impl From<pinwise_measure::Note> for Note {
+    fn from(met: pinwise_measure::Note) -> Self {
+        match met {
+            pinwise_measure::Note::Text { text } => Self::Text { text },
+            met => Self::Program(met),
+        }
     }
 }
 
@@ -144,6 +156,7 @@ mod tests {
             Note::CutOff { n: 4, asked: true },
             Note::Shifted(shift),
             Note::SingleRuns,
+            Note::from(pinwise_measure::Note::MetricSlow { seconds: 0.5 }),
             Note::from("a metric has moods".to_owned()),
         ];
         let written = json!([
@@ -153,6 +166,7 @@ mod tests {
                 "sure": true
             },
             { "kind": "single_runs" },
+            { "kind": "metric_slow", "seconds": 0.5 },
             { "kind": "text", "text": "a metric has moods" },
         ]);
         assert_eq!(serde_json::to_value(&notes).unwrap(), written);

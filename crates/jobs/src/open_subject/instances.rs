@@ -39,7 +39,7 @@ pub(super) struct Instances {
     unit: Unit,
     affinities: BTreeMap<String, CpuSet>,
     /// Of the whole when it ran last.
-    notes: Vec<String>,
+    notes: Vec<Note>,
     /// What disturbed it until then, each once.
     disturbances: Vec<Note>,
     programs: Programs,
@@ -214,7 +214,7 @@ impl OpenSubject for Instances {
         self.affinities.clone()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.whole.as_ref().map_or_else(|| self.notes.clone(), LiveTestbed::notes)
     }
 

@@ -5,9 +5,8 @@ use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
 use pinwise_linux::{Pid, Streams, Target, process};
-use pinwise_measure::Testbed as _;
+use pinwise_measure::{Note, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
-use pinwise_present::figures;
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{CpuSet, Fingerprint};
 use std::cell::Cell;
@@ -22,7 +21,7 @@ impl OpenSubject for LiveTestbed {
         self.affinities()
     }
 
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.notes()
     }
 
@@ -75,8 +74,8 @@ pub(super) fn open(
     // A fifth settles; the rest has to be as long as the metric needs.
     let period = request.period.max(shortest_window * 5 / 4);
     if period > request.period {
-        let [needed, asked] = [period, request.period].map(figures::duration);
-        notes.push(format!("--period is {needed}, not {asked}: the metric needs it"));
+        let [seconds, asked] = [period, request.period].map(|time| time.as_secs_f64());
+        notes.push(Note::PeriodStretched { seconds, asked });
     }
     let options =
         LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };

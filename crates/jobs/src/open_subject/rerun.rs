@@ -5,14 +5,14 @@ use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
 use pinwise_linux::Pid;
-use pinwise_measure::{Testbed, Unit};
+use pinwise_measure::{Note, Testbed, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
 use pinwise_topology::Fingerprint;
 use std::time::Duration;
 
 impl OpenSubject for RerunTestbed {
-    fn notes(&self) -> Vec<String> {
+    fn notes(&self) -> Vec<Note> {
         self.notes()
     }
 

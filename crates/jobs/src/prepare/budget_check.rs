@@ -4,7 +4,7 @@ use crate::open_subject::OpenSubject;
 use crate::request::Request;
 use pinwise_measure::Time;
 use pinwise_placement::{Budget, Search};
-use pinwise_present::figures;
+use pinwise_present::Notice;
 use std::time::Duration;
 
 /// The budget that may do, where `spent` went before the first measurement: into a run, of a
@@ -21,8 +21,8 @@ pub(super) fn remedy(
 
 /// A budget without room for the measurements of a verdict.
 pub(crate) struct TooFew {
-    /// How many it has room for, and which budget may do.
-    pub(crate) why: String,
+    /// How many it has room for, and what a verdict takes.
+    pub(crate) notice: Notice,
     /// It has room for less than a fifth of them: what they would show is not worth their time.
     pub(crate) hopeless: bool,
 }
@@ -41,17 +41,15 @@ pub(crate) fn too_few(
         return None;
     }
     let (enough, each) = (search.enough(), testbed.each(request.period, spent));
-    let remedy = pinwise_present::budget_for(enough, Some(each), spent);
-    no_room(left, enough, each)
-        .map(|few| TooFew { why: format!("{}, and {remedy}", few.why), ..few })
+    no_room(left, enough, each, spent)
 }
 
 /// That `left` has no room for `enough` measurements of `each`.
-fn no_room(left: Duration, enough: u64, each: Duration) -> Option<TooFew> {
-    let fits = (left.as_secs_f64() / each.as_secs_f64()) as u64;
-    let room = figures::counted(fits, "measurement");
+fn no_room(left: Duration, enough: u64, each: Duration, spent: Duration) -> Option<TooFew> {
+    let [left, each, spent] = [left, each, spent].map(|time| time.as_secs_f64());
+    let fits = (left / each) as u64;
     (fits < enough).then(|| TooFew {
-        why: format!("the budget has room for about {room}"),
+        notice: Notice::FewMeasurements { fits, enough, each, spent },
         hopeless: 5 * fits < enough,
     })
 }
@@ -62,15 +60,15 @@ mod tests {
 
     #[test]
     fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {
-        let room =
-            |left, each| no_room(Duration::from_millis(left), 50, Duration::from_millis(each));
+        let room = |left, each| {
+            let [left, each] = [left, each].map(Duration::from_millis);
+            no_room(left, 50, each, Duration::ZERO)
+        };
         assert!(room(60_000, 1200).is_none());
-        for (left, fits, hopeless) in
-            [(60_000, "48", false), (12_500, "10", false), (100, "0", true)]
-        {
+        for (left, fits, hopeless) in [(60_000, 48, false), (12_500, 10, false), (100, 0, true)] {
             let few = room(left, 1250).unwrap();
-            let told = format!("the budget has room for about {fits} measurements");
-            assert_eq!((few.why, few.hopeless), (told, hopeless), "one a second, say");
+            let notice = Notice::FewMeasurements { fits, enough: 50, each: 1.25, spent: 0.0 };
+            assert_eq!((few.notice, few.hopeless), (notice, hopeless), "one a second, say");
         }
     }
 }

@@ -11,7 +11,7 @@ use pinwise_threads::{
     Attempt, FoundNumber, Note, Progressed, Stopped, ThreadCeiling, Unfound, standing,
 };
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::mem::discriminant;
 use std::time::Duration;
 
 /// What watching takes of the program's CPU time is worth a word from here on.
@@ -150,15 +150,12 @@ impl ThreadsOutcome {
     }
 }
 
-/// `text` without its numbers and durations: what several probes report with other figures is one
-/// note.
-fn without_figures(text: &str) -> String {
-    let unit = |word: &str| ["ns", "us", "µs", "ms", "s", "min", "h"].contains(&word);
-    let words = text.split(' ').filter(|word| {
-        let bare = word.trim_matches(|letter: char| !letter.is_alphanumeric());
-        !word.contains(|letter: char| letter.is_ascii_digit()) && !unit(bare)
-    });
-    words.collect::<Vec<_>>().join(" ")
+/// Whether the notes say the same, with whatever figures.
+fn alike(one: &Note, other: &Note) -> bool {
+    match (one, other) {
+        (Note::Program(one), Note::Program(other)) => discriminant(one) == discriminant(other),
+        _ => one == other,
+    }
 }
 
 /// What the probes showed of themselves.
@@ -169,10 +166,10 @@ fn shown(
     others: Option<f64>,
 ) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    let mut said: BTreeSet<String> = BTreeSet::new();
-    for text in seen.iter().flat_map(|seen| &seen.notes) {
-        if said.insert(without_figures(text)) {
-            notes.push(Note::Text { text: text.clone() });
+    for met in seen.iter().flat_map(|seen| &seen.notes) {
+        let met = Note::from(met.clone());
+        if !notes.iter().any(|note| alike(note, &met)) {
+            notes.push(met);
         }
     }
     let drifting = probes
@@ -292,8 +289,10 @@ mod tests {
 
     #[test]
     fn a_note_with_other_figures_is_the_same_note() {
-        let note = |period| format!("the program prints every {period}: a measurement is longer");
-        assert_eq!(without_figures(&note("113 ms")), without_figures(&note("1.2 s")));
-        assert_ne!(without_figures(&note("113 ms")), without_figures("the program prints"));
+        let rare = |seconds| Note::from(pinwise_measure::Note::MetricRare { seconds });
+        assert!(alike(&rare(0.113), &rare(1.2)));
+        assert!(!alike(&rare(1.2), &Note::from(pinwise_measure::Note::MetricStill)));
+        let [one, other] = ["a".to_owned(), "b".to_owned()].map(Note::from);
+        assert!(!alike(&one, &other), "of an earlier version");
     }
 }

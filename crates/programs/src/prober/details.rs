@@ -2,6 +2,7 @@
 
 use super::halves::Drift;
 use super::window::Window;
+use pinwise_measure::{Note, values_or_text};
 use pinwise_monitor::{Activity, OtherLoad, Unavailable};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -29,8 +30,9 @@ pub struct ProbeDetails {
     /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
     /// not asked for.
     pub watts: Option<f64>,
-    /// What the user should know about it, one line each.
-    pub notes: Vec<String>,
+    /// What to know about it.
+    #[serde(deserialize_with = "values_or_text")]
+    pub notes: Vec<Note>,
     /// Better ways to watch threads than the one in use, and why they cannot be used or were given
     /// up.
     pub refused: Vec<Unavailable>,
@@ -60,21 +62,11 @@ impl ProbeDetails {
     }
 }
 
-/// What the kernel does not report about a program, one line each.
-fn unseen(activity: &Activity) -> impl Iterator<Item = String> {
+/// What the kernel does not report about a program.
+fn unseen(activity: &Activity) -> impl Iterator<Item = Note> {
     let watched = !activity.threads.is_empty();
-    let unseen = [
-        (
-            activity.lock().is_none(),
-            "LOCK is not visible here and counts as 0: run pinwise as the program's user",
-        ),
-        (
-            activity.migration_rate().is_none(),
-            "MIGR_RATE is not visible here and counts as 0: the kernel does not report migrations",
-        ),
-    ];
-    unseen
-        .into_iter()
-        .filter(move |(unseen, _)| watched && *unseen)
-        .map(|(_, note)| note.to_owned())
+    let lock = (watched && activity.lock().is_none()).then_some(Note::LockUnseen);
+    let migrations =
+        (watched && activity.migration_rate().is_none()).then_some(Note::MigrationsUnseen);
+    lock.into_iter().chain(migrations)
 }

@@ -9,7 +9,7 @@ use pinwise_linux::{
     sys::{self, Counter, Event, Usage},
     thread::{Pid, Stat},
 };
-use pinwise_measure::MeasureError;
+use pinwise_measure::{MeasureError, Note};
 use pinwise_metric::{Metric, MetricSpec};
 use rustix::process::{
     Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid,
@@ -53,7 +53,7 @@ pub(super) struct Session {
     pub(super) limits: Limits,
     pub(super) instructions: Option<Counter>,
     /// Why there is none, if the user should know.
-    pub(super) uncounted: Option<String>,
+    pub(super) uncounted: Option<Note>,
     family: RefCell<Family>,
     /// The most threads that existed at a time.
     pub(super) most_threads: Cell<u32>,
@@ -89,7 +89,7 @@ impl Session {
             Err(error) => (
                 None,
                 (error.kind() == io::ErrorKind::Unsupported)
-                    .then(|| format!("no instructions: {error}")),
+                    .then(|| Note::NoInstructions { error: error.to_string() }),
             ),
         };
         let mut running = launch.start(guardian)?;

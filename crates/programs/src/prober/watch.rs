@@ -118,7 +118,7 @@ impl Session {
                 .meter
                 .counter_detection()
                 .filter(|detection| detection.is_doubtful())
-                .map(|_| format!("in a probe {}", Note::MAYBE_TOTAL)),
+                .map(|_| Note::MaybeTotal),
         );
         self.metric = Some(metric);
         Ok(Window { notes, ..self.window_of((one, Some(other)), initialization, (progress, unit)) })

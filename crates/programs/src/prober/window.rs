@@ -2,7 +2,7 @@
 
 use super::halves::{Drift, join};
 use pinwise_linux::sys::Usage;
-use pinwise_measure::{Measure, Progress, SchedulingProfile, Unit};
+use pinwise_measure::{Measure, Note, Progress, SchedulingProfile, Unit};
 use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Window {
     pub(super) initialization: Duration,
     pub(super) progress: Progress,
     pub(super) unit: Unit,
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Note>,
     /// What other programs took meanwhile; filled in at the end.
     pub(super) others: Option<OtherLoad>,
     pub(super) disturbed: bool,

@@ -5,7 +5,7 @@ use pinwise_linux::{
     HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
     thread::Account,
 };
-use pinwise_measure::{Effort, Note, Retry, Setting, Testbed};
+use pinwise_measure::{Effort, LeftAlone, Note, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{Assignment, CpuSet};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
@@ -38,6 +38,14 @@ pub(crate) fn panic(target: Target) {
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     println!("\npinned");
     panic!("a bug");
+}
+
+/// Whether the notes say that threads of this name are left alone for this reason.
+pub(crate) fn leaves_alone(notes: &[Note], why: LeftAlone, name: &str) -> bool {
+    notes.iter().any(|note| {
+        matches!(note, Note::LeftAlone { reason, names }
+            if *reason == why && names.contains_key(name))
+    })
 }
 
 pub(crate) fn launch(program: &str) -> Launch {
@@ -103,12 +111,7 @@ fn threads_are_pinned_measured_and_put_back() {
     let mut testbed = attach(&program);
     assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
     assert_eq!(testbed.workload().threads[1].role, "spin");
-    assert!(
-        testbed.notes()[0]
-            .contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
-        "{:?}",
-        testbed.notes()
-    );
+    assert!(leaves_alone(&testbed.notes(), LeftAlone::HardlyRuns, "__program"));
 
     let setting = Setting::Pinned(Assignment::new(vec![0, 1, 0]));
     let measured = testbed.measure(&setting, Effort { windows: 2.0 }).unwrap();
@@ -137,15 +140,8 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     let mut testbed = testbed(target, options).unwrap();
     assert_eq!(names(&testbed), ["spin-0", "spin-2"]);
     let notes = testbed.notes();
-    assert!(
-        notes.iter().any(|note| note
-            .starts_with("threads not placed, since --include does not name them: __program")),
-        "{notes:?}"
-    );
-    assert!(
-        notes.contains(&"threads not placed, since --exclude names them: spin-1".to_owned()),
-        "{notes:?}"
-    );
+    assert!(leaves_alone(&notes, LeftAlone::NotIncluded, "__program"), "{notes:?}");
+    assert!(leaves_alone(&notes, LeftAlone::Excluded, "spin-1"), "{notes:?}");
     assert_eq!(testbed.affinities().into_values().collect::<Vec<_>>(), [whole(), whole()]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
@@ -183,12 +179,7 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
             testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick())
                 .unwrap();
         assert_eq!(names(&found), ["spin-0", "spin-1"]);
-        assert!(
-            found.notes()[0]
-                .contains("threads not placed, since each uses less than 1 % of a CPU: __program"),
-            "{:?}",
-            found.notes()
-        );
+        assert!(leaves_alone(&found.notes(), LeftAlone::HardlyRuns, "__program"));
         if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
             return;
         }

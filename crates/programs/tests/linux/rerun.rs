@@ -1,9 +1,9 @@
 //! Programs that are started anew for each measurement.
 
-use crate::live::launch;
+use crate::live::{launch, leaves_alone};
 use crate::programs::*;
 use pinwise_linux::{Launch, ThreadFilter, process};
-use pinwise_measure::{Effort, Note, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{Effort, LeftAlone, Note, Retry, Setting, Testbed, Unit};
 use pinwise_metric::Pattern;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
 use pinwise_topology::Assignment;
@@ -33,12 +33,8 @@ fn the_threads_of_every_run_are_found_and_placed() {
     let names: Vec<_> =
         testbed.workload().threads.iter().map(|thread| thread.name.clone()).collect();
     assert_eq!(names, ["w-0", "w-1"]);
-    assert!(
-        testbed.notes()[0]
-            .starts_with("threads not placed, since each uses less than 1 % of a CPU: "),
-        "{:?}",
-        testbed.notes()
-    );
+    let notes = testbed.notes();
+    assert!(matches!(notes[0], Note::LeftAlone { reason: LeftAlone::HardlyRuns, .. }), "{notes:?}");
     let mut measure =
         |setting: &Setting| testbed.measure(setting, Effort::default()).unwrap().performance;
     assert_eq!(measure(&pinned(&[1, 0])), 10.0);
@@ -59,11 +55,7 @@ fn only_the_threads_that_were_chosen_are_placed() {
     let chosen = open(choice(Some("^w-"), Some("-0$"))).unwrap();
     assert_eq!(chosen.workload().threads.len(), 1);
     assert_eq!(chosen.workload().threads[0].name, "w-1");
-    assert!(
-        chosen.notes().contains(&"threads not placed, since --exclude names them: w-0".to_owned()),
-        "{:?}",
-        chosen.notes()
-    );
+    assert!(leaves_alone(&chosen.notes(), LeftAlone::Excluded, "w-0"), "{:?}", chosen.notes());
     let error = open(choice(Some("nobody"), None)).err().unwrap().to_string();
     let told = "--include and --exclude leave no thread of linux";
     assert!(error.starts_with(told) && error.ends_with("those that run are w-0, w-1"), "{error}");

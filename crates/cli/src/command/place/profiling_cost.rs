@@ -3,7 +3,8 @@
 use super::Place;
 use crate::events::{self, Terminal};
 use crate::output;
-use pinwise_jobs::{Outlook, ProfilingCost};
+use pinwise_jobs::ProfilingCost;
+use pinwise_present::{ProfilingOutlook, profiling_outlook};
 use serde::Serialize;
 
 /// What profiling takes at most, as `--json` prints it.
@@ -31,7 +32,7 @@ impl Place {
         let ProfilingCost { outlook, level, because } = cost.map_err(events::failed)?;
         let level = level.name();
         if self.json {
-            let Outlook { alone, company, each, here } = outlook;
+            let ProfilingOutlook { alone, company, each, here } = outlook;
             return output::print_json(&Document {
                 core_local: level.to_owned(),
                 core_local_because: because,
@@ -42,6 +43,7 @@ impl Place {
                 seconds_here: here,
             });
         }
+        let outlook = profiling_outlook(&outlook);
         output::print(&format!("{outlook}; threads interfere within a {level} ({because})\n"))
     }
 }

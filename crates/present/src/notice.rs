@@ -1,0 +1,243 @@
+//! What a job says while it runs, as values and as text.
+
+use crate::figures;
+use crate::note::{note, time};
+use crate::threads::threads_note;
+use crate::tune::unmeasured;
+use crate::verdict::budget_for;
+use pinwise_measure::Note;
+use pinwise_placement::Unmeasured;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Something that a job says while it runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Notice {
+    /// The store was written by an earlier version. It is upgraded.
+    StoreUpgraded {
+        /// Where the store as it was is copied to.
+        copy: PathBuf,
+    },
+    /// The metric reads a file that the program has not created yet.
+    FileAwaited {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The characterization of this machine cannot be read, so the usual level counts as the one
+    /// within which threads interfere.
+    Uncharacterized {
+        /// Why it cannot be read.
+        error: String,
+    },
+    /// What profiling takes.
+    Profiling(ProfilingOutlook),
+    /// Much of the budget of time is spent before the first measurement.
+    BudgetSpent {
+        /// Seconds spent.
+        spent: f64,
+        /// Seconds left.
+        left: f64,
+    },
+    /// The budget of time has no room for the measurements of a verdict.
+    FewMeasurements {
+        /// Measurements that it has room for.
+        fits: u64,
+        /// Measurements of a verdict.
+        enough: u64,
+        /// Seconds of each.
+        each: f64,
+        /// Seconds spent before the first one.
+        spent: f64,
+    },
+    /// A search of a comparison ended before it computed its bound.
+    BoundNotReached {
+        /// The search.
+        name: String,
+        /// Random assignments after which it computes its bound.
+        first: u64,
+        /// Random assignments that it measured.
+        drawn: u64,
+    },
+    /// A number of threads could not be placed again. Its first placement stands.
+    NotPlacedAgain {
+        /// The number.
+        n: u32,
+        /// Why.
+        reason: Unmeasured,
+    },
+    /// A running process keeps the number that was tried last.
+    NumberLeft {
+        /// The process.
+        pid: i32,
+    },
+    /// The caches of this machine are measured first.
+    MeasuringCaches,
+    /// What is measured to characterize a machine.
+    Characterizing {
+        /// The machine.
+        machine: String,
+        /// Its sharing levels, innermost first.
+        levels: Vec<String>,
+        /// How many benchmarks take part.
+        benchmarks: usize,
+        /// How many sets of programs run.
+        sets: usize,
+        /// How often they run, in all rounds.
+        runs: usize,
+        /// How many rounds there are.
+        rounds: usize,
+    },
+    /// About how long all of it takes.
+    Takes {
+        /// Seconds.
+        seconds: f64,
+    },
+    /// What to know about a search for a number of threads.
+    #[serde(untagged)]
+    Threads(pinwise_threads::Note),
+    /// What to know about a program and its measurements.
+    #[serde(untagged)]
+    Program(Note),
+}
+
+impl From<Note> for Notice {
+    fn from(note: Note) -> Self {
+        Self::Program(note)
+    }
+}
+
+/// What profiling takes at most.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ProfilingOutlook {
+    /// Experiments of one instance alone.
+    pub alone: f64,
+    /// Experiments of a thread among others.
+    pub company: f64,
+    /// Seconds of each; of a model's time on a model.
+    pub each: f64,
+    /// Seconds of this machine for all of them, on a model.
+    pub here: Option<f64>,
+}
+
+/// A notice, as text that begins small and has no full stop.
+pub fn notice(notice: &Notice) -> String {
+    match notice {
+        Notice::StoreUpgraded { copy } => format!(
+            "the store is upgraded to this version's format; it was copied to {}",
+            copy.display()
+        ),
+        Notice::FileAwaited { file } => {
+            format!("there is no file {} yet; waiting for the program to create it", file.display())
+        }
+        Notice::Uncharacterized { error } => format!(
+            "the level within which threads interfere is the usual one, since {error}; run pinwise \
+             characterize again"
+        ),
+        Notice::Profiling(outlook) => profiling_outlook(outlook),
+        Notice::BudgetSpent { spent, left } => format!(
+            "{} of the budget went into preparing the program, {} are left",
+            time(*spent),
+            time(*left)
+        ),
+        Notice::FewMeasurements { fits, enough, each, spent } => {
+            let room = figures::counted(*fits, "measurement");
+            let [each, spent] = [*each, *spent].map(Duration::from_secs_f64);
+            let remedy = budget_for(*enough, Some(each), spent);
+            format!("the budget has room for about {room}, and {remedy}")
+        }
+        Notice::BoundNotReached { name, first, drawn } => format!(
+            "{name} computes its bound after {} random assignments, as published; the budget ended \
+             after {}, so the bound could not stop it",
+            figures::count(*first),
+            figures::count(*drawn)
+        ),
+        Notice::NotPlacedAgain { n, reason } => format!(
+            "n = {n} could not be placed again, its first placement stands: {}",
+            unmeasured(reason)
+        ),
+        Notice::NumberLeft { pid } => format!(
+            "process {pid} keeps the number that was tried last; run the command of --set to \
+             change it"
+        ),
+        Notice::MeasuringCaches => "measuring how much of its caches a core gets, up to a minute; \
+            all benchmarks then take 5 min or more, fewer --benchmarks or --rounds take less"
+            .to_owned(),
+        Notice::Characterizing { machine, levels, benchmarks, sets, runs, rounds } => {
+            let levels = match levels.is_empty() {
+                true => "no sharing level".to_owned(),
+                false => format!("levels {}", levels.join(", ")),
+            };
+            format!(
+                "{machine}: {levels}; {benchmarks} benchmarks, {sets} sets of programs, {runs} \
+                 runs in {}",
+                figures::counted(*rounds as u64, "round")
+            )
+        }
+        Notice::Takes { seconds } => format!("about {}", time(*seconds)),
+        Notice::Threads(about) => threads_note(about),
+        Notice::Program(about) => note(about),
+    }
+}
+
+/// What profiling takes, as text that begins small and has no full stop.
+pub fn profiling_outlook(outlook: &ProfilingOutlook) -> String {
+    let ProfilingOutlook { alone, company, each, here } = outlook;
+    let all = alone + company;
+    let whose = here.map_or(String::new(), |here| {
+        format!(" of the model's time, at most about {} here", long_time(here))
+    });
+    format!(
+        "at most {}, {}{whose}: {} of one instance alone, {} of a thread with co-runners",
+        experiments(&all.to_string()),
+        long_time(all * each),
+        figures::group(&alone.to_string()),
+        figures::group(&company.to_string())
+    )
+}
+
+/// `1 experiment`, `2,111 experiments`.
+fn experiments(count: &str) -> String {
+    format!("{} experiment{}", figures::group(count), if count == "1" { "" } else { "s" })
+}
+
+/// `417 ms`, `5.5 hours`, `2.5 days`.
+pub fn long_time(seconds: f64) -> String {
+    const HOUR: f64 = 3600.0;
+    const YEAR: f64 = 365.25 * 24.0 * HOUR;
+    let figure =
+        |value: f64| if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") };
+    match seconds {
+        seconds if seconds < HOUR => figures::duration(Duration::from_secs_f64(seconds)),
+        seconds if seconds < 48.0 * HOUR => format!("{} hours", figure(seconds / HOUR)),
+        seconds if seconds < 2.0 * YEAR => format!("{} days", figure(seconds / HOUR / 24.0)),
+        seconds if seconds < 1e4 * YEAR => format!("{} years", figure(seconds / YEAR)),
+        seconds => format!("{:.0e} years", seconds / YEAR),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_notice_has_its_kind_and_its_values_whatever_it_is_about() {
+        let json = |notice: Notice| serde_json::to_value(notice).unwrap();
+        assert_eq!(json(Notice::NumberLeft { pid: 7 }), json!({ "kind": "number_left", "pid": 7 }));
+        assert_eq!(json(Note::MetricStill.into()), json!({ "kind": "metric_still" }));
+        let cores = pinwise_threads::Note::SharedCores;
+        assert_eq!(json(Notice::Threads(cores)), json!({ "kind": "shared_cores" }));
+    }
+
+    #[test]
+    fn times_are_in_the_units_of_the_published_table() {
+        assert_eq!(
+            [19_698.0, 214_732.0, 1_455_552.0].map(long_time),
+            ["5.5 hours", "2.5 days", "17 days"]
+        );
+        assert_eq!([208.3e-6, 0.5].map(long_time), ["208 µs", "500 ms"]);
+        assert_eq!(long_time(2.8e31), "9e23 years");
+    }
+}
