@@ -113,7 +113,7 @@ fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Ve
     };
     json!({
         "core_local": forecast.core_local,
-        "core_local_because": forecast.because,
+        "core_local_because": tagged(&forecast.because, forecast.because.to_string()),
         "base": forecast.base,
         "slowdown": forecast.slowdown,
         "slowdown_measured": forecast.measured,

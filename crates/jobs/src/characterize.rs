@@ -17,10 +17,10 @@ use pinwise_characterization::{
 use pinwise_hardware::HostBench;
 use pinwise_measure::{
     Bench, Detail, Effort, Fame, MeasureError, Measurement, Pace, Retry, Seating, Setting, Testbed,
-    Time, Unit, WorkingSets, Workload,
+    Time, Unit, WorkingSets, Workload, optional_value_or_text,
 };
 use pinwise_placement::Budget;
-use pinwise_present::{Notice, did_you_mean, figures};
+use pinwise_present::{Notice, did_you_mean};
 use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
@@ -63,14 +63,44 @@ pub struct CharacterizeAnswer {
     /// caches.
     pub time: Duration,
     /// Why nothing is decided by it, if so.
-    pub excerpt: Option<String>,
+    pub excerpt: Option<Excerpt>,
+}
+
+/// Why nothing is decided by a characterization.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Excerpt {
+    /// Only some of the benchmarks took part.
+    SomeBenchmarks,
+    /// Few stressors ran on other cores.
+    FewStressors {
+        /// The least that show what comes of many.
+        enough: usize,
+    },
+    /// Other programs had the contexts.
+    Busy {
+        /// Share of the time that programs had the contexts of the benchmarks.
+        share: f64,
+    },
+    /// Text: from a store that was written before these reasons had kinds.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<String> for Excerpt {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
 }
 
 /// The conclusion of a campaign of this kind.
 #[derive(Serialize, Deserialize)]
 struct Conclusion {
     characterization: Characterization,
-    excerpt: Option<String>,
+    #[serde(default, deserialize_with = "optional_value_or_text")]
+    excerpt: Option<Excerpt>,
 }
 
 impl CharacterizeRequest {
@@ -270,15 +300,14 @@ fn why_excerpt(
     plan: &Plan,
     bench: &dyn Bench,
     found: &Characterization,
-) -> Option<String> {
+) -> Option<Excerpt> {
     if plan.benchmarks.len() < bench.benchmarks().len() {
-        return Some("only some of the benchmarks took part".into());
+        return Some(Excerpt::SomeBenchmarks);
     }
     if request.stressors < STRESSORS {
-        return Some(format!("fewer than {STRESSORS} stressors ran on other cores"));
+        return Some(Excerpt::FewStressors { enough: STRESSORS });
     }
-    let share = || figures::percent(found.noise.share);
-    found.noise.busy().then(|| format!("programs had their contexts for {} of the time", share()))
+    found.noise.busy().then_some(Excerpt::Busy { share: found.noise.share })
 }
 
 /// Says what there is to do, what is absent, and how long it takes.

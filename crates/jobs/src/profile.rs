@@ -10,7 +10,7 @@ use num_bigint::BigUint;
 use pinwise_campaign::Store;
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::{MeasureError, Time, Workload};
-use pinwise_placement::{BlackboxOptions, Budget, SearchError, core_local};
+use pinwise_placement::{BlackboxOptions, Budget, LevelSource, SearchError, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_present::{Notice, ProfilingOutlook, figures, long_time};
 use pinwise_processor::program::PacketProgram;
@@ -51,12 +51,10 @@ pub(crate) fn decide_core_local(
     // Nothing is decided by an excerpt.
     let characterized = characterized.filter(|kept| kept.whole);
     profile.core_local = characterized.and_then(|kept| kept.characterization.findings.local);
-    let because = if profile.core_local.is_some() {
-        "found by characterize"
-    } else {
-        "the usual one; pinwise characterize measures it"
+    profile.core_local_because = match profile.core_local {
+        Some(_) => LevelSource::Characterized,
+        None => LevelSource::Usual,
     };
-    profile.core_local_because = because.to_owned();
     Ok(())
 }
 
@@ -170,7 +168,7 @@ pub struct ProfilingCost {
     /// Within which level threads are taken to interfere, as the machine's tree calls it,
     pub level: DomainKind,
     /// and why.
-    pub because: String,
+    pub because: LevelSource,
 }
 
 /// Counts what profiling for `request` costs. Starts nothing.

@@ -1,8 +1,8 @@
 //! What was predicted, from which profile, and how it compares with what was measured.
 
-use crate::ProfilingEnd;
 use crate::outcome::{no_high, no_low};
 use crate::statistics::{mean, t_quantile, variance};
+use crate::{LevelSource, ProfilingEnd};
 use pinwise_measure::value_or_text;
 use pinwise_prediction::{Checked, CoreLocal};
 use pinwise_topology::{Assignment, SharingTree};
@@ -17,7 +17,8 @@ pub struct Forecast {
     /// The level within whose domains threads are taken to interfere.
     pub core_local: String,
     /// Why that one.
-    pub because: String,
+    #[serde(deserialize_with = "value_or_text")]
+    pub because: LevelSource,
     /// Entries of the base time tables, all of them measured.
     pub base: usize,
     /// Entries of the slowdown table that the workload has threads for.
@@ -69,10 +70,10 @@ pub struct Finalist {
 }
 
 impl Forecast {
-    pub(crate) fn new(local: &CoreLocal, because: &str, checked: Checked) -> Self {
+    pub(crate) fn new(local: &CoreLocal, because: &LevelSource, checked: Checked) -> Self {
         Self {
             core_local: local.level().name().to_owned(),
-            because: because.to_owned(),
+            because: because.clone(),
             base: 0,
             slowdown: 0,
             measured: 0,

@@ -31,7 +31,7 @@ pub use forecast::{Finalist, Forecast, room};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{Measured, Number, Origin, Plan, PlanError, PlanNote, PlannedThread};
-pub use question::{BlackboxOptions, Budget, Question, StrategyName};
+pub use question::{BlackboxOptions, Budget, LevelSource, Question, StrategyName};
 pub use reason::{StopReason, StrategyReason, joined};
 pub use search::{Search, SearchError, core_local};
 pub use selection::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};

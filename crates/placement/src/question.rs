@@ -1,7 +1,9 @@
 //! What the user asks.
 
+use pinwise_measure::value_or_text;
 use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::time::Duration;
 
 /// How to look for the best assignment.
@@ -32,8 +34,9 @@ pub struct BlackboxOptions {
     /// Threads are taken to interfere within the domains of this level; `None` for the usual one
     /// of the machine.
     pub core_local: Option<DomainKind>,
-    /// Who says so, for the user.
-    pub core_local_because: String,
+    /// Who says so.
+    #[serde(deserialize_with = "value_or_text")]
+    pub core_local_because: LevelSource,
     /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`];
     /// all of them, as published, where it is 1.
     pub share: f64,
@@ -42,9 +45,43 @@ pub struct BlackboxOptions {
     pub top: Option<usize>,
 }
 
+/// What decides within which level threads are taken to interfere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LevelSource {
+    /// The user.
+    Asked,
+    /// The characterization of the machine.
+    Characterized,
+    /// Nothing: it is the usual level.
+    Usual,
+    /// Text: from a store that was written before the sources had kinds.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<String> for LevelSource {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
+
+impl fmt::Display for LevelSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Asked => "--core-local",
+            Self::Characterized => "found by characterize",
+            Self::Usual => "the usual one; pinwise characterize measures it",
+            Self::Text { text } => text,
+        })
+    }
+}
+
 impl Default for BlackboxOptions {
     fn default() -> Self {
-        Self { core_local: None, core_local_because: String::new(), share: 0.1, top: None }
+        Self { core_local: None, core_local_because: LevelSource::Usual, share: 0.1, top: None }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Why a search is made the way it is, and why it stopped: values, each with its text.
 
+use crate::LevelSource;
 use pinwise_figures::{counted, duration, group, percent};
+use pinwise_measure::value_or_text;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -176,8 +178,9 @@ pub enum StrategyReason {
         base: u64,
         /// The sharing level up to which threads are measured with others.
         level: String,
-        /// Why that level, where it was chosen.
-        because: String,
+        /// Why that level.
+        #[serde(deserialize_with = "value_or_text")]
+        because: LevelSource,
         /// Upper limit of the experiments with a thread and others.
         most: u64,
         /// All such experiments.
@@ -336,8 +339,11 @@ impl fmt::Display for StrategyReason {
                 group(assignments)
             ),
             Self::BlackBoxAsked { base, level, because, most, of } => {
-                let because =
-                    if because.is_empty() { String::new() } else { format!(" ({because})") };
+                // An earlier version left it out where it decided nothing.
+                let because = match because {
+                    LevelSource::Text { text } if text.is_empty() => String::new(),
+                    because => format!(" ({because})"),
+                };
                 write!(
                     f,
                     "blackbox, as asked: a profile of one instance alone ({base} experiments) and \

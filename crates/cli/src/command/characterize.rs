@@ -10,10 +10,11 @@ use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::Store;
 use pinwise_characterization::{Characterization, Conditions};
-use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
+use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, Excerpt, STRESSORS};
 use pinwise_measure::Fame;
 use pinwise_present::{figures, tagged};
 use serde::Serialize;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -79,7 +80,7 @@ struct Document<'a> {
     /// Its number there.
     id: i64,
     /// Why nothing is decided by it, if so.
-    excerpt: Option<&'a str>,
+    excerpt: Option<Value>,
 }
 
 impl Characterize {
@@ -135,8 +136,8 @@ pub(crate) fn tell(
             campaign.id.0
         );
     };
-    if let Some(why) = excerpt {
-        output::aside(&format!("note: place does not decide by it: {why}"));
+    if let Some(excerpt) = excerpt {
+        output::aside(&format!("note: place does not decide by it: {}", why(excerpt)));
     }
     if json {
         let mut document = serde_json::to_value(Document {
@@ -145,7 +146,7 @@ pub(crate) fn tell(
             seconds: time.as_secs_f64(),
             store: store.path().to_owned(),
             id: kept.id,
-            excerpt: excerpt.as_deref(),
+            excerpt: excerpt.as_ref().map(|excerpt| tagged(excerpt, why(excerpt))),
         })?;
         let warnings = kept.characterization.warnings.iter();
         document["warnings"] = warnings.map(|one| tagged(one, one.to_string())).collect();
@@ -156,6 +157,19 @@ pub(crate) fn tell(
         output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));
     }
     output::print(&text::text(&kept.characterization))
+}
+
+fn why(excerpt: &Excerpt) -> String {
+    match excerpt {
+        Excerpt::SomeBenchmarks => "only some of the benchmarks took part".to_owned(),
+        Excerpt::FewStressors { enough } => {
+            format!("fewer than {enough} stressors ran on other cores")
+        }
+        Excerpt::Busy { share } => {
+            format!("programs had their contexts for {} of the time", figures::percent(*share))
+        }
+        Excerpt::Text { text } => text.clone(),
+    }
 }
 
 fn maiv(text: &str) -> Result<f64, String> {

@@ -4,7 +4,7 @@
 use super::search::fraction;
 use crate::output::Usage;
 use clap::Args;
-use pinwise_placement::BlackboxOptions;
+use pinwise_placement::{BlackboxOptions, LevelSource};
 use pinwise_topology::DomainKind;
 
 /// How the strategy goes about it.
@@ -49,7 +49,7 @@ impl BlackBoxArguments {
     pub(super) fn profile(&self) -> BlackboxOptions {
         BlackboxOptions {
             core_local: self.core_local,
-            core_local_because: self.core_local.map_or("", |_| "--core-local").to_owned(),
+            core_local_because: self.core_local.map_or(LevelSource::Usual, |_| LevelSource::Asked),
             share: self.profile.unwrap_or(BlackboxOptions::default().share),
             top: self.top,
         }

@@ -4,14 +4,15 @@ use super::Place;
 use crate::events::{self, Terminal};
 use crate::output;
 use pinwise_jobs::ProfilingCost;
-use pinwise_present::{ProfilingOutlook, profiling_outlook};
+use pinwise_present::{ProfilingOutlook, profiling_outlook, tagged};
 use serde::Serialize;
+use serde_json::Value;
 
 /// What profiling takes at most, as `--json` prints it.
 #[derive(Serialize)]
 struct Document {
     core_local: String,
-    core_local_because: String,
+    core_local_because: Value,
     /// Experiments of one instance alone, of a thread with co-runners, in all.
     base: f64,
     slowdown: f64,
@@ -35,7 +36,7 @@ impl Place {
             let ProfilingOutlook { alone, company, each, here } = outlook;
             return output::print_json(&Document {
                 core_local: level.to_owned(),
-                core_local_because: because,
+                core_local_because: tagged(&because, because.to_string()),
                 base: alone,
                 slowdown: company,
                 experiments: alone + company,
