@@ -161,7 +161,16 @@ fn table(comparison: &Comparison) -> String {
     let scale = Scale::new(&comparison.unit, comparison.typical());
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(["", scale.label.as_str(), "INTERVAL", "N", "LOSS", "INTERVAL", "", "SPENT"]);
+    table.set_header([
+        "",
+        scale.label.as_str(),
+        "INTERVAL",
+        "N",
+        "LOSS",
+        "INTERVAL",
+        "",
+        "MEASURED",
+    ]);
     for column in [1, 3, 4, 7] {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);

@@ -14,6 +14,7 @@ use pinwise_present::{bound_notes, draw_assignment, tagged_bound_notes};
 use pinwise_report::Selection;
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Prints what the records of a selection show.
@@ -121,6 +122,18 @@ impl<'a> Told<'a> {
         )
     }
 
+    /// The other selections whose fresh windows do not differ from those of the best, `mix`.
+    fn open(&self, mix: &str, outcome: &MixOutcome) -> String {
+        let ties = outcome.ties.iter();
+        let mixes = ties.map(|tie| self.mix(tie.pieces.iter().map(|piece| piece.instance)));
+        let others: BTreeSet<String> = mixes.filter(|other| other != mix).collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        let others = others.into_iter().collect::<Vec<_>>().join("; ");
+        format!(". Not told apart from it: {others}. A larger --budget may choose another")
+    }
+
     fn text(&self, outcome: &MixOutcome, files: Files<'_>, width: usize) -> String {
         let machine = &self.info.new.machine;
         let scale = Scale::new(&self.info.new.unit, 1.0);
@@ -141,7 +154,10 @@ impl<'a> Told<'a> {
                 sheet.paragraph(
                     "",
                     0,
-                    &format!("Of {ready} ready instances run these {choose}: {mix}"),
+                    &format!(
+                        "Of {ready} ready instances run these {choose}: {mix}{}",
+                        self.open(&mix, outcome)
+                    ),
                 );
                 let (names, assignment) = self.placed(best);
                 sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));

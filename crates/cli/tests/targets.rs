@@ -66,12 +66,10 @@ fn a_foreign_exporter_s_counter_is_the_performance_of_its_program() {
     assert!(result["best"]["performance"].as_f64().is_some_and(|jobs| jobs > 0.0), "{result:#}");
 }
 
-/// The threads that were placed, by name, without the workload's first one: it prints, which is as
-/// much as a worker gets done where others leave it little. All others have to be workers.
+/// The threads that were placed, by name.
 fn workers(result: &serde_json::Value) -> Vec<&str> {
     let threads = result["threads"].as_array().unwrap().iter();
     let mut names: Vec<&str> = threads.filter_map(|thread| thread["name"].as_str()).collect();
-    names.retain(|name| *name != "pinwise");
     names.sort_unstable();
     names
 }

@@ -6,11 +6,12 @@ use crate::job::Caller;
 use crate::open_subject::OpenSubject;
 use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Ending, Record, Store, StoreError, Strategy, drive,
+    CampaignId, CampaignInfo, CampaignState, Ending, Record, Step, Store, StoreError, Strategy,
+    Trial, drive,
 };
-use pinwise_measure::{Disturbances, Note, OtherLoad, Testbed};
+use pinwise_measure::{Disturbances, Note, OtherLoad, Testbed, Time};
 use pinwise_placement::Budget;
-use pinwise_present::crowd;
+use pinwise_present::{crowd, figures::counted};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -20,6 +21,56 @@ pub(crate) struct Measured {
     pub(crate) records: Vec<Record>,
     /// What disturbed the measurements ([`pinwise_placement::Outcome::notes`]).
     pub(crate) notes: Vec<Note>,
+    /// The metric shows no performance: measuring more of it does not help.
+    pub(crate) motionless: bool,
+}
+
+/// Windows of zero that show that a metric is no performance. A program may get no CPU in a few.
+const ZEROS: usize = 10;
+
+/// Windows with the same number, other than zero, that show it. More, because a limit that is
+/// reached in every unpinned window may be missed by an assignment.
+const ALIKE: usize = 20;
+
+/// A strategy that fails where the metric shows no performance, so that no answer rests on it.
+struct OfMovingMetric<'a> {
+    strategy: &'a mut dyn Strategy,
+    /// On a model the same setting gives the same number every time.
+    model: bool,
+    motionless: bool,
+}
+
+impl Strategy for OfMovingMetric<'_> {
+    fn step(&mut self, history: &[Record]) -> Step {
+        let step = self.strategy.step(history);
+        match motionless(history, self.model) {
+            Some(reason) => {
+                self.motionless = true;
+                Step::Fail(reason)
+            }
+            None => step,
+        }
+    }
+
+    fn foresee(&self, most: usize) -> Vec<Trial> {
+        self.strategy.foresee(most)
+    }
+}
+
+/// Why the metric shows no performance, if that is so: it was zero, or the same, in every window.
+fn motionless(history: &[Record], model: bool) -> Option<String> {
+    let mut values = history.iter().filter_map(|record| record.outcome.as_ref().ok());
+    let first = values.next()?.performance;
+    let windows = 1 + values.clone().count();
+    let enough = if first == 0.0 { windows >= ZEROS } else { !model && windows >= ALIKE };
+    (enough && values.all(|measured| measured.performance == first)).then(|| {
+        let was = if first == 0.0 { "zero" } else { "the same number" };
+        let windows = counted(windows as u64, "window");
+        format!(
+            "the metric was {was} in each of {windows}, so it shows no performance: choose \
+             another --metric, or measure longer (--period) if it changes rarely"
+        )
+    })
 }
 
 /// Runs a campaign's strategy on `testbed`.
@@ -34,7 +85,10 @@ pub(crate) fn measure(
 ) -> Result<Measured, JobError> {
     let before = testbed.notes();
     let mut watched = WithOtherLoad::new(&mut *testbed);
-    let measured = measure_on(store, info, budget, strategy, &mut watched, caller, events)?;
+    let model = watched.time() != Time::Real;
+    let mut strategy = OfMovingMetric { strategy, model, motionless: false };
+    let measured = measure_on(store, info, budget, &mut strategy, &mut watched, caller, events)?;
+    let measured = Measured { motionless: strategy.motionless, ..measured };
     for about in testbed.notes().into_iter().filter(|about| !before.contains(about)) {
         note(events, about)?;
     }
@@ -67,7 +121,7 @@ pub(crate) fn measure_on(
             note(events, about.clone())?;
         }
     }
-    Ok(Measured { ending, records, notes })
+    Ok(Measured { ending, records, notes, motionless: false })
 }
 
 /// What the end of a run without an answer depends on besides the records.
@@ -106,8 +160,11 @@ pub(crate) fn conclude<A: Serialize>(
     ends: impl Into<Ends>,
     finish: impl FnOnce(&[Record], Vec<Note>) -> A,
 ) -> Result<A, JobError> {
-    let Measured { ending, records, notes } = measured;
-    let ends = ends.into();
+    let Measured { ending, records, notes, motionless } = measured;
+    let mut ends = ends.into();
+    if motionless {
+        ends.remedy = Remedy::AskAgain;
+    }
     if let Ending::Finished(_) = ending {
         let answer = finish(&records, notes);
         answered(store, id, CampaignState::Finished, &answer)?;
@@ -214,6 +271,41 @@ fn together(runs: Vec<Disturbances>) -> Vec<Note> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_campaign::Purpose;
+    use pinwise_measure::{Effort, Measurement, Setting};
+    use std::time::Duration;
+
+    #[test]
+    fn a_metric_that_never_moves_is_no_performance() {
+        let history = |values: &[f64]| -> Vec<Record> {
+            let record = |(number, &performance): (usize, &f64)| Record {
+                number: number as u64,
+                trial: Trial {
+                    setting: Setting::Unpinned,
+                    purpose: Purpose::Baseline,
+                    effort: Effort { windows: 1.0 },
+                },
+                outcome: Ok(Measurement {
+                    performance,
+                    duration: Duration::from_millis(40),
+                    spread: None,
+                    detail: None,
+                }),
+                elapsed: Duration::ZERO,
+            };
+            values.iter().enumerate().map(record).collect()
+        };
+        let refused = |values: &[f64], model| motionless(&history(values), model);
+        let zero = refused(&[0.0; 10], true).unwrap();
+        assert!(zero.contains("zero in each of 10 windows"), "{zero}");
+        assert_eq!(refused(&[0.0; 9], false), None, "it may begin to move");
+        assert_eq!(refused(&[], false), None);
+        let moved: Vec<f64> = [&[0.0; 10][..], &[7.0]].concat();
+        assert_eq!(refused(&moved, false), None);
+        assert!(refused(&[5.0; 20], false).unwrap().contains("the same number in each"));
+        assert_eq!(refused(&[5.0; 19], false), None);
+        assert_eq!(refused(&[5.0; 90], true), None, "a model repeats itself");
+    }
 
     #[test]
     fn others_count_over_all_runs_together_and_every_note_appears_once() {

@@ -135,6 +135,7 @@ impl Job for CompareRequest {
         let prepared = prepare(self.request.clone(), None, begin, store, caller, events)?;
         ensure_choice(&prepared)?;
         let Prepared { request, testbed, new, search } = prepared;
+        let few = too_few(&request, &*testbed, &search, begin.elapsed())?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let threads = new.workload.threads.len();
         let mut lineup = chance(&self, &request.question, &tree, threads)?;
@@ -150,11 +151,9 @@ impl Job for CompareRequest {
                 Err(reason) => lineup.left_out.push(LeftOut { name: way.name.into(), reason }),
             }
         }
-        let few = too_few(&request, &*testbed, &search, begin.elapsed());
         let compared = Compared { request, lineup, searches };
         let question = serde_json::to_value(&compared)?;
-        let notes = testbed.notes().into_iter().map(Notice::from);
-        let notes = notes.chain(few.map(|few| few.notice)).collect();
+        let notes = testbed.notes().into_iter().map(Notice::from).chain(few).collect();
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
     }
 

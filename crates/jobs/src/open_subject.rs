@@ -19,6 +19,7 @@ use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A subject that is open: a testbed that knows where its threads come from.
@@ -158,9 +159,13 @@ pub(crate) fn allowed_machine(
 
 /// Which threads are placed: those that the request names, and `known` ones whatever they do.
 fn thread_filter(request: &Request, known: Vec<String>) -> Result<ThreadFilter, JobError> {
-    ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref())
+    let filter = ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref())
         .map(|filter| filter.known(known))
-        .map_err(usage)
+        .map_err(usage)?;
+    let Subject::Launched(command) = &request.subject else { return Ok(filter) };
+    let program = Path::new(command.first().map_or("", String::as_str));
+    let built_in = request.subject.as_built_in(program).is_some();
+    Ok(if built_in { filter.started_by(program) } else { filter })
 }
 
 /// How the metric is read.

@@ -15,7 +15,7 @@ use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, R
 use pinwise_placement::{
     Budget, Gain, Origin, Outcome, Plan, PlanNote, Question, Search, StopReason,
 };
-use pinwise_present::{Files, Notice, is_simulated, notice, tagged_notes};
+use pinwise_present::{Files, Notice, is_simulated, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -115,10 +115,8 @@ impl Job for PlaceRequest {
         }
         ensure_choice(&prepared)?;
         let Prepared { request, testbed, new, search } = prepared;
-        match too_few(&request, &*testbed, &search, begin.elapsed()) {
-            Some(few) if few.hopeless => return Err(JobError::Usage(notice(&few.notice))),
-            Some(few) => note(events, few.notice)?,
-            None => {}
+        if let Some(few) = too_few(&request, &*testbed, &search, begin.elapsed())? {
+            note(events, few)?;
         }
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { request, plan: absolute };

@@ -35,7 +35,7 @@ use pinwise_placement::{
 };
 use pinwise_present::{Notice, sentence, tagged, tune_note};
 use pinwise_programs::LinuxProber;
-use pinwise_threads::{FoundNumber, Shortlist};
+use pinwise_threads::{FoundNumber, Note, Shortlist};
 use pinwise_topology::{Machine, SharingTree};
 use policies::{Policies, rates};
 pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials};
@@ -351,11 +351,20 @@ fn contenders(
     };
     part(store, info, TuneStep::Finals, |new| {
         // Something has to be compared with the default.
-        let nothing = best(n).is_none() && program.default == Some(n);
-        let n = if nothing { runner_up(&rates, n).unwrap_or(n) } else { n };
+        let alike = alike(&number.outcome.notes);
+        let as_default = |n| {
+            program
+                .default
+                .is_some_and(|own| own == n || [own, n].iter().all(|n| alike.contains(n)))
+        };
+        let others: Vec<(u32, f64)> =
+            rates.iter().copied().filter(|&(n, _)| !as_default(n)).collect();
+        let nothing = best(n).is_none() && as_default(n);
+        let n = if nothing { runner_up(&others, n).unwrap_or(n) } else { n };
         let question = FinalsQuestion {
             n,
             default: program.default,
+            as_default: as_default(n),
             default_known: program.note.clone(),
             placed: best(n).map(|best| best.assignment.clone()),
             time: clock.left(),
@@ -364,6 +373,15 @@ fn contenders(
         };
         Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
     })
+}
+
+/// The numbers with which the program makes the same threads.
+fn alike(notes: &[Note]) -> &[u32] {
+    let capped = notes.iter().find_map(|note| match note {
+        Note::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
+        _ => None,
+    });
+    capped.unwrap_or_default()
 }
 
 /// Of the numbers that were probed the fastest one but `n`.
@@ -806,6 +824,7 @@ mod tests {
         let question = FinalsQuestion {
             n: 2,
             default: Some(1),
+            as_default: false,
             default_known: None,
             placed: None,
             time: Duration::ZERO,
@@ -871,6 +890,14 @@ mod tests {
         question.contexts += 1;
         let refused = reopened(&question, &mut store).unwrap_err();
         assert!(refused.contains("contexts at its start"), "{refused}");
+    }
+
+    #[test]
+    fn numbers_that_count_as_one_are_alike() {
+        let capped =
+            |pooled| Note::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
+        assert_eq!(alike(&[Note::Simulated, capped(true)]), [2, 4]);
+        assert_eq!(alike(&[capped(false)]), [0; 0]);
     }
 
     #[test]

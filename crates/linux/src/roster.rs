@@ -84,6 +84,8 @@ pub struct Roster {
     members: Vec<Member>,
     /// Processes that exist and are no members.
     strangers: HashSet<Pid>,
+    /// This process is in the cgroup.
+    with_us: bool,
     forks: ForkWatch,
 }
 
@@ -91,7 +93,7 @@ impl Roster {
     /// Takes the first look.
     pub fn new(scope: Scope) -> io::Result<Self> {
         let (forks, strangers) = (ForkWatch::default(), HashSet::new());
-        let mut roster = Self { scope, members: Vec::new(), strangers, forks };
+        let mut roster = Self { scope, members: Vec::new(), strangers, with_us: false, forks };
         let everything = process::all()?;
         match roster.scope.clone() {
             Scope::Processes(roots) => {
@@ -100,13 +102,15 @@ impl Roster {
             Scope::Trees(roots) => {
                 for (root, &pid) in roots.iter().enumerate() {
                     roster.join(pid, root, None);
-                    for pid in process::descendants(&[pid], &everything) {
+                    for pid in without_us(process::descendants(&[pid], &everything)) {
                         roster.join(pid, root, None);
                     }
                 }
             }
             Scope::Cgroup(cgroup) => {
-                process::in_cgroup(&cgroup)?.into_iter().for_each(|pid| roster.join(pid, 0, None))
+                let listed = process::in_cgroup(&cgroup)?;
+                roster.with_us = listed.contains(&this_process());
+                without_us(listed).into_iter().for_each(|pid| roster.join(pid, 0, None))
             }
         }
         roster.members.sort_by_key(|member| (member.root, member.start, member.pid));
@@ -139,7 +143,12 @@ impl Roster {
             .copied()
             .filter(|pid| !members.contains(pid) && !self.strangers.contains(pid));
         if matches!(self.scope, Scope::Cgroup(_)) {
-            new.collect::<Vec<Pid>>().into_iter().for_each(|pid| self.join(pid, 0, None));
+            let mut new: Vec<Pid> = new.collect();
+            if self.with_us && !new.is_empty() {
+                let ours = process::descendants(&[this_process()], &listed);
+                new.retain(|pid| !ours.contains(pid));
+            }
+            new.into_iter().for_each(|pid| self.join(pid, 0, None));
             return;
         }
         let mut orphans: Vec<(Pid, Option<Pid>)> = new
@@ -247,6 +256,21 @@ impl Roster {
     }
 }
 
+fn this_process() -> Pid {
+    Pid(std::process::id() as i32)
+}
+
+/// Processes without this one and what it has started, if this one is among them: whoever measures
+/// is no part of the target, not even in the same shell or container.
+fn without_us(mut pids: Vec<Pid>) -> Vec<Pid> {
+    let us = this_process();
+    if pids.contains(&us) {
+        let ours = process::descendants(&[us], &pids);
+        pids.retain(|pid| *pid != us && !ours.contains(pid));
+    }
+    pids
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +292,23 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             look(roster);
         }
+    }
+
+    #[test]
+    fn whoever_measures_is_no_part_of_a_tree() {
+        let parent = Stat::read(this_process(), this_process().main()).unwrap().parent;
+        let (mut shell, own) = shell("read a");
+        let members = |pid| -> Vec<Pid> {
+            let roster = Roster::new(Scope::Trees(vec![pid])).unwrap();
+            roster.members().iter().map(|member| member.pid).collect()
+        };
+        let (around, below) = (members(parent), members(this_process()));
+        drop(shell.stdin.take());
+        shell.wait().unwrap();
+        let child = own.members()[0].pid;
+        assert!(around.contains(&parent));
+        assert!(!around.contains(&this_process()) && !around.contains(&child), "{around:?}");
+        assert!(below.contains(&child), "named by number: {below:?}");
     }
 
     #[test]

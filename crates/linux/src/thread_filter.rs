@@ -3,6 +3,8 @@
 use pinwise_measure::{LeftAlone, Note};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// The names of threads to place, and of those to leave alone. A name is the one that is shown: the
 /// comm, or `comm#2` if several share it. A pattern matches anywhere in the name, as with grep.
@@ -11,6 +13,7 @@ pub struct ThreadFilter {
     include: Option<Regex>,
     exclude: Option<Regex>,
     known: BTreeSet<String>,
+    starter: Option<String>,
 }
 
 /// A text that is no regular expression.
@@ -39,7 +42,7 @@ impl ThreadFilter {
         };
         let (include, exclude) =
             (include.map(compiled).transpose()?, exclude.map(compiled).transpose()?);
-        Ok(Self { include, exclude, known: BTreeSet::new() })
+        Ok(Self { include, exclude, ..Self::default() })
     }
 
     /// Selects exactly the threads of these names, if there are any: those of a campaign that is
@@ -48,6 +51,20 @@ impl ThreadFilter {
     #[must_use]
     pub fn known(self, names: impl IntoIterator<Item = String>) -> Self {
         Self { known: names.into_iter().collect(), ..self }
+    }
+
+    /// Names the program whose first thread starts the others ([`Self::is_starter`]).
+    #[must_use]
+    pub fn started_by(self, program: &Path) -> Self {
+        // The kernel keeps that much of a name.
+        let comm = |name: &OsStr| name.to_string_lossy().chars().take(15).collect();
+        Self { starter: program.file_name().map(comm), ..self }
+    }
+
+    /// Whether it is the thread that starts the others: to be neither placed nor named. A campaign
+    /// begun by an earlier version may have placed it.
+    pub fn is_starter(&self, name: &str) -> bool {
+        self.starter.as_deref() == Some(name) && !self.known.contains(name)
     }
 
     /// Why to leave alone a thread that `runs`, or does not; `None` if it is to be placed.
@@ -87,6 +104,14 @@ mod tests {
         assert_eq!(filter.why_not("worker#0", true), Some(LeftAlone::Excluded));
         assert_eq!(filter.why_not("maintenance", true), Some(LeftAlone::NotIncluded));
         assert_eq!(ThreadFilter::default().why_not("anything", true), None);
+    }
+
+    #[test]
+    fn the_thread_that_starts_a_built_in_workload_is_neither_placed_nor_listed() {
+        let filter = ThreadFilter::default().started_by(Path::new("/usr/bin/pinwise-of-tomorrow"));
+        assert!(filter.is_starter("pinwise-of-tomo") && !filter.is_starter("ipfwd0-R"));
+        let begun_before = filter.known(["pinwise-of-tomo".to_owned()]);
+        assert!(!begun_before.is_starter("pinwise-of-tomo"));
     }
 
     #[test]

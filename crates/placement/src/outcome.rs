@@ -149,8 +149,9 @@ pub struct Outcome {
     /// low, high). The interval is paired by round, and corrected for the best having been
     /// chosen among several.
     pub gain: Option<(f64, f64, f64)>,
-    /// Every other assignment whose fresh windows do not differ from those of the best beyond
-    /// chance, best mean first.
+    /// Every other assignment with fresh windows that do not differ from those of the best beyond
+    /// chance, best mean first. An assignment without fresh windows is none of them, even where it
+    /// may be the best by the windows before ([`StopReason::FewLeft`]).
     pub ties: Vec<Best>,
     /// The bound on the best possible.
     pub bound: Bound,

@@ -122,7 +122,8 @@ fn capped(threads: u32, numbers: &[u32], pooled: bool, follows: bool) -> String 
 fn shifted(shift: &PhaseChange) -> String {
     let what = match shift.sign {
         Sign::Progress => {
-            format!("its progress changed to {}", figures::percent(1.0 + shift.change))
+            let went = if shift.change < 0.0 { "fell" } else { "rose" };
+            format!("its progress {went} to {} of before", figures::percent(1.0 + shift.change))
         }
         Sign::CpuUtil => format!("CPU_UTIL changed by {:+.0} points", shift.change),
         Sign::Lock => format!("LOCK changed by {:+.0} points", shift.change),

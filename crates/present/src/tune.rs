@@ -35,7 +35,8 @@ impl TuneVerdict<'_> {
 
     /// What pinning is compared with: the same number unpinned.
     pub fn rival(&self) -> Way {
-        if self.default == Some(self.n) { Way::Default } else { Way::Number }
+        let takes_part = self.contest.ways().contains(&Way::Number);
+        if takes_part && self.default != Some(self.n) { Way::Number } else { Way::Default }
     }
 
     /// The answer in a sentence or two.
@@ -45,9 +46,12 @@ impl TuneVerdict<'_> {
         let number = over(Way::Number, Way::Default);
         let beside = beside(self.others);
         let alone = || match contest.gain(Way::Number, Way::Default) {
-            Some(gain) => format!(" n = {n} is {} over it.", gain_text(gain)),
+            Some(gain) => format!(" n = {n} is {}.", against(gain, "the default")),
             None if self.default == Some(n) => {
                 format!(" The number found, n = {n}, is the default.")
+            }
+            None if self.default.is_some() && self.rival() == Way::Default => {
+                format!(" n = {n} makes the same threads as the default.")
             }
             None => String::new(),
         };
@@ -131,14 +135,14 @@ impl TuneVerdict<'_> {
                 .to_owned();
         };
         let why = match self.contest.gain(Way::Placed, Way::Default) {
-            _ if gain.high < 0.0 => ", which is slower".to_owned(),
+            _ if gain.high < 0.0 => String::new(),
             _ if gain.low <= 0.0 => ", which may be nothing".to_owned(),
             Some(whole) if self.rival() != Way::Default => {
-                format!(", but {} over the default", gain_text(whole))
+                format!(", but {}", against(whole, "the default"))
             }
             _ => String::new(),
         };
-        format!("Pinning is left out: {} over the same number unpinned{why}.", gain_text(gain))
+        format!("Pinning is left out: {}{why}.", against(gain, "the same number unpinned"))
     }
 
     /// `n = 2, pinned`
@@ -163,6 +167,16 @@ pub const NO_TUNE_VERDICT: &str =
 pub fn gain_text(gain: Gain) -> String {
     let [mean, low, high] = [gain.mean, gain.low, gain.high].map(figures::change);
     format!("{mean} (interval {low} to {high})")
+}
+
+/// A gain over `other`, or the loss against it.
+fn against(gain: Gain, other: &str) -> String {
+    let text = gain_text(gain);
+    match gain {
+        Gain { high, .. } if high < 0.0 => format!("slower than {other}, {text}"),
+        Gain { mean, .. } if mean < 0.0 => format!("{text} against {other}"),
+        _ => format!("{text} over {other}"),
+    }
 }
 
 /// What to do with the plan of such a search, and the program's command line, where it is started
@@ -330,12 +344,17 @@ mod tests {
         let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
         assert!(
             slower.starts_with("Run it with n = 3: ")
-                && slower.ends_with("unpinned, which is slower."),
+                && slower.contains("Pinning is left out: slower than the same number unpinned, -"),
             "{slower}"
         );
         let less = told(&[(Default, 1.0), (Number, 0.8), (Placed, 0.9)], Some(2), None);
-        assert!(less.contains(" n = 3 is -"), "{less}");
-        assert!(less.contains(", but ") && less.ends_with("over the default."), "{less}");
+        assert!(less.contains(" n = 3 is slower than the default, -"), "{less}");
+        assert!(less.contains("unpinned, but slower than the default, -"), "{less}");
+        let alike = told(&[(Default, 1.0), (Placed, 1.0)], Some(4), None);
+        assert!(
+            alike.contains(" n = 3 makes the same threads as the default. Pinning "),
+            "{alike}"
+        );
         let none = told(&[(Default, 1.0), (Number, 1.5)], None, Some("they come and go too fast"));
         assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
         let alone = told(&[(Default, 1.0)], Some(3), Some("there was no time"));

@@ -109,6 +109,7 @@ impl LiveTestbed {
             surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
         for one in surveyed {
             match options.filter.why_not(&one.thread.name, one.runs) {
+                _ if options.filter.is_starter(&one.thread.name) => {}
                 Some(why) => left_alone.push((why, one.comm)),
                 None => placed.push(one),
             }

@@ -69,8 +69,8 @@ pub enum SpeedSearchError {
     Candidates,
     /// A probe saw no progress.
     #[error(
-        "no progress in {:.2} s with {threads} thread{}: probe longer (--probe), or start later \
-         (--after)",
+        "no progress in {:.2} s with {threads} thread{}: probe longer (--probe), start later \
+         (--after), or choose another --metric",
         cost.as_secs_f64(),
         if *threads == 1 { "" } else { "s" }
     )]

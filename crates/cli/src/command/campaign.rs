@@ -372,6 +372,13 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
             parts => format!(" and its {}", figures::counted(parts as u64, "part")),
         };
         store.delete(info.id)?;
+        if let Some(parent) = &info.new.parent {
+            let (id, whole) = (info.id.0, parent.id.0);
+            output::aside(&format!(
+                "note: campaign {id} was a part of campaign {whole}; to delete the whole, delete \
+                 {whole}"
+            ));
+        }
         let kept =
             plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
         print(&format!("campaign {}{parts} deleted: {measurements}{kept}\n", info.id.0))?;

@@ -128,11 +128,39 @@ fn take_up(
         });
     }
     let over = options.until.is_some_and(|until| Instant::now() >= until);
-    let missing = match error {
-        MetricError::NeverRead { .. } if over => "was a number",
-        MetricError::TooFew { .. } if over => "were enough numbers",
-        error if error.is_usage() => return Err(usage(error)),
-        error => return Err(JobError::failed(error)),
-    };
-    Err(JobError::failed(error).context(format!("the budget ended before there {missing}")))
+    Err(match error {
+        MetricError::NeverRead { metric, waited, .. }
+        | MetricError::TooFew { metric, waited, .. }
+            if over =>
+        {
+            JobError::failed(too_short(&metric, waited))
+        }
+        error if error.is_usage() => usage(error),
+        error => JobError::failed(error),
+    })
+}
+
+/// That the budget ended before the metric was known: neither the program nor the metric is at
+/// fault.
+fn too_short(metric: &str, waited: Duration) -> String {
+    let [waited, patience] =
+        [waited, MetricOptions::default().patience].map(pinwise_present::figures::duration);
+    format!(
+        "the budget is too short: it left {waited} for the first numbers of metric '{metric}', \
+         which may take {patience}; raise --budget"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_that_ends_before_the_first_numbers_is_the_cause() {
+        assert_eq!(
+            too_short("stdout:(x)", Duration::from_millis(940)),
+            "the budget is too short: it left 940 ms for the first numbers of metric \
+             'stdout:(x)', which may take 10 s; raise --budget"
+        );
+    }
 }

@@ -1,10 +1,11 @@
 //! Whether a budget has room for the measurements of a verdict, and which one has.
 
+use crate::error::JobError;
 use crate::open_subject::OpenSubject;
 use crate::request::Request;
 use pinwise_measure::Time;
 use pinwise_placement::{Budget, Search};
-use pinwise_present::Notice;
+use pinwise_present::{Notice, notice};
 use std::time::Duration;
 
 /// The budget that may do, where `spent` went before the first measurement: into a run, of a
@@ -20,28 +21,34 @@ pub(super) fn remedy(
 }
 
 /// A budget without room for the measurements of a verdict.
-pub(crate) struct TooFew {
+struct TooFew {
     /// How many it has room for, and what a verdict takes.
-    pub(crate) notice: Notice,
+    notice: Notice,
     /// It has room for less than a fifth of them: what they would show is not worth their time.
-    pub(crate) hopeless: bool,
+    hopeless: bool,
 }
 
 /// That what is left of a budget of time has no room for the measurements of a verdict, before the
 /// first of them: of a number that comes once a second, say, or of long runs. `spent` is what
 /// getting to know the program took.
+///
+/// # Errors
+/// It has room for less than a fifth of them.
 pub(crate) fn too_few(
     request: &Request,
     testbed: &dyn OpenSubject,
     search: &Search,
     spent: Duration,
-) -> Option<TooFew> {
-    let Budget::Time(left) = request.question.budget else { return None };
+) -> Result<Option<Notice>, JobError> {
+    let Budget::Time(left) = request.question.budget else { return Ok(None) };
     if testbed.time() != Time::Real {
-        return None;
+        return Ok(None);
     }
     let (enough, each) = (search.enough(), testbed.each(request.period, spent));
-    no_room(left, enough, each, spent)
+    match no_room(left, enough, each, spent) {
+        Some(few) if few.hopeless => Err(JobError::Usage(notice(&few.notice))),
+        few => Ok(few.map(|few| few.notice)),
+    }
 }
 
 /// That `left` has no room for `enough` measurements of `each`.

@@ -32,6 +32,9 @@ pub struct FinalsQuestion {
     pub default: Option<u32>,
     /// How that is known, if the user did not give it.
     pub default_known: Option<TuneNote>,
+    /// `n` makes the same threads as the default, so the two are not compared with each other.
+    #[serde(default)]
+    pub as_default: bool,
     /// The placement of `n`, where it has one.
     pub placed: Option<Assignment>,
     /// What the comparison may take; one round is made in any case.
@@ -61,7 +64,7 @@ pub struct Finals {
 impl FinalsQuestion {
     /// What is compared.
     pub(super) fn ways(&self) -> Vec<Way> {
-        let own = self.default == Some(self.n);
+        let own = self.as_default || self.default == Some(self.n);
         let number = (!own).then_some(Way::Number);
         let placed = self.placed.as_ref().map(|_| Way::Placed);
         [Way::Default].into_iter().chain(number).chain(placed).collect()
@@ -207,6 +210,7 @@ mod tests {
         let question = FinalsQuestion {
             n: 2,
             default: Some(4),
+            as_default: false,
             default_known: None,
             placed: Some(Assignment::new(vec![0, 1])),
             time: Duration::from_secs(1),
@@ -214,6 +218,8 @@ mod tests {
             unplaced: Vec::new(),
         };
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
+        let as_default = FinalsQuestion { as_default: true, ..question.clone() };
+        assert_eq!(as_default.ways(), [Way::Default, Way::Placed]);
         let mut strategy = Comparing(question.clone());
         let mut history: Vec<Record> = Vec::new();
         while history.len() < 3 * rounds {
