@@ -460,6 +460,7 @@ mod tests {
     use crate::error::Failure;
     use crate::events::Silent;
     use crate::job::{resume_job, run};
+    use crate::stored::empty_store as store;
     use pinwise_campaign::CampaignState;
     use pinwise_measure::{Microbenchmark, PaceUnit, Seat};
     use rusqlite::Connection;
@@ -474,12 +475,6 @@ mod tests {
             working_sets: None,
             look: Duration::ZERO,
         }
-    }
-
-    fn store() -> (tempfile::TempDir, Store) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
-        (folder, store)
     }
 
     #[test]

@@ -79,6 +79,35 @@ pub(crate) fn note(events: &mut dyn Events, about: impl Into<Notice>) -> Result<
     events.take(Event::Note(&about.into())).map_err(JobError::Output)
 }
 
+/// Somebody who does with each event what it holds.
+#[cfg(test)]
+pub(crate) struct Listening<F>(pub(crate) F);
+
+#[cfg(test)]
+impl<F: FnMut(Event<'_>) -> io::Result<()>> Events for Listening<F> {
+    fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+        (self.0)(event)
+    }
+}
+
+/// Asks to stop at the event of that number, from 1, for which `is_one` holds.
+#[cfg(test)]
+pub(crate) fn stopping_at(
+    interrupt: &Interrupt,
+    mut number: usize,
+    is_one: impl Fn(&Event<'_>) -> bool,
+) -> Listening<impl FnMut(Event<'_>) -> io::Result<()>> {
+    Listening(move |event: Event<'_>| {
+        if is_one(&event) {
+            number = number.wrapping_sub(1);
+            if number == 0 {
+                interrupt.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    })
+}
+
 /// Receives nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;

@@ -132,10 +132,11 @@ fn answering(info: CampaignInfo, store: &Store) -> Result<(CampaignInfo, Steps),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{Event, Silent};
+    use crate::events::{Event, Listening, Silent};
     use crate::job::run;
     use crate::model::Model;
     use crate::request::{Request, Subject, simulated};
+    use crate::stored::empty_store as store;
     use pinwise_campaign::{CampaignState, NewCampaign, StoreError};
     use pinwise_placement::{Budget, Plan};
     use pinwise_topology::Fingerprint;
@@ -145,21 +146,6 @@ mod tests {
     fn request() -> PlaceRequest {
         let model = Model::built_in("ultrasparc-t2");
         PlaceRequest { request: simulated(model, Budget::Measurements(60)), plan: None }
-    }
-
-    fn store() -> (tempfile::TempDir, Store) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
-        (folder, store)
-    }
-
-    /// Whoever listens does what it holds.
-    struct Listening<F>(F);
-
-    impl<F: FnMut(Event<'_>) -> io::Result<()>> Events for Listening<F> {
-        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
-            (self.0)(event)
-        }
     }
 
     #[test]

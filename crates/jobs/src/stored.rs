@@ -32,6 +32,14 @@ fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> Job
     ))
 }
 
+/// A new store, in a folder of its own.
+#[cfg(test)]
+pub(crate) fn empty_store() -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+    (folder, store)
+}
+
 /// The part of a campaign that is this step, where it was begun.
 ///
 /// # Errors

@@ -313,10 +313,9 @@ fn parameter(record: &Record) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::error::Interruption;
-    use crate::events::Silent;
+    use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
-    use std::cell::Cell;
-    use std::io;
+    use crate::stored::empty_store as store;
     use std::time::Duration;
 
     fn request(method: ThreadsMethod) -> ThreadsRequest {
@@ -338,30 +337,6 @@ mod tests {
         }
     }
 
-    fn store() -> (tempfile::TempDir, Store) {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("pinwise.db")).unwrap();
-        (folder, store)
-    }
-
-    /// Asks to stop once so many probes were made.
-    struct Stopping<'a> {
-        left: Cell<usize>,
-        interrupt: &'a Interrupt,
-    }
-
-    impl Events for Stopping<'_> {
-        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
-            if let Event::Measured(_) = event {
-                self.left.set(self.left.get().saturating_sub(1));
-                if self.left.get() == 0 {
-                    self.interrupt.flag().store(true, std::sync::atomic::Ordering::Relaxed);
-                }
-            }
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_search_that_was_interrupted_ends_as_it_would_have() {
         for method in [ThreadsMethod::Sweep, ThreadsMethod::Reinforcer] {
@@ -370,7 +345,8 @@ mod tests {
             assert_eq!(whole.campaign.state, CampaignState::Finished);
             assert_eq!(whole.campaign.new.unit, Unit::rate("s/s"), "as the records count");
             let caller = Caller::default();
-            let mut events = Stopping { left: Cell::new(2), interrupt: &caller.interrupt };
+            let mut events =
+                stopping_at(&caller.interrupt, 2, |event| matches!(event, Event::Measured(_)));
             let error = run(request(method), &caller, &mut store, &mut events).unwrap_err();
             let JobError::Interrupted(Interruption { kept: Some(kept), .. }) = error else {
                 panic!("{error}")

@@ -743,12 +743,10 @@ fn write(plan: &Plan, request: &TuneRequest, store: &Store) -> Result<PathBuf, J
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Silent;
-    use crate::interrupt::Interrupt;
+    use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::threads::{HereProgram, ThreadsMethod, ThreadsProgram};
     use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
-    use std::sync::atomic::Ordering;
 
     #[test]
     fn a_conclusion_of_an_earlier_version_has_its_reasons_as_text() {
@@ -796,26 +794,12 @@ mod tests {
         TuneRequest { threads, default: Some(1), plan: None }
     }
 
-    /// Asks to stop where `at` says so.
-    struct Stopping<F>(Interrupt, F);
-
-    impl<F: FnMut(Event<'_>) -> bool> Events for Stopping<F> {
-        fn take(&mut self, event: Event<'_>) -> std::io::Result<()> {
-            if (self.1)(event) {
-                self.0.flag().store(true, Ordering::Relaxed);
-            }
-            Ok(())
-        }
-    }
-
     #[test]
     fn a_comparison_that_was_cut_short_goes_on_and_nothing_new_is_searched() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        let (_folder, mut store) = stored::empty_store();
         let caller = Caller::default();
         // It has its number when it is stopped.
-        let mut events =
-            Stopping(caller.interrupt.clone(), |event: Event<'_>| matches!(event, Event::Rested));
+        let mut events = stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::Rested));
         run(request(), &caller, &mut store, &mut events).unwrap_err();
         let whole = store.list().unwrap().campaigns.remove(0);
         let number = stored::part(&store, &Parent::new(whole.id, &TuneStep::Threads));
@@ -851,9 +835,8 @@ mod tests {
         assert!(answer(&store, &info).unwrap().concluded.is_some());
         // One of the two windows of a round.
         let caller = Caller::default();
-        let mut events = Stopping(caller.interrupt.clone(), |event: Event<'_>| {
-            matches!(event, Event::Measured(_))
-        });
+        let mut events =
+            stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::Measured(_)));
         resume_job::<TuneRequest>(&info, &caller, &mut store, &mut events).unwrap_err();
         assert_eq!(store.records(finals).unwrap().len(), 1);
         let info = store.get(whole.id).unwrap();
@@ -871,8 +854,7 @@ mod tests {
 
     #[test]
     fn other_contexts_than_at_the_start_are_refused_before_anything_runs() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        let (_folder, mut store) = stored::empty_store();
         let caller = Caller::default();
         let (new, _) = request().prepare(&caller, &store, &mut Silent).unwrap();
         let id = store.create(&new).unwrap();
