@@ -69,7 +69,8 @@ pub struct SelectRequest {
     pub mix: MixQuestion,
     /// The ready programs, on a simulated processor.
     pub subject: Subject,
-    /// What each instance does alone, in packets/s. Measured before anything else.
+    /// What each instance does alone, in packets/s. Empty in a question: it is measured first, in
+    /// parts of the campaign.
     pub alone: Vec<f64>,
     /// Only these contexts, as a CPU list.
     pub cpus: Option<String>,

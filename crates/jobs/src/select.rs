@@ -1,20 +1,20 @@
 //! Which of the ready programs run together, and where.
 
-use crate::campaign_run::{conclude, measure};
+use crate::campaign_run::{conclude, measure, of_the_whole};
 use crate::error::JobError;
-use crate::events::Events;
+use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
-use crate::request::{SelectRequest, Simulation};
+use crate::place::place_part;
+use crate::request::{Request, SelectRequest, Simulation, Subject};
 use crate::stored;
 use crate::summary::Summary;
-use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Store};
-use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_placement::{Budget, MixError, MixOutcome, MixSearch};
+use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
+use pinwise_measure::Testbed;
+use pinwise_placement::{Budget, MixError, MixOutcome, MixSearch, Outcome};
 use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, SimulatedTestbed, Window};
-use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space, SpaceError};
-use serde::Deserialize;
+use pinwise_topology::{Alike, SharingTree, SpaceError};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -29,23 +29,32 @@ pub struct SelectAnswer {
     pub outcome: MixOutcome,
 }
 
-/// Placements of a program alone that are tried at most, to find what it does at best.
-const ALONE: usize = 200;
-/// Windows of each of them.
-const ALONE_WINDOWS: f64 = 4.0;
+/// Measurements of each program alone, to find what it does at best.
+const ALONE: u64 = 100;
+
+/// A part of a selection: its [`Parent::step`].
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum SelectStep<'a> {
+    /// One instance of a program is placed alone.
+    Alone {
+        /// The program.
+        program: &'a str,
+    },
+}
 
 impl Job for SelectRequest {
     const KIND: Kind = Kind::Select;
     type Answer = SelectAnswer;
-    type Ready = (SelectRequest, SimulatedTestbed);
+    type Ready = SelectRequest;
 
     fn prepare(
-        mut self,
+        self,
         caller: &Caller,
         _: &Store,
         _: &mut dyn Events,
-    ) -> Result<(NewCampaign, Self::Ready), JobError> {
-        let simulation = self.simulation()?.clone();
+    ) -> Result<(NewCampaign, Self), JobError> {
+        let simulation = self.simulation()?;
         let processor = simulation.model.processor()?;
         let machine = allowed_machine(processor.machine(), self.cpus.as_deref())?;
         let programs = simulation
@@ -63,7 +72,6 @@ impl Job for SelectRequest {
             }
             error => JobError::usage(error),
         })?;
-        self.alone = alone(&processor, &machine, &programs, &simulation, self.mix.seed)?;
         let testbed = open_ready(&self)?;
         let mut workload = testbed.workload().clone();
         if let Some(name) = &self.name {
@@ -80,22 +88,27 @@ impl Job for SelectRequest {
             question: serde_json::to_value(&self)?,
             seed: self.mix.seed,
         };
-        Ok((new, (self, testbed)))
+        Ok((new, self))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Ready, JobError> {
-        let request: Self = stored::question(info)?;
-        let testbed = open_ready(&request)?;
-        Ok((request, testbed))
+    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
+        stored::question(info)
     }
 
     fn conduct(
-        (request, mut testbed): Self::Ready,
+        mut request: Self,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<SelectAnswer, JobError> {
+        if request.alone.is_empty() {
+            request.alone = match place_alone(&request, info, caller, store, events) {
+                Ok(alone) => alone,
+                Err(error) => return Err(of_the_whole(error, store, info.id)?),
+            };
+        }
+        let mut testbed = open_ready(&request)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let mut search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
         let budget = Budget::Measurements(request.mix.budget);
@@ -108,7 +121,10 @@ impl Job for SelectRequest {
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<SelectAnswer, JobError> {
-        let request: Self = stored::question(info)?;
+        let mut request: Self = stored::question(info)?;
+        if request.alone.is_empty() {
+            request.alone = placed_alone(&request, info, store)?;
+        }
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
         let outcome = search.outcome(&store.records(info.id)?);
@@ -121,37 +137,139 @@ impl Job for SelectRequest {
     }
 }
 
-/// What each instance does alone on the machine, in packets/s: the mean on the best of its
-/// placements.
-fn alone(
-    processor: &Processor,
-    machine: &Machine,
-    programs: &[PacketProgram],
-    simulation: &Simulation,
-    seed: u64,
+/// Places one instance of each program alone, each in a campaign of its own, and returns what every
+/// ready instance does at best, in packets/s.
+fn place_alone(
+    request: &SelectRequest,
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
 ) -> Result<Vec<f64>, JobError> {
-    let window = Window { cycles: simulation.cycles, starts: simulation.starts };
-    let tree = SharingTree::new(machine, Alike::ByStructure);
-    let mut rates: BTreeMap<&'static str, f64> = BTreeMap::new();
-    for program in programs {
-        if rates.contains_key(program.name()) {
-            continue;
-        }
-        let mut testbed = SimulatedTestbed::new(
-            processor.clone(),
-            machine.clone(),
-            vec![*program],
-            window,
-            seed,
-        )?;
-        let space =
-            Space::new(tree.clone(), testbed.workload().threads.len(), PerContext::AtMost(1))?;
-        let effort = Effort { windows: ALONE_WINDOWS };
-        let trials: Vec<_> =
-            space.classes().take(ALONE).map(|placed| (Setting::Pinned(placed), effort)).collect();
-        let measured = testbed.measure_all(&trials).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let best = measured.iter().map(|measured| measured.performance).fold(0.0, f64::max);
-        rates.insert(program.name(), best);
+    let names = request.names();
+    let mut programs = names.clone();
+    programs.sort_unstable();
+    programs.dedup();
+    let mut rates = BTreeMap::new();
+    for (number, program) in programs.iter().enumerate() {
+        let name = format!("{program} alone");
+        let begun = Event::Search { number: number + 1, of: programs.len(), name: &name };
+        events.take(begun).map_err(JobError::Output)?;
+        let part = alone(request, program)?;
+        let parent = Parent::new(info.id, &SelectStep::Alone { program });
+        let placed = place_part(part, Some(parent), caller, store, events)?;
+        let rate = at_best(&placed.outcome).ok_or_else(|| {
+            JobError::failed(format!("nothing is known of {program} alone, so that no sum counts"))
+        })?;
+        rates.insert(program, rate);
     }
-    Ok(programs.iter().map(|program| rates[program.name()]).collect())
+    Ok(names.iter().map(|name| rates[name]).collect())
+}
+
+/// The request to place one instance of `program` alone.
+fn alone(request: &SelectRequest, program: &str) -> Result<Request, JobError> {
+    let simulation = Simulation {
+        program: program.to_owned(),
+        instances: 1,
+        others: Vec::new(),
+        ..request.simulation()?.clone()
+    };
+    let budget = Budget::Measurements(ALONE);
+    let mut alone = Request::new(Subject::Simulated(simulation), "packets", budget);
+    alone.cpus.clone_from(&request.cpus);
+    alone.question.seed = request.mix.seed;
+    Ok(alone)
+}
+
+/// What the best placement of a program gave on fresh windows, or a balanced one where that is
+/// more.
+fn at_best(outcome: &Outcome) -> Option<f64> {
+    let best = outcome.best.as_ref().map(|best| best.performance.mean);
+    best.into_iter().chain(outcome.baseline.map(|balanced| balanced.mean)).reduce(f64::max)
+}
+
+/// What every ready instance does alone, as far as its campaign has its parts; empty before.
+fn placed_alone(
+    request: &SelectRequest,
+    info: &CampaignInfo,
+    store: &Store,
+) -> Result<Vec<f64>, JobError> {
+    let rate = |program: &String| {
+        let parent = Parent::new(info.id, &SelectStep::Alone { program });
+        let Some(part) = stored::part(store, &parent)? else { return Ok(None) };
+        Ok(stored::conclusion::<Outcome>(&part)?.as_ref().and_then(at_best))
+    };
+    let rates: Result<Option<Vec<f64>>, JobError> = request.names().iter().map(rate).collect();
+    Ok(rates?.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Silent;
+    use crate::job::run;
+    use crate::kinds::{Answer, resume};
+    use crate::model::Model;
+    use crate::request::simulated;
+    use pinwise_campaign::CampaignState;
+    use pinwise_placement::MixQuestion;
+    use std::io;
+
+    fn request() -> SelectRequest {
+        let Subject::Simulated(simulation) =
+            simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(1)).subject
+        else {
+            panic!()
+        };
+        let others = vec![("intmul".to_owned(), 1)];
+        SelectRequest {
+            mix: MixQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 },
+            subject: Subject::Simulated(Simulation { others, ..simulation }),
+            alone: Vec::new(),
+            cpus: Some("0-7".into()),
+            name: None,
+        }
+    }
+
+    /// Asks to stop after so many measurements.
+    struct Stop<'a>(u32, &'a Caller);
+
+    impl Events for Stop<'_> {
+        fn take(&mut self, event: Event<'_>) -> io::Result<()> {
+            if let Event::Measured(_) = event {
+                self.0 -= 1;
+                if self.0 == 0 {
+                    self.1.interrupt.flag().store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_programs_do_alone_is_stored_and_a_stop_meanwhile_loses_none_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+        let caller = Caller::default();
+        let error = run(request(), &caller, &mut store, &mut Stop(7, &caller)).unwrap_err();
+        assert!(matches!(error, JobError::Interrupted(_)), "{error}");
+        let stopped = store.list().unwrap().campaigns;
+        let ends: Vec<_> =
+            stopped.iter().map(|info| (info.new.kind, info.state, info.records)).collect();
+        assert_eq!(
+            ends,
+            [(Kind::Select, CampaignState::Stopped, 0), (Kind::Place, CampaignState::Stopped, 7)]
+        );
+        let answer = resume(stopped[0].id, &Caller::default(), &mut store, &mut Silent).unwrap();
+        let Answer::Select(answer) = answer else { panic!("{answer:?}") };
+        assert_eq!(answer.campaign.state, CampaignState::Finished);
+        // As if nothing had happened, and what is read is what was answered.
+        let mut other = Store::open(&folder.path().join("other.db")).unwrap();
+        let at_once = run(request(), &Caller::default(), &mut other, &mut Silent).unwrap();
+        assert_eq!(answer.outcome, at_once.outcome);
+        assert_eq!(answer.request, at_once.request);
+        assert!(answer.request.alone.iter().all(|rate| *rate > 1e5), "{:?}", answer.request.alone);
+        let read = SelectRequest::answer(&answer.campaign, &caller, &store).unwrap();
+        assert_eq!((read.request, read.outcome), (answer.request, answer.outcome));
+    }
 }
