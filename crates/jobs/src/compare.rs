@@ -8,12 +8,12 @@ use crate::campaign_run::{conclude, disturbances, measure, of_the_whole};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
-use crate::open_subject::{OpenSubject, open};
+use crate::open_subject::OpenSubject;
 use crate::place::{PROFILING, PlaceRequest, search_stored};
 use crate::prepare::{Prepared, ensure_choice, prepare, too_few};
 use crate::profile::{self, decide_core_local};
 use crate::request::Request;
-use crate::resume_check::check_unchanged;
+use crate::resume_check::reopen;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{
@@ -159,8 +159,7 @@ impl Job for CompareRequest {
 
     fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<Ready, JobError> {
         let compared: Compared = stored::question(info)?;
-        let testbed = open(&compared.request, caller)?;
-        check_unchanged(info, &compared.request, &*testbed)?;
+        let testbed = reopen(info, &compared.request, caller)?;
         Ok(Ready { compared, testbed, notes: Vec::new() })
     }
 

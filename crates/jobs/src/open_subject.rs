@@ -76,13 +76,12 @@ pub(crate) trait OpenSubject: Testbed {
     }
 }
 
-/// Launches or attaches, and finds the threads. Those that the request knows by name are waited
-/// for.
+/// Launches or attaches, and finds the threads.
 ///
 /// # Errors
 /// The program, its metric or its threads cannot be used; the user asked to stop.
 pub(crate) fn open(request: &Request, caller: &Caller) -> Result<Box<dyn OpenSubject>, JobError> {
-    open_with(request, request.affinities.keys().cloned().collect(), caller)
+    open_with(request, Vec::new(), caller)
 }
 
 /// Opens a subject that has `threads`, by name: these are waited for, and placed whatever they do.

@@ -4,11 +4,11 @@ use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job, resume_job};
-use crate::open_subject::{OpenSubject, open};
+use crate::open_subject::OpenSubject;
 use crate::plan_file;
 use crate::prepare::{Prepared, ensure_choice, prepare, too_few};
 use crate::request::{Request, Subject};
-use crate::resume_check::check_unchanged;
+use crate::resume_check::reopen;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
@@ -127,8 +127,7 @@ impl Job for PlaceRequest {
     fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
         let Self { request, plan } = stored::question(info)?;
         let plan = plan_file::still_writable(store, info, plan);
-        let testbed = open(&request, caller)?;
-        check_unchanged(info, &request, &*testbed)?;
+        let testbed = reopen(info, &request, caller)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = Search::new(&request.question, &tree, &info.new.workload)?;
         Ok(Ready { request, testbed, search, plan })

@@ -1,20 +1,29 @@
 //! Whether a campaign can go on: what its measurements depend on is as it was.
 
 use crate::error::JobError;
-use crate::open_subject::OpenSubject;
+use crate::job::Caller;
+use crate::open_subject::{OpenSubject, open_with};
 use crate::request::{Request, Subject};
 use pinwise_campaign::CampaignInfo;
 use pinwise_present::shell;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
-/// That what a campaign's measurements depend on is as it was.
-pub(crate) fn check_unchanged(
+/// Opens the subject of a campaign again, with the threads that the campaign has. A thread that runs
+/// little would be judged differently every other time.
+///
+/// # Errors
+/// It cannot be opened; something has changed that the campaign's measurements depend on.
+pub(crate) fn reopen(
     info: &CampaignInfo,
     request: &Request,
-    testbed: &dyn OpenSubject,
-) -> Result<(), JobError> {
-    let Some(change) = changed(info, request, testbed) else { return Ok(()) };
-    Err(no_longer(info, &change))
+    caller: &Caller,
+) -> Result<Box<dyn OpenSubject>, JobError> {
+    let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
+    let testbed = open_with(request, threads.collect(), caller)?;
+    match changed(info, request, &*testbed) {
+        Some(change) => Err(no_longer(info, &change)),
+        None => Ok(testbed),
+    }
 }
 
 /// What has changed since a campaign was begun that its measurements depend on.
@@ -94,7 +103,6 @@ fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Caller;
     use crate::model::Model;
     use crate::open_subject::open;
     use crate::request::simulated;
