@@ -5,9 +5,8 @@
 //!
 //! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing
 //!   levels.
-//! * [`execute()`]: runs the plan on a [`pinwise_measure::Bench`], in rounds, in random order, with
-//!   runs alone in between.
-//! * [`estimate()`]: how long that takes.
+//! * [`Task`]: one run of the plan on a [`pinwise_measure::Bench`]. Runs are made in rounds, in
+//!   random order, with runs alone in between.
 //! * [`Characterization`]: the result, with intervals, noise and warnings.
 //! * [`StoredCharacterization`]: one in a store, where predictors find it later.
 //! * [`Findings`] (pure): critical resources, sensitivity, co-runners, and whether remote cores
@@ -16,20 +15,17 @@
 #![forbid(unsafe_code)]
 
 mod characterization;
-mod estimate;
-mod execute;
 mod findings;
 mod level;
 mod plan;
 mod scope;
 mod statistics;
 mod stored;
+mod task;
 
 pub use characterization::{
     Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
 };
-pub use estimate::estimate;
-pub use execute::{RunsDone, Task, execute};
 pub use findings::{
     CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
@@ -37,3 +33,4 @@ pub use level::{Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};
 pub use stored::StoredCharacterization;
+pub use task::Task;

@@ -65,10 +65,9 @@ impl StoredCharacterization {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Conditions, Plan, execute};
+    use crate::{Conditions, Plan};
     use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
     use pinwise_topology::Machine;
-    use std::time::Duration;
 
     /// A machine of one context, characterized without a benchmark: what is stored is what counts
     /// here.
@@ -87,9 +86,6 @@ mod tests {
             fn at_once(&self) -> usize {
                 1
             }
-            fn expected(&self, _: &[Seat], _: &Fame, _: &[Duration]) -> Duration {
-                Duration::ZERO
-            }
             fn run(&self, _: &[Seat], _: &Fame, _: u64) -> Result<Vec<Pace>, MeasureError> {
                 Err(MeasureError::new(Retry::Never, "there is nothing to run"))
             }
@@ -97,7 +93,8 @@ mod tests {
         let bench = Nothing(Machine::from_shape(shape).unwrap());
         let plan = Plan::new(bench.machine(), &[], &[], 1).unwrap();
         let conditions = Conditions { fame: Fame::default(), rounds: 1, seed };
-        execute(&bench, &plan, conditions, Fingerprint::of(bench.machine()), &|_| {}).unwrap()
+        let fingerprint = Fingerprint::of(bench.machine());
+        Characterization::of(&bench, &plan, conditions, fingerprint, [])
     }
 
     #[test]

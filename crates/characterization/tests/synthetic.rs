@@ -1,12 +1,10 @@
 //! A bench with known answers: what is planned, run and concluded must be what was put in.
 
 use pinwise_characterization::{
-    Characterization, Conditions, Plan, SensitivityClass, Warning, execute,
+    Characterization, Conditions, Plan, SensitivityClass, Task, Warning,
 };
-use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Seat};
 use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, Random, SharingTree};
-use std::sync::Mutex;
-use std::time::Duration;
 
 /// Every benchmark is slowed down by its equals within its own domain: by 1 for each. `idle` minds
 /// nobody.
@@ -14,7 +12,6 @@ struct Synthetic {
     machine: Machine,
     tree: SharingTree,
     benchmarks: Vec<Microbenchmark>,
-    at_once: usize,
     /// Relative deviation of times.
     noise: f64,
     share: f64,
@@ -22,8 +19,6 @@ struct Synthetic {
     /// so that it cancels.
     drift: f64,
     pauses: bool,
-    /// Failures to come before a run succeeds.
-    failures: Mutex<usize>,
 }
 
 impl Synthetic {
@@ -41,26 +36,31 @@ impl Synthetic {
             benchmark("idle", DomainKind::Pu),
         ];
         let tree = SharingTree::new(&machine, Alike::ByStructure);
-        Self {
-            machine,
-            tree,
-            benchmarks,
-            at_once: 2,
-            noise: 0.01,
-            share: 1.0,
-            drift: 0.0,
-            pauses: false,
-            failures: Mutex::new(0),
-        }
+        Self { machine, tree, benchmarks, noise: 0.01, share: 1.0, drift: 0.0, pauses: false }
     }
 
     fn conditions(rounds: usize) -> Conditions {
         Conditions { fame: Fame::default(), rounds, seed: 1 }
     }
 
+    fn all_runs(
+        &self,
+        plan: &Plan,
+        conditions: Conditions,
+    ) -> Result<Characterization, MeasureError> {
+        let run = |task: Task| {
+            let layout = &plan.experiments[task.experiment].layout;
+            Ok((task, self.run(layout, &conditions.fame, task.seed)?))
+        };
+        let paces: Vec<_> =
+            plan.tasks(conditions).into_iter().map(run).collect::<Result<_, MeasureError>>()?;
+        let fingerprint = Fingerprint::of(&self.machine);
+        Ok(Characterization::of(self, plan, conditions, fingerprint, paces))
+    }
+
     fn characterize(&self, rounds: usize) -> Result<Characterization, MeasureError> {
         let plan = Plan::new(&self.machine, &self.benchmarks, &[], 8).unwrap();
-        execute(self, &plan, Self::conditions(rounds), Fingerprint::of(&self.machine), &|_| {})
+        self.all_runs(&plan, Self::conditions(rounds))
     }
 }
 
@@ -78,19 +78,10 @@ impl Bench for Synthetic {
     }
 
     fn at_once(&self) -> usize {
-        self.at_once
-    }
-
-    fn expected(&self, layout: &[Seat], _: &Fame, alone: &[Duration]) -> Duration {
-        layout.iter().map(|seat| alone[seat.benchmark]).sum()
+        1
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
-        let mut failures = self.failures.lock().unwrap();
-        if *failures > 0 {
-            *failures -= 1;
-            return Err(MeasureError::new(Retry::Same, "a passing failure"));
-        }
         let mut random = Random::new(seed);
         let speed = 1.0 + self.drift * random.unit();
         let pace = |seat: &Seat| {
@@ -202,13 +193,6 @@ fn findings_name_the_resource_at_its_own_level() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_result_however_many_run_at_once() {
-    let mut one = t2();
-    one.at_once = 1;
-    assert_eq!(t2().characterize(2).unwrap(), one.characterize(2).unwrap());
-}
-
-#[test]
 fn a_document_is_read_back_as_it_was() {
     let result = t2().characterize(2).unwrap();
     let text = serde_json::to_string(&result).unwrap();
@@ -235,22 +219,11 @@ fn a_busy_and_noisy_machine_is_said_to_be_so() {
 }
 
 #[test]
-fn a_passing_failure_is_tried_again_and_a_lasting_one_ends_it() {
-    let bench = t2();
-    *bench.failures.lock().unwrap() = 2;
-    assert!(bench.characterize(1).is_ok());
-    *bench.failures.lock().unwrap() = usize::MAX;
-    assert_eq!(bench.characterize(1).unwrap_err().message, "a passing failure");
-}
-
-#[test]
 fn a_machine_of_one_context_has_only_runs_alone() {
     let bench = Synthetic::new(Machine::from_shape("1").unwrap());
     let plan = Plan::new(&bench.machine, &bench.benchmarks[3..], &[], 8).unwrap();
     let bench = Synthetic { benchmarks: bench.benchmarks[3..].to_vec(), ..bench };
-    let result =
-        execute(&bench, &plan, Synthetic::conditions(2), Fingerprint::of(&bench.machine), &|_| {})
-            .unwrap();
+    let result = bench.all_runs(&plan, Synthetic::conditions(2)).unwrap();
     assert!(result.slowdowns.is_empty() && result.findings.remote.is_none());
     assert_eq!(result.references[0].absent.len(), 3);
 }

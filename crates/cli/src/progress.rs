@@ -76,7 +76,8 @@ impl Progress {
         let message = if self.best.is_finite() || self.baseline.is_finite() {
             format!("{measurements}, best so far {best} (unpinned {baseline})")
         } else if let Budget::Measurements(all) = self.budget {
-            format!("{measurements} of {}", figures::count(all))
+            let left = figures::duration(self.bar.eta());
+            format!("{measurements} of {}, about {left} left", figures::count(all))
         } else {
             measurements
         };

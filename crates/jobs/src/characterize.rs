@@ -1,6 +1,6 @@
 //! What programs on shared hardware do to each other.
 
-use crate::campaign_run::{Ends, conclude, measure_on};
+use crate::campaign_run::{Ends, answered, conclude, measure_on, of_the_whole, unanswered};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
@@ -8,11 +8,11 @@ use crate::model::Model;
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{
-    CampaignInfo, Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES, Trial,
+    CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Purpose, Record, Step, Store,
+    Strategy, TRIES, Trial,
 };
 use pinwise_characterization::{
     Characterization, Conditions, Plan, PlanError, Reference, StoredCharacterization, Task,
-    estimate,
 };
 use pinwise_hardware::HostBench;
 use pinwise_measure::{
@@ -22,7 +22,7 @@ use pinwise_measure::{
 use pinwise_placement::Budget;
 use pinwise_present::{Notice, did_you_mean};
 use pinwise_processor::ModelBench;
-use pinwise_topology::{Alike, Fingerprint, Machine};
+use pinwise_topology::{Alike, CpuId, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -42,12 +42,14 @@ pub struct CharacterizeRequest {
     pub stressors: usize,
     /// How it is measured.
     pub conditions: Conditions,
-    /// What the first core gets of its caches, on this machine. Looked at before anything else.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub working_sets: Option<WorkingSets>,
-    /// What that look took.
-    #[serde(default)]
-    pub look: Duration,
+}
+
+/// A part of a characterization: its [`Parent::step`].
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum CharacterizeStep {
+    /// What a context of this machine gets of its caches, before anything else.
+    Caches,
 }
 
 /// What programs on shared hardware do to each other.
@@ -103,18 +105,26 @@ struct Conclusion {
     excerpt: Option<Excerpt>,
 }
 
-impl CharacterizeRequest {
-    /// What `records` took, with the look at the caches.
-    fn time(&self, records: &[Record]) -> Duration {
-        self.look + records.last().map_or(Duration::ZERO, |record| record.elapsed)
-    }
-}
-
-/// What measures: the request, the machine's bench, and the runs.
+/// What measures: the request and what the benchmarks run on.
 pub struct Ready {
     request: CharacterizeRequest,
-    bench: Box<dyn Bench>,
-    plan: Plan,
+    bench: OpenBench,
+}
+
+/// A bench on which nothing was measured yet.
+enum OpenBench {
+    /// This machine, whose caches are looked at first.
+    Host(Box<HostBench>),
+    Model(Box<dyn Bench>),
+}
+
+impl OpenBench {
+    fn bench(&self) -> &dyn Bench {
+        match self {
+            Self::Host(host) => &**host,
+            Self::Model(model) => &**model,
+        }
+    }
 }
 
 impl Job for CharacterizeRequest {
@@ -126,58 +136,45 @@ impl Job for CharacterizeRequest {
         self,
         caller: &Caller,
         _: &Store,
-        events: &mut dyn Events,
+        _: &mut dyn Events,
     ) -> Result<(NewCampaign, Ready), JobError> {
-        let mut request = self;
-        if request.model.is_none() {
-            let mut bench = host(caller)?;
-            // A misspelt name is found before anything is measured.
-            plan(&request, &bench)?;
-            outlook(events, &Notice::MeasuringCaches)?;
-            let begin = Instant::now();
-            bench.look_at_caches()?;
-            request.look = begin.elapsed();
-            request.working_sets = bench.working_sets().cloned();
-        }
-        let bench = open(&request, caller)?;
-        let plan = plan(&request, &*bench)?;
-        announce(&*bench, &plan, &request.conditions, events)?;
-        let new = NewCampaign {
-            kind: Self::KIND,
-            parent: None,
-            command: caller.command.clone(),
-            machine: bench.machine().clone(),
-            alike: Alike::ByStructure,
-            workload: Workload { name: "microbenchmarks".into(), threads: Vec::new() },
-            unit: Unit::cost(bench.unit().name()),
-            question: serde_json::to_value(&request)?,
-            seed: request.conditions.seed,
-        };
-        Ok((new, Ready { request, bench, plan }))
+        let bench = open(&self, caller)?;
+        // A misspelt name is found before anything is measured.
+        plan(&self, bench.bench())?;
+        let new = new_campaign(&self, caller, bench.bench())?;
+        Ok((new, Ready { request: self, bench }))
     }
 
     fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<Ready, JobError> {
         let request: Self = stored::question(info)?;
         let bench = open(&request, caller)?;
-        if Fingerprint::of(bench.machine()).topology != Fingerprint::of(&info.new.machine).topology
+        if Fingerprint::of(bench.bench().machine()).topology
+            != Fingerprint::of(&info.new.machine).topology
         {
             return Err(JobError::failed(format!(
                 "campaign {}: it was started on another machine; start a new one",
                 info.id.0
             )));
         }
-        let plan = plan(&request, &*bench)?;
-        Ok(Ready { request, bench, plan })
+        Ok(Ready { request, bench })
     }
 
     fn conduct(
-        Ready { request, bench, plan }: Ready,
+        Ready { request, mut bench }: Ready,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<CharacterizeAnswer, JobError> {
-        let (bench, plan) = (&*bench, &plan);
+        if let OpenBench::Host(host) = &mut bench {
+            match look_at_caches(host, info, caller, store, events) {
+                Ok(found) => host.know_caches(found),
+                Err(error) => return Err(of_the_whole(error, store, info.id)?),
+            }
+        }
+        let bench = bench.bench();
+        let plan = &plan(&request, bench)?;
+        announce(bench, plan, request.conditions, events)?;
         let tasks = plan.tasks(request.conditions);
         let runs = tasks.len() as u64;
         let mut testbed = Benchmarks::new(bench, request.conditions.fame);
@@ -200,7 +197,7 @@ impl Job for CharacterizeRequest {
             kept = Some(StoredCharacterization::keep(store, characterization.clone(), whole)?);
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
-        let time = request.time(&measured.records);
+        let time = time(store, info, &measured.records)?;
         // What a run gave and was refused is refused again.
         let refused = measured.records.last().is_some_and(|record| record.outcome.is_err());
         let remedy = if refused { Remedy::AskAgain } else { Remedy::Resume };
@@ -229,7 +226,7 @@ impl Job for CharacterizeRequest {
                 }),
             None => None,
         };
-        let time = stored::question::<Self>(info)?.time(&store.records(info.id)?);
+        let time = time(store, info, &store.records(info.id)?)?;
         Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, time, excerpt })
     }
 
@@ -253,19 +250,136 @@ impl Job for CharacterizeRequest {
     }
 }
 
-fn host(caller: &Caller) -> Result<HostBench, JobError> {
-    Ok(HostBench::new(pinwise_linux::machine()?, caller.interrupt.flag())?)
+fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, JobError> {
+    let cancelled = caller.interrupt.flag();
+    Ok(match &request.model {
+        Some(model) => OpenBench::Model(Box::new(ModelBench::new(model.processor()?, cancelled))),
+        None => OpenBench::Host(Box::new(HostBench::new(pinwise_linux::machine()?, cancelled)?)),
+    })
 }
 
-fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<Box<dyn Bench>, JobError> {
-    let Some(model) = &request.model else {
-        let mut bench = host(caller)?;
-        if let Some(found) = &request.working_sets {
-            bench.know_caches(found.clone());
-        }
-        return Ok(Box::new(bench));
+fn new_campaign(
+    request: &CharacterizeRequest,
+    caller: &Caller,
+    bench: &dyn Bench,
+) -> Result<NewCampaign, JobError> {
+    Ok(NewCampaign {
+        kind: Kind::Characterize,
+        parent: None,
+        command: caller.command.clone(),
+        machine: bench.machine().clone(),
+        alike: Alike::ByStructure,
+        workload: no_workload(),
+        unit: Unit::cost(bench.unit().name()),
+        question: serde_json::to_value(request)?,
+        seed: request.conditions.seed,
+    })
+}
+
+/// The benchmarks are not the threads of a program.
+fn no_workload() -> Workload {
+    Workload { name: "microbenchmarks".into(), threads: Vec::new() }
+}
+
+/// What `records` took, with the look at the caches.
+fn time(store: &Store, info: &CampaignInfo, records: &[Record]) -> Result<Duration, JobError> {
+    let parent = Parent::new(info.id, &CharacterizeStep::Caches);
+    let looked = match stored::part(store, &parent)? {
+        Some(part) => store.records(part.id)?,
+        None => Vec::new(),
     };
-    Ok(Box::new(ModelBench::new(model.processor()?, caller.interrupt.flag())))
+    let of = |records: &[Record]| records.last().map_or(Duration::ZERO, |record| record.elapsed);
+    Ok(of(&looked) + of(records))
+}
+
+/// What the first context gets of its caches: measured in a part of the campaign `info`, or read
+/// where that has it.
+fn look_at_caches(
+    host: &HostBench,
+    info: &CampaignInfo,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<WorkingSets, JobError> {
+    let parent = Parent::new(info.id, &CharacterizeStep::Caches);
+    let part = match stored::part(store, &parent)? {
+        Some(part) => part,
+        None => {
+            let (kind, parent) = (Kind::Caches, Some(parent));
+            let unit = Unit::cost(host.unit().name());
+            let id = store.create(&NewCampaign { kind, parent, unit, ..info.new.clone() })?;
+            store.get(id)?
+        }
+    };
+    if let Some(found) = stored::conclusion(&part)? {
+        return Ok(found);
+    }
+    let _lock = store.lock(part.id)?;
+    outlook(events, &Notice::MeasuringCaches)?;
+    let mut testbed = Caches { host, workload: no_workload(), unit: part.new.unit.clone() };
+    let (mut strategy, budget) = (Look(testbed.host.first()), Budget::Measurements(1));
+    let measured = measure_on(store, &part, budget, &mut strategy, &mut testbed, caller, events)?;
+    let found = measured.records.iter().rev().find_map(looked);
+    let Some(found) = found else {
+        return Err(unanswered(store, part.id, measured.ending, Ends::default())?);
+    };
+    answered(store, part.id, CampaignState::Finished, &found)?;
+    Ok(found)
+}
+
+/// What a look found.
+fn looked(record: &Record) -> Option<WorkingSets> {
+    record.outcome.as_ref().ok()?.detail.as_ref()?.read().ok()
+}
+
+/// Looks at the caches of a context once.
+struct Look(CpuId);
+
+impl Strategy for Look {
+    fn step(&mut self, history: &[Record]) -> Step {
+        match history.last().map(|record| &record.outcome) {
+            None => Step::Measure(Trial {
+                setting: Setting::Caches(self.0),
+                purpose: Purpose::Probe,
+                effort: Effort::default(),
+            }),
+            Some(Err(error)) => Step::Fail(error.message.clone()),
+            Some(Ok(_)) => Step::Stop("the caches were looked at".into()),
+        }
+    }
+}
+
+/// The caches of this machine as a testbed.
+struct Caches<'a> {
+    host: &'a HostBench,
+    workload: Workload,
+    unit: Unit,
+}
+
+impl Testbed for Caches<'_> {
+    fn machine(&self) -> &Machine {
+        self.host.machine()
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        &self.unit
+    }
+
+    /// The performance is that of a load from the largest working set.
+    fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
+        if *setting != Setting::Caches(self.host.first()) {
+            return Err(MeasureError::unsupported(&self.workload.name, setting));
+        }
+        let begin = Instant::now();
+        let found = self.host.look_at_caches()?;
+        let performance = found.curve.last().map_or(0.0, |largest| 1.0 / largest.ns);
+        let detail = Detail::of(&found);
+        Ok(Measurement { performance, duration: begin.elapsed(), spread: None, detail })
+    }
 }
 
 fn fingerprint(request: &CharacterizeRequest, machine: &Machine) -> Fingerprint {
@@ -310,11 +424,11 @@ fn why_excerpt(
     found.noise.busy().then_some(Excerpt::Busy { share: found.noise.share })
 }
 
-/// Says what there is to do, what is absent, and how long it takes.
+/// Says what there is to do.
 fn announce(
     bench: &dyn Bench,
     plan: &Plan,
-    conditions: &Conditions,
+    conditions: Conditions,
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
     let levels = plan.references.iter().flat_map(|reference: &Reference| &reference.levels);
@@ -326,9 +440,7 @@ fn announce(
         runs: plan.runs(conditions.rounds),
         rounds: conditions.rounds,
     };
-    outlook(events, &characterizing)?;
-    let seconds = estimate(bench, plan, conditions)?.as_secs_f64();
-    outlook(events, &Notice::Takes { seconds })
+    outlook(events, &characterizing)
 }
 
 fn outlook(events: &mut dyn Events, about: &Notice) -> Result<(), JobError> {
@@ -387,7 +499,7 @@ impl<'a> Benchmarks<'a> {
             bench,
             fame,
             machine: bench.machine().clone(),
-            workload: Workload { name: "microbenchmarks".into(), threads: Vec::new() },
+            workload: no_workload(),
             unit: Unit::cost(bench.unit().name()),
         }
     }
@@ -461,10 +573,10 @@ mod tests {
     use crate::events::Silent;
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;
-    use pinwise_campaign::CampaignState;
     use pinwise_measure::{Microbenchmark, PaceUnit, Seat};
     use rusqlite::Connection;
-    use std::time::Duration;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn request() -> CharacterizeRequest {
         CharacterizeRequest {
@@ -472,8 +584,6 @@ mod tests {
             benchmarks: vec!["intadd".into()],
             stressors: 1,
             conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
-            working_sets: None,
-            look: Duration::ZERO,
         }
     }
 
@@ -481,7 +591,7 @@ mod tests {
     fn a_run_without_a_usable_pace_ends_the_campaign() {
         let (request, caller) = (request(), Caller::default());
         let bench = open(&request, &caller).unwrap();
-        let plan = plan(&request, &*bench).unwrap();
+        let plan = plan(&request, bench.bench()).unwrap();
         let tasks = plan.tasks(request.conditions);
         let mut rounds = Rounds { plan: &plan, tasks, at: 0 };
         let Step::Measure(trial) = rounds.step(&[]) else { panic!() };
@@ -490,10 +600,17 @@ mod tests {
         assert_eq!(rounds.step(&[refused]), Step::Fail("no number".into()));
     }
 
-    /// Gives every program this time, or nothing.
-    struct Odd(Box<dyn Bench>, Option<f64>);
+    fn model() -> Box<dyn Bench> {
+        match open(&request(), &Caller::default()).unwrap() {
+            OpenBench::Model(model) => model,
+            OpenBench::Host(_) => panic!("a model was asked for"),
+        }
+    }
 
-    impl Bench for Odd {
+    /// Gives every program this time, or its own, or fails.
+    struct Odd<F>(Box<dyn Bench>, F);
+
+    impl<F: Fn() -> Result<Option<f64>, MeasureError> + Send + Sync> Bench for Odd<F> {
         fn machine(&self) -> &Machine {
             self.0.machine()
         }
@@ -510,14 +627,11 @@ mod tests {
             1
         }
 
-        fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
-            self.0.expected(layout, fame, alone)
-        }
-
         fn run(&self, seats: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
-            let time = self.1.ok_or_else(|| MeasureError::new(Retry::Never, "it ended"))?;
+            let time = (self.1)()?;
             let paces = self.0.run(seats, fame, seed)?;
-            Ok(paces.into_iter().map(|pace| Pace { time, ..pace }).collect())
+            let with_time = |pace: Pace| Pace { time: time.unwrap_or(pace.time), ..pace };
+            Ok(paces.into_iter().map(with_time).collect())
         }
     }
 
@@ -527,7 +641,9 @@ mod tests {
         let caller = Caller::default();
         for (time, records) in [(Some(0.0), TRIES as u64), (None, 0)] {
             let (new, ready) = request().prepare(&caller, &store, &mut Silent).unwrap();
-            let ready = Ready { bench: Box::new(Odd(ready.bench, time)), ..ready };
+            let ended = MeasureError::new(Retry::Never, "it ended");
+            let odd = Odd(model(), move || time.map(Some).ok_or(ended.clone()));
+            let ready = Ready { bench: OpenBench::Model(Box::new(odd)), ..ready };
             let id = store.create(&new).unwrap();
             let info = store.get(id).unwrap();
             let ended =
@@ -538,6 +654,46 @@ mod tests {
             assert_eq!(kept.map_or(0, |kept| kept.records), records);
             assert_eq!(matches!(remedy, Remedy::AskAgain), time.is_some());
         }
+    }
+
+    #[test]
+    fn a_passing_failure_is_tried_again_and_a_lasting_one_ends_it() {
+        let left = Arc::new(AtomicUsize::new(TRIES - 1));
+        let failures = left.clone();
+        let odd = Odd(model(), move || {
+            match failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+            {
+                Ok(_) => Err(MeasureError::new(Retry::Same, "a passing failure")),
+                Err(_) => Ok(None),
+            }
+        });
+        let plan = plan(&request(), &odd).unwrap();
+        let tasks = plan.tasks(request().conditions);
+        let trial = Rounds { plan: &plan, tasks: tasks.clone(), at: 0 }.trial(&tasks[0]);
+        let run = || Benchmarks::new(&odd, Fame::default()).run(&trial.setting);
+        run().unwrap();
+        left.store(TRIES, Ordering::Relaxed);
+        let error = run().unwrap_err();
+        assert_eq!((error.message.as_str(), error.retry), ("a passing failure", Retry::Never));
+    }
+
+    /// What a look found is read in a campaign that goes on: nobody looks twice.
+    #[test]
+    fn the_caches_are_looked_at_once() {
+        let cpu = CpuId(0);
+        let mut look = Look(cpu);
+        let Step::Measure(trial) = look.step(&[]) else { panic!() };
+        assert_eq!(trial.setting, Setting::Caches(cpu));
+        let found = WorkingSets { curve: Vec::new(), caches: Vec::new() };
+        let measured = Measurement {
+            performance: 0.5,
+            duration: Duration::ZERO,
+            spread: None,
+            detail: Detail::of(&found),
+        };
+        let record = Record { number: 0, trial, outcome: Ok(measured), elapsed: Duration::ZERO };
+        assert!(matches!(look.step(std::slice::from_ref(&record)), Step::Stop(_)));
+        assert_eq!(looked(&record), Some(found));
     }
 
     /// As a kill between the two writes would leave it.

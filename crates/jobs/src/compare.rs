@@ -157,9 +157,9 @@ impl Job for CompareRequest {
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<Ready, JobError> {
+    fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
         let compared: Compared = stored::question(info)?;
-        let testbed = reopen(info, &compared.request, caller)?;
+        let testbed = reopen(info, &compared.request, caller, store)?;
         Ok(Ready { compared, testbed, notes: Vec::new() })
     }
 

@@ -38,7 +38,7 @@ macro_rules! questions {
             fn of(kind: Kind) -> Option<Self> {
                 match kind {
                     $(Kind::$kind => Some(Self::of_job::<$request>()),)*
-                    Kind::Policies | Kind::Finals => None,
+                    Kind::Policies | Kind::Finals | Kind::Caches => None,
                 }
             }
         }

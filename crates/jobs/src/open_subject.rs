@@ -13,6 +13,7 @@ pub(crate) use simulated::open_ready;
 use crate::error::JobError;
 use crate::job::Caller;
 use crate::request::{Request, Subject};
+use pinwise_campaign::Record;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
 use pinwise_measure::{MeasureError, Note, Testbed};
 use pinwise_metric::{Interpretation, MetricOptions, Pattern};
@@ -58,6 +59,9 @@ pub(crate) trait OpenSubject: Testbed {
     fn experiment(&self, _period: Duration) -> Option<Duration> {
         None
     }
+
+    /// Takes in what earlier runs of the campaign measured.
+    fn recall(&mut self, _records: &[Record]) {}
 
     /// How long an instance alone takes to be measured, about, where it is started for that.
     fn restart(&self, _period: Duration) -> Option<Duration> {

@@ -127,7 +127,7 @@ impl Job for PlaceRequest {
     fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
         let Self { request, plan } = stored::question(info)?;
         let plan = plan_file::still_writable(store, info, plan);
-        let testbed = reopen(info, &request, caller)?;
+        let testbed = reopen(info, &request, caller, store)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = Search::new(&request.question, &tree, &info.new.workload)?;
         Ok(Ready { request, testbed, search, plan })

@@ -4,7 +4,7 @@ use crate::error::JobError;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, open_with};
 use crate::request::{Request, Subject};
-use pinwise_campaign::CampaignInfo;
+use pinwise_campaign::{CampaignInfo, Store};
 use pinwise_present::shell;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
@@ -17,12 +17,16 @@ pub(crate) fn reopen(
     info: &CampaignInfo,
     request: &Request,
     caller: &Caller,
+    store: &Store,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
-    let testbed = open_with(request, threads.collect(), caller)?;
+    let mut testbed = open_with(request, threads.collect(), caller)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),
-        None => Ok(testbed),
+        None => {
+            testbed.recall(&store.records(info.id)?);
+            Ok(testbed)
+        }
     }
 }
 

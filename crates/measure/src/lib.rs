@@ -43,6 +43,8 @@ pub enum Setting {
     Pair(CpuId, CpuId),
     /// No workload: microbenchmarks, each alone on its context.
     Benchmarks(Seating),
+    /// No workload: what a context gets of its caches.
+    Caches(CpuId),
 }
 
 /// A program with a number of threads, and where they run.

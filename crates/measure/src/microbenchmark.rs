@@ -9,7 +9,6 @@
 use crate::{Fame, MeasureError};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// A program that stresses one resource: a long sequence of one operation, the loop around it below
 /// 1 % of the time.
@@ -156,10 +155,6 @@ pub trait Bench: Sync {
     fn working_sets(&self) -> Option<&WorkingSets> {
         None
     }
-
-    /// How long [`Bench::run`] will take for `layout`, where `alone` is how long it took for each
-    /// benchmark alone.
-    fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration;
 
     /// Runs the programs of `layout` together, each on its leaf, at most one on a leaf. All are
     /// repeated until [`Fame::over`] is true of every one. Returns the pace of each, in the order

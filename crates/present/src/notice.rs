@@ -89,11 +89,6 @@ pub enum Notice {
         /// How many rounds there are.
         rounds: usize,
     },
-    /// About how long all of it takes.
-    Takes {
-        /// Seconds.
-        seconds: f64,
-    },
     /// What to know about a search for a number of threads.
     #[serde(untagged)]
     Threads(pinwise_threads::Note),
@@ -175,7 +170,6 @@ pub fn notice(notice: &Notice) -> String {
                 figures::counted(*rounds as u64, "round")
             )
         }
-        Notice::Takes { seconds } => format!("about {}", time(*seconds)),
         Notice::Threads(about) => threads_note(about),
         Notice::Program(about) => note(about),
     }

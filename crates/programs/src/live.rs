@@ -202,6 +202,14 @@ impl LiveTestbed {
             .collect()
     }
 
+    /// Takes in what the program did unpinned in so many windows, measured now or by an earlier run
+    /// of the campaign. The floor is a fraction of it.
+    pub fn know_baseline(&mut self, performance: f64, windows: f64) {
+        let (mean, weight) = self.baseline.unwrap_or_default();
+        let total = weight + windows;
+        self.baseline = Some((mean + (performance - mean) * windows / total, total));
+    }
+
     /// Moves the threads and looks for new ones until two looks show nothing new.
     fn apply(&mut self, setting: &Setting) -> Result<(), MeasureError> {
         let mut quiet = 0;
@@ -376,10 +384,7 @@ impl Testbed for LiveTestbed {
             ));
         }
         if *setting == Setting::Unpinned {
-            let (mean, weight) = self.baseline.unwrap_or_default();
-            let total = weight + effort.windows;
-            self.baseline =
-                Some((mean + (measured.performance - mean) * effort.windows / total, total));
+            self.know_baseline(measured.performance, effort.windows);
         }
         Ok(measured)
     }

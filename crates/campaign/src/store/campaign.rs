@@ -45,6 +45,8 @@ pub enum Kind {
     Finals,
     /// What programs on shared hardware do to each other.
     Characterize,
+    /// What a context gets of its caches, as a part of [`Kind::Characterize`].
+    Caches,
     /// Core-to-core latency.
     Latency,
 }
@@ -61,6 +63,7 @@ impl Kind {
             Self::Policies => "policies",
             Self::Finals => "finals",
             Self::Characterize => "characterize",
+            Self::Caches => "caches",
             Self::Latency => "latency",
         }
     }

@@ -23,6 +23,7 @@ const DEFAULT: &str = "default";
 /// How microbenchmarks on contexts begin, and what comes before their seed.
 const SEATS: &str = "seats ";
 const SEED: &str = " seed ";
+const CACHES: &str = "caches ";
 
 pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
     Ok(CampaignInfo {
@@ -109,6 +110,7 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
             let seats: Vec<String> = seats.iter().map(seat).collect();
             format!("{SEATS}{}{SEED}{seed}", seats.join(" "))
         }
+        Setting::Caches(cpu) => format!("{CACHES}{}", cpu.0),
     }
 }
 
@@ -130,6 +132,9 @@ fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
         };
         let seats = seats.split(' ').map(seat).collect::<Result<_, _>>()?;
         return Ok(Setting::Benchmarks(Seating { seats, seed: seed.parse()? }));
+    }
+    if let Some(cpu) = text.strip_prefix(CACHES) {
+        return Ok(Setting::Caches(CpuId(cpu.parse()?)));
     }
     if let Some((from, to)) = text.split_once('>') {
         return Ok(Setting::Pair(CpuId(from.parse()?), CpuId(to.parse()?)));

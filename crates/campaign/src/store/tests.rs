@@ -156,6 +156,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
             Setting::Benchmarks(Seating { seats: vec![seat(0, 3), seat(8, 1)], seed: u64::MAX }),
             "seats 0=3 8=1 seed 18446744073709551615",
         ),
+        (Setting::Caches(CpuId(17)), "caches 17"),
     ];
     let detail = Detail::of(&serde_json::json!({ "locked": 0.25, "threads": ["a", "b"] }));
     for (number, (setting, text)) in settings.into_iter().enumerate() {
@@ -168,7 +169,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
     }
-    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(10, 0.0) };
+    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(11, 0.0) };
     store.append(id, &late).unwrap();
     assert_eq!(store.records(id).unwrap().last(), Some(&late));
 }

@@ -99,8 +99,6 @@ impl Characterize {
                 rounds: self.rounds.map_or(default, usize::from),
                 seed: self.seed,
             },
-            working_sets: None,
-            look: Duration::ZERO,
         })
     }
 

@@ -1,8 +1,8 @@
 //! The host as a bench: one thread per program, each on its own context.
 
 use super::footprint::Footprint;
-use super::load::{Load, Program, REPETITION};
-use super::run::{self, Run};
+use super::load::{Load, Program};
+use super::run::Run;
 use super::{Operation, curve, kernel};
 use pinwise_linux::sys;
 use pinwise_measure::{
@@ -12,7 +12,6 @@ use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, Random, Sharin
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// The machine we run on.
 #[derive(Debug)]
@@ -52,13 +51,17 @@ impl HostBench {
         Ok(Self { machine, leaves, programs, benchmarks, footprint, working_sets: None, cancelled })
     }
 
-    /// Measures what the first context gets of its caches, and sizes the programs accordingly.
-    /// Takes some seconds. If no last-level cache is found, its programs are left out.
+    /// The context whose caches are looked at.
+    pub fn first(&self) -> CpuId {
+        self.leaves[0]
+    }
+
+    /// Measures what the first context gets of its caches. Takes some seconds.
     ///
     /// # Errors
     /// No memory; the context cannot be used; cancelled.
-    pub fn look_at_caches(&mut self) -> Result<(), MeasureError> {
-        let first = self.leaves[0];
+    pub fn look_at_caches(&self) -> Result<WorkingSets, MeasureError> {
+        let first = self.first();
         let (footprint, cancelled) = (self.footprint, &*self.cancelled);
         let measured = std::thread::scope(|scope| {
             let look = || {
@@ -76,11 +79,11 @@ impl HostBench {
                 format!("cannot look at the caches of CPU {}: {error}", first.0),
             ),
         })?;
-        self.know_caches(curve::working_sets(&self.machine, first, curve));
-        Ok(())
+        Ok(curve::working_sets(&self.machine, first, curve))
     }
 
-    /// As [`HostBench::look_at_caches`], with what an earlier look found.
+    /// Sizes the programs by what a look at the caches found. If it found no last-level cache, its
+    /// programs are left out.
     pub fn know_caches(&mut self, found: WorkingSets) {
         self.footprint = self.footprint.fitted(&found);
         (self.benchmarks, self.programs) =
@@ -134,17 +137,6 @@ impl Bench for HostBench {
 
     fn working_sets(&self) -> Option<&WorkingSets> {
         self.working_sets.as_ref()
-    }
-
-    fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
-        let program = |seat: &Seat| self.programs[seat.benchmark];
-        let running =
-            |seat: &Seat, programs| run::duration(program(seat), programs, REPETITION, fame);
-        // Beyond its repetitions a run alone was preparation; memory is prepared side by side, and
-        // looked at in turn.
-        let preparing = |seat: &Seat| alone[seat.benchmark].saturating_sub(running(seat, 1));
-        let preparation = layout.iter().map(preparing).max().unwrap_or_default();
-        preparation + layout.first().map_or(Duration::ZERO, |first| running(first, layout.len()))
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {

@@ -53,23 +53,6 @@ impl Turns {
     }
 }
 
-/// How long a set of `programs` programs with `reference` as the first takes at least, without its
-/// preparation.
-pub(super) fn duration(
-    reference: Program,
-    programs: usize,
-    repetition: Duration,
-    fame: &Fame,
-) -> Duration {
-    let Turns { pairs, settling } = Turns::of(reference);
-    if programs == 1 {
-        return settling + repetition * u32::try_from(fame.least.max(2)).unwrap_or(u32::MAX);
-    }
-    // Of two phases in turn one begins with a change.
-    let phase = repetition * PHASE as u32;
-    (phase * 2 + settling) * pairs as u32 + settling
-}
-
 fn mean(times: &[f64]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }

@@ -4,8 +4,9 @@ use super::{OpenSubject, launch, metric_options, scope, this_machine, thread_fil
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
+use pinwise_campaign::Record;
 use pinwise_linux::{Pid, Streams, Target, process};
-use pinwise_measure::{Note, Testbed as _};
+use pinwise_measure::{Note, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{CpuSet, Fingerprint};
@@ -17,6 +18,14 @@ use std::time::{Duration, Instant};
 const ENDING: Duration = Duration::from_millis(300);
 
 impl OpenSubject for LiveTestbed {
+    fn recall(&mut self, records: &[Record]) {
+        for record in records.iter().filter(|record| record.trial.setting == Setting::Unpinned) {
+            if let Ok(measured) = &record.outcome {
+                self.know_baseline(measured.performance, record.trial.effort.windows);
+            }
+        }
+    }
+
     fn affinities(&self) -> BTreeMap<String, CpuSet> {
         self.affinities()
     }

@@ -24,14 +24,11 @@ use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit,
 use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Start offsets are uniform below this many cycles: longer than any instruction.
 const OFFSETS: u64 = 1000;
 /// Passes through arrays that do not fit the second level, before anything runs.
 const PASSES: u64 = 3;
-/// What a load costs to simulate while arrays are read through, in instructions of a program.
-const READ: f64 = 0.25;
 /// Cycles between two looks at the counters.
 const LOOK: u64 = 1000;
 /// Cycles that all programs run together before repetitions count.
@@ -163,21 +160,6 @@ impl ModelBench {
     }
 }
 
-/// Cycles per instruction alone, near enough for an estimate of how long a simulation takes (MICRO
-/// 2009, Table 2).
-fn usual_cpi(program: Program) -> u64 {
-    match program {
-        Program::IntAdd => 1,
-        Program::IntMul => 5,
-        Program::IntDiv => 20,
-        Program::FpAdd => 6,
-        Program::FpDiv => 33,
-        Program::Dcache => 3,
-        Program::L2cache => 22,
-        Program::Mem => 195,
-    }
-}
-
 /// What a program stresses (MICRO 2009, Table 2).
 fn describe(program: Program) -> Microbenchmark {
     let (resource, level, pipelined) = match program {
@@ -208,40 +190,6 @@ impl Bench for ModelBench {
 
     fn at_once(&self) -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
-    }
-
-    fn expected(&self, layout: &[Seat], fame: &Fame, alone: &[Duration]) -> Duration {
-        let programs: Vec<Program> =
-            layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
-        let memory = u64::from(self.processor.inter_core.memory.latency);
-        // Arrays that together do not fit drive each other out of the second level, however small
-        // one of them is.
-        let passes = self.passes(&programs);
-        let crowded = passes > 1;
-        let cpi = |program: Program| match crowded && self.beyond_first_level(program) {
-            true => memory,
-            false => usual_cpi(program),
-        };
-        let lines =
-            |program: Program| program.array() / u64::from(self.processor.inter_core.l2.line);
-        let looked_at =
-            |program: Program, cpi: u64| fame.least as u64 * self.repetition(program) * cpi;
-        // What costs time is instructions.
-        let instructions = |program: Program, passes: u64, looked_at: u64, cpi: u64| {
-            let read = if self.beyond_first_level(program) { passes * lines(program) } else { 0 };
-            READ * read as f64 + ((OFFSETS + SETTLING + looked_at) / cpi) as f64
-        };
-        let longest =
-            programs.iter().map(|&program| looked_at(program, cpi(program))).max().unwrap_or(0);
-        let seats = layout.iter().zip(&programs).map(|(seat, &program)| {
-            let usual = usual_cpi(program);
-            let once =
-                instructions(program, self.passes(&[program]), looked_at(program, usual), usual);
-            alone[seat.benchmark].as_secs_f64()
-                * instructions(program, passes, longest, cpi(program))
-                / once
-        });
-        Duration::from_secs_f64(seats.sum())
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {

@@ -428,6 +428,10 @@ fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
         testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap().performance,
         100.0
     );
+    // Unpinned windows of an earlier run of the campaign count like those of this one.
+    testbed.know_baseline(460.0, 4.0);
+    let error = testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap_err();
+    assert!(error.message.ends_with("below the floor of 140.0000 things/s"), "{}", error.message);
 }
 
 #[test]

@@ -122,6 +122,7 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
                     Placed::By(_) => None,
                 }),
                 Setting::Pair(from, to) => Some(vec![from.0, to.0]),
+                Setting::Caches(cpu) => Some(vec![cpu.0]),
                 Setting::Benchmarks(seating) => {
                     Some(seating.seats.iter().filter_map(|seat| cpu(&seat.leaf)).collect())
                 }
