@@ -5,11 +5,15 @@
 //! while the threads are surveyed), a third at any moment of measuring, and a third when threads
 //! are seen pinned. Four targets at a time, because most of a kill's time is waiting.
 //!
-//! And of a search for a number of threads, killed and resumed until it ends.
+//! And of a question of every other kind, killed and resumed until it ends.
 
 mod support;
 
+use pinwise_campaign::{CampaignId, Record, Store};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -31,7 +35,7 @@ fn recorded(store: &Path) -> u64 {
     if !store.exists() {
         return 0;
     }
-    let reader = pinwise_campaign::Store::open(store).unwrap();
+    let reader = Store::open(store).unwrap();
     reader.list().unwrap().campaigns.iter().map(|campaign| campaign.records).sum()
 }
 
@@ -93,7 +97,7 @@ fn kill_again_and_again(seed: u64) -> u64 {
         wait_until(PATIENCE, "the original affinities", || affinities(target.pid()) == before);
         assert!(recorded(&store) >= known, "recorded measurements were lost");
     }
-    let campaigns = pinwise_campaign::Store::open(&store).unwrap();
+    let campaigns = Store::open(&store).unwrap();
     for campaign in campaigns.list().unwrap().campaigns {
         let records = campaigns.records(campaign.id).unwrap();
         assert!(
@@ -117,65 +121,121 @@ fn no_thread_stays_pinned_and_no_measurement_is_lost() {
     );
 }
 
-/// Kills of a search at most; it ends the sooner the slower the machine kills.
-const SEARCH_KILLS: usize = 60;
+/// Kills of a question at most; it ends the sooner the slower the machine kills.
+const QUESTION_KILLS: usize = 24;
 
-#[test]
-fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
+/// Asks `question`, kills it again and again, and goes on with it until it ends. Gives the answer
+/// and the records of every campaign.
+fn answer_in_spite_of_kills(
+    question: &[&str],
+    program: &[&str],
+    longest: Duration,
+) -> (Value, Vec<Vec<Record>>) {
     let folder = TempDir::new().unwrap();
-    let store = folder.path().join("pinwise.db");
-    let at = ["--store", store.to_str().unwrap(), "--json"];
-    let spin = "for i in $(seq $0); do while :; do :; done & done; wait";
-    let search = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
-    let begin: Vec<&str> =
-        search.into_iter().chain(at).chain(["--", "sh", "-c", spin, "{n}"]).collect();
-    let resume: Vec<&str> = ["campaign", "resume", "1"].into_iter().chain(at).collect();
+    let path = folder.path().join("pinwise.db");
+    let at = ["--store", path.to_str().unwrap(), "--json"];
+    let begin: Vec<String> =
+        [question, &at, program].concat().into_iter().map(String::from).collect();
     let mut random = pinwise_topology::Random::new(7);
-    let records =
-        || pinwise_campaign::Store::open(&store).unwrap().records(pinwise_campaign::CampaignId(1));
-    let (mut known, mut kills) = (Vec::new(), 0);
+    let (mut known, mut kills): (BTreeMap<CampaignId, Vec<Record>>, _) = (BTreeMap::new(), 0);
     let answer = loop {
-        let words = if recorded(&store) == 0 { &begin } else { &resume };
-        // One that was killed before its first probe begins anew.
-        if words == &begin && store.exists() {
+        // One that was killed before its first measurement begins anew.
+        let words = if recorded(&path) == 0 {
             for file in std::fs::read_dir(folder.path()).unwrap() {
                 std::fs::remove_file(file.unwrap().path()).unwrap();
             }
-        }
+            begin.clone()
+        } else {
+            let store = Store::open(&path).unwrap();
+            let campaigns = store.list().unwrap().campaigns;
+            let whole = campaigns.iter().find(|info| info.new.parent.is_none()).unwrap();
+            let resume = ["campaign", "resume", &whole.id.0.to_string()].map(String::from);
+            resume.into_iter().chain(at.map(String::from)).collect()
+        };
         let mut run = Program::start(
-            Command::new(PINWISE).args(words).stdout(Stdio::piped()).stderr(Stdio::null()),
+            Command::new(PINWISE).args(&words).stdout(Stdio::piped()).stderr(Stdio::null()),
         );
-        if kills < SEARCH_KILLS {
+        let mut pipe = run.0.stdout.take().unwrap();
+        let said = thread::spawn(move || {
+            let mut said = String::new();
+            pipe.read_to_string(&mut said).map(|_| said)
+        });
+        if kills < QUESTION_KILLS {
             kills += 1;
-            let before = recorded(&store);
-            // Some are killed while they start, some after a probe.
+            let before = recorded(&path);
+            let mut within =
+                |limit: Duration| Duration::from_micros(random.below(limit.as_micros() as u64));
+            // Some are killed while they start, some after a measurement.
             if kills % 2 == 0 {
-                thread::sleep(Duration::from_micros(random.below(1_200_000)));
+                thread::sleep(within(longest));
             } else {
-                wait_until(Duration::from_secs(60), "a probe or the end", || {
-                    recorded(&store) > before || !matches!(run.0.try_wait(), Ok(None))
+                wait_until(Duration::from_secs(60), "a measurement or the end", || {
+                    recorded(&path) > before || !matches!(run.0.try_wait(), Ok(None))
                 });
-                thread::sleep(Duration::from_micros(random.below(200_000)));
+                thread::sleep(within(longest / 6));
             }
             let _ = run.0.kill();
         }
-        let mut said = String::new();
-        std::io::Read::read_to_string(run.0.stdout.as_mut().unwrap(), &mut said).unwrap();
         let ended = run.0.wait().unwrap();
-        if recorded(&store) > 0 {
-            let now = records().unwrap();
-            assert_eq!(now[..known.len()], known, "recorded probes were lost or changed");
-            assert!(now.iter().zip(0..).all(|(record, number)| record.number == number));
-            known = now;
+        let said = said.join().unwrap().unwrap();
+        if path.exists() {
+            let store = Store::open(&path).unwrap();
+            for (id, before) in &mut known {
+                let now = store.records(*id).unwrap();
+                assert_eq!(now[..before.len()], *before, "records were lost or changed");
+            }
+            for campaign in store.list().unwrap().campaigns {
+                let now = store.records(campaign.id).unwrap();
+                assert!(now.iter().zip(0..).all(|(record, number)| record.number == number));
+                known.insert(campaign.id, now);
+            }
+            known.retain(|_, records| !records.is_empty());
         }
         if ended.success() {
-            break serde_json::from_str::<serde_json::Value>(&said).unwrap();
+            break serde_json::from_str(&said).unwrap();
         }
-        assert!(ended.code().is_none(), "{ended}: it was not killed, and failed");
+        assert!(ended.code().is_none(), "{ended}: it was not killed, and failed: {words:?}");
     };
-    println!("it took {kills} kills");
+    println!("{}: it took {kills} kills", question[0]);
+    (answer, known.into_values().collect())
+}
+
+#[test]
+fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
+    let spin = "for i in $(seq $0); do while :; do :; done & done; wait";
+    let search = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
+    let program = ["--", "sh", "-c", spin, "{n}"];
+    let (answer, records) = answer_in_spite_of_kills(&search, &program, STARTING);
     let stopped = &answer["stopped_because"][0]["kind"];
-    assert_eq!((known.len(), stopped), (12, &"all_tried".into()), "{answer:#}");
+    let made: Vec<usize> = records.iter().map(Vec::len).collect();
+    assert_eq!((made, stopped), (vec![12], &"all_tried".into()), "{answer:#}");
     assert!((1..=4).contains(&answer["parameter"].as_u64().unwrap()), "{answer:#}");
     assert_eq!(answer["probes"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn every_other_kind_of_question_that_is_killed_and_resumed_ends_with_its_answer() {
+    let counts = r#"for i in $(seq $0); do
+        sh -c "i=0; while [ \$i -lt 40000 ]; do i=\$((i+1)); done" & done; wait"#;
+    let model = ["--machine", "ultrasparc-t2"];
+    let compare = ["--cycles", "20000", "--starts", "1", "--budget", "60", "--cpus", "0-15"];
+    let workload = ["compare", "--workload", "intadd:1", "--draws", "3", "--rounds", "5"];
+    let choose = ["select", "--workload", "intadd:2+intmul:2", "--choose", "2"];
+    let benchmarks = ["characterize", "--benchmarks", "intadd,FPdiv", "--stressors", "4"];
+    let questions: [(&[&str], &[&str], &str); 5] = [
+        (&[&workload[..], &model, &compare].concat(), &[], "ways"),
+        (&[&choose[..], &model, &compare].concat(), &[], "alone"),
+        (&[&benchmarks[..], &model].concat(), &[], "isolation"),
+        (&["latency"], &[], "matrix"),
+        (&["tune", "--max", "2", "--budget", "6s"], &["--", "sh", "-c", counts, "{n}"], "ways"),
+    ];
+    let one_context = thread::available_parallelism().is_ok_and(|contexts| contexts.get() < 2);
+    for (question, program, key) in questions {
+        // There is nothing between contexts, and nowhere to place threads.
+        if one_context && ["latency", "tune"].contains(&question[0]) {
+            continue;
+        }
+        let (answer, _) = answer_in_spite_of_kills(question, program, MEASURING * 2);
+        assert!(answer.get(key).is_some(), "{}: {answer:#}", question[0]);
+    }
 }
