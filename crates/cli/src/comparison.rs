@@ -10,7 +10,7 @@ use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, against, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses, lost,
-    note, sentence, standing, tagged,
+    note, sentence, simulated, standing, tagged,
 };
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -96,21 +96,15 @@ fn tell(
     width: usize,
 ) -> String {
     let mut sheet = Sheet { text: String::new(), width };
-    let simulated = is_simulated(&info.new.question);
-    if simulated {
-        let machine = &info.new.machine.name;
-        let what = format!(
-            "Simulated on a model of {machine}: performances are those of the model. Its OS \
-             default is a balanced placement, drawn anew for each window."
-        );
-        sheet.paragraph("", 0, &what);
-        sheet.text.push('\n');
-    }
-    if let Some(unfinished) = unfinished(info, compared, files) {
-        sheet.paragraph("", 0, &unfinished);
-        sheet.text.push('\n');
-    }
     sheet.paragraph("", 0, &comparison_verdict(comparison));
+    let caveats = [
+        unfinished(info, compared, files),
+        simulated(info),
+        caveat(comparison, is_simulated(&info.new.question)),
+    ];
+    for caveat in caveats.iter().flatten().chain(notes) {
+        sheet.paragraph("", 0, caveat);
+    }
     if !comparison.rows.is_empty() {
         sheet.text.push('\n');
         sheet.text.push_str(&table(comparison));
@@ -123,14 +117,6 @@ fn tell(
         );
         sheet.text.push('\n');
         sheet.paragraph("", 0, &how);
-    }
-    if let Some(caveat) = caveat(comparison, simulated) {
-        sheet.text.push('\n');
-        sheet.paragraph("", 0, &caveat);
-    }
-    for note in notes {
-        sheet.text.push('\n');
-        sheet.paragraph("", 0, note);
     }
     let claims: Vec<String> = comparison.rows.iter().filter_map(claim).collect();
     if !claims.is_empty() {

@@ -1,4 +1,5 @@
-//! How the terminal shows what happens while a job runs, and how it ended.
+//! How the terminal shows what happens while a job runs, and how it ended. All of it goes to
+//! stderr: stdout begins with the answer.
 
 use crate::opening::opening;
 use crate::output::{self, Interrupted, Stdout, Usage};
@@ -62,7 +63,7 @@ pub(crate) fn left<J: Job>(error: &JobError, caller: &Caller, store: &Store) -> 
     }
 }
 
-/// Shows events: what is placed on stdout, notes on stderr, progress where stderr is a terminal.
+/// Shows events on stderr; progress only where that is a terminal.
 pub(crate) struct Terminal {
     /// The one document on stdout is the answer.
     json: bool,
@@ -82,7 +83,7 @@ impl Events for Terminal {
             Event::Begun(info) => {
                 let places = matches!(info.new.kind, Kind::Place | Kind::Compare);
                 if places && !self.json {
-                    return output::write_stdout(&opening(info));
+                    opening(info).lines().for_each(output::aside);
                 }
             }
             Event::Search { number, of, name } => {

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn help_fits_two_screens_and_brief_help_one() {
-        for (option, most) in [("--help", 100), ("-h", 46)] {
+        for (option, most) in [("--help", 92), ("-h", 46)] {
             let all = every(option, 100);
             assert!(all.len() > 20, "only {} commands", all.len());
             let long = |(path, help): &(String, String)| {

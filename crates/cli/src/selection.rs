@@ -10,7 +10,7 @@ use pinwise_prediction::ThreadKinds;
 use pinwise_present::Files;
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{bound_notes, draw_assignment, tagged_bound_notes};
+use pinwise_present::{bound_notes, draw_assignment, simulated, tagged_bound_notes};
 use pinwise_report::Selection;
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
@@ -139,15 +139,7 @@ impl<'a> Told<'a> {
         let scale = Scale::new(&self.info.new.unit, 1.0);
         let mut sheet = Sheet { text: String::new(), width };
         let (ready, choose) = (self.names.len(), self.selected.mix.choose);
-        sheet.paragraph(
-            "",
-            0,
-            &format!(
-                "Simulated on a model of {}: performances are those of the model.",
-                machine.name
-            ),
-        );
-        sheet.text.push('\n');
+        let caveat = simulated(self.info);
         match &outcome.best {
             Some(best) => {
                 let mix = self.mix(best.pieces.iter().map(|piece| piece.instance));
@@ -161,6 +153,8 @@ impl<'a> Told<'a> {
                 );
                 let (names, assignment) = self.placed(best);
                 sheet.paragraph("", 0, &format!("Their threads: {}.", self.pipelines(best)));
+                caveat.iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
+                sheet.text.push('\n');
                 sheet.text.push_str(&draw_assignment(
                     machine,
                     self.tree.leaves(),
@@ -171,7 +165,10 @@ impl<'a> Told<'a> {
                 sheet.text.push('\n');
                 sheet.line("best", &best.performance.show(&scale));
             }
-            None => sheet.paragraph("", 0, "No result yet: no selection has fresh windows."),
+            None => {
+                sheet.paragraph("", 0, "No result yet: no selection has fresh windows.");
+                caveat.iter().for_each(|caveat| sheet.paragraph("", 0, caveat));
+            }
         }
         if let Some(chance) = &outcome.chance {
             sheet.line("chance", &format!("{}, over all draws", chance.show(&scale)));

@@ -139,8 +139,8 @@ pub(crate) fn hint(text: &str) -> Option<Interpretation> {
     counter.then_some(Interpretation::Counter)
 }
 
-/// The last word in front of the number, or the first behind it: `Tx-pps: +(\d+)` is about
-/// `Tx-pps`, `(\d+) packets` about `packets`.
+/// The word that follows the number; where none does, the last one in front of it:
+/// `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`.
 pub(crate) fn quantity(pattern: &str) -> Option<String> {
     let group = match pattern.find("<value>") {
         Some(name) => pattern[..name].rfind('(')?,
@@ -158,7 +158,23 @@ pub(crate) fn quantity(pattern: &str) -> Option<String> {
         let words = words.map(|word| word.trim_matches(['-', '/']).to_owned());
         words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).collect::<Vec<_>>()
     };
-    word(&pattern[..group]).pop().or_else(|| word(&pattern[close..]).into_iter().next())
+    let behind = &pattern[close..];
+    unit_behind(behind)
+        .or_else(|| word(&pattern[..group]).pop())
+        .or_else(|| word(behind).into_iter().next())
+}
+
+/// The unit that text behind a number begins with. What a `:` or `=` follows names the next number,
+/// and a preposition names nothing.
+fn unit_behind(text: &str) -> Option<String> {
+    const NO_UNITS: [&str; 9] = ["after", "and", "at", "for", "from", "in", "of", "per", "to"];
+    let text = regex_escapes_blanked(text);
+    let text = text.trim_start_matches([' ', '+', '*']);
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/')));
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    let named = word.starts_with(|c: char| c.is_ascii_alphabetic()) && !NO_UNITS.contains(&word);
+    let unit = named && !rest.trim_start().starts_with([':', '=']);
+    unit.then(|| word.trim_end_matches(['-', '/']).to_owned())
 }
 
 fn regex_escapes_blanked(text: &str) -> String {
@@ -409,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_next_to_the_number_is_the_quantity() {
+    fn the_word_behind_the_number_or_else_in_front_is_the_quantity() {
         for (pattern, word) in [
             (r"Tx-pps: +(\d+)", Some("Tx-pps")),
             (r"^total_commands_processed:(\d+)", Some("total_commands_processed")),
@@ -417,6 +433,10 @@ mod tests {
             (r"t=(?<seconds>\d+) n=(?<value>\d+)", Some("n")),
             (r"ops\s+(\d+)", Some("ops")),
             (r"(?i)done (\d+)", Some("done")),
+            (r"progress: [0-9.]+ s, ([0-9.]+) tps", Some("tps")),
+            (r"throughput: (\d+)\s+ops/s, ", Some("ops/s")),
+            (r"Rx-pps: (\d+)  Tx-pps: \d+", Some("Rx-pps")),
+            (r"encoded (\d+) in \d+ s", Some("encoded")),
             (r"(\d+)", None),
         ] {
             assert_eq!(quantity(pattern).as_deref(), word, "{pattern}");

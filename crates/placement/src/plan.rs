@@ -226,6 +226,9 @@ impl Plan {
         struct Versioned {
             version: u32,
         }
+        if !text.lines().any(|line| line.trim_start().starts_with("version")) {
+            return Err(PlanError::NoPlan);
+        }
         let versioned: Versioned = toml::from_str(text).map_err(|error| malformed(text, &error))?;
         if versioned.version != VERSION {
             return Err(PlanError::Version(versioned.version));
@@ -482,7 +485,7 @@ mod tests {
         let text = plan().to_toml();
         for (from, to, expected) in [
             ("version = 1", "version = 2", "plan version 2"),
-            ("version = 1", "", "missing field `version`"),
+            ("version = 1", "", "it is no plan: name a file that"),
             ("version = 1", "version = \"one\"", "line 7, column 11: invalid type"),
             ("program = ", "programme = ", "line 8, column 1: unknown field `programme`"),
             (
@@ -506,7 +509,7 @@ mod tests {
             Plan::parse(&Plan { number: Some(number), ..plan() }.to_toml()),
             Err(PlanError::NoNumber)
         );
-        assert!(Plan::parse("").unwrap_err().to_string().contains("version"));
+        assert_eq!(Plan::parse(""), Err(PlanError::NoPlan));
         assert!(Plan::parse("\u{1}\u{ff}[").is_err());
     }
 

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod bound_note;
+mod characterization;
 mod comparison;
 mod drawing;
+mod latency;
 mod name;
 mod note;
 mod notice;
@@ -18,14 +20,16 @@ mod tune;
 mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
+pub use characterization::characterization_verdict;
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
 pub use drawing::draw_assignment;
+pub use latency::{LatencyFindings, domain_kinds, latency_warning};
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
-pub use other_load::{beside, crowd, crowded};
+pub use other_load::{crowd, crowded};
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
 };
@@ -34,11 +38,12 @@ pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
-pub use threads::{stopped, threads_note};
+pub use threads::{fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
     NO_TUNE_VERDICT, TuneVerdict, gain_text, policy_name, tune_next, tune_note, tune_step,
     unannounced, unmeasured,
 };
 pub use verdict::{
-    NextStep, Verdict, budget_for, is_simulated, next_steps, notes, tagged_notes, verdict,
+    NextStep, Verdict, budget_for, is_simulated, next_steps, notes, simulated, tagged_notes,
+    verdict,
 };

@@ -14,7 +14,7 @@ pub fn crowd(shares: &[OtherLoad]) -> Option<f64> {
 }
 
 /// What qualifies an answer beside such `others`, behind it in the same sentence.
-pub fn beside(others: Option<f64>) -> String {
+pub(crate) fn beside(others: Option<f64>) -> String {
     others.map_or(String::new(), |others| {
         format!(", while others took {} of the contexts' time", figures::percent(others))
     })

@@ -6,7 +6,7 @@ use crate::figures::{self, Scale};
 use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
 use crate::tune::unmeasured;
-use crate::verdict::{NextStep, is_simulated, next_steps, notes, verdict};
+use crate::verdict::{NextStep, is_simulated, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question, joined};
 use pinwise_topology::{CpuId, SharingTree};
@@ -28,20 +28,8 @@ pub fn outcome_text(
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &verdict(info, outcome).to_string());
-    let simulated = is_simulated(&info.new.question);
-    if simulated {
-        let machine = &info.new.machine.name;
-        sheet.paragraph(
-            "",
-            0,
-            &format!(
-                "Simulated on a model of {machine}: performances and times are the model's. \
-                 Unpinned means spread evenly over cores and pipes; which threads share one is \
-                 random."
-            ),
-        );
-    }
-    for note in notes(info, outcome) {
+    let simulated = simulated(info);
+    for note in simulated.iter().cloned().chain(notes(info, outcome)) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
@@ -49,7 +37,7 @@ pub fn outcome_text(
         let names: Vec<String> =
             info.new.workload.threads.iter().map(|thread| thread.name.clone()).collect();
         let machine = &info.new.machine;
-        sheet.paragraph("", 0, heading(outcome, simulated));
+        sheet.paragraph("", 0, heading(outcome, simulated.is_some()));
         sheet.text.push_str(&draw_assignment(
             machine,
             tree.leaves(),

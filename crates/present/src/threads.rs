@@ -1,6 +1,7 @@
 //! The sentences about a search for a number of threads.
 
-use crate::other_load::busy;
+use crate::other_load::{beside, busy};
+use crate::verdict::SIMULATED;
 use crate::{figures, note};
 use pinwise_threads::{Advice, Note, PhaseChange, SHARE, Sign, Stopped};
 use std::time::Duration;
@@ -86,7 +87,7 @@ pub fn threads_note(about: &Note) -> String {
         Note::SharedCores => "the model counts each context as a core, though several share one \
             on this machine; costs are those of the Opteron's system"
             .into(),
-        Note::Simulated => "simulated: times, rates and shares are those of the model".into(),
+        Note::Simulated => SIMULATED.into(),
         Note::Set { n } => format!("n = {n} is set now"),
         Note::LimitsRestored => "the limits of the process are restored".into(),
         Note::Program(met @ pinwise_measure::Note::MaybeTotal) => {
@@ -214,5 +215,54 @@ fn rests_on(advice: &Advice, n: u32) -> String {
         1 if advice.probes == 1 => format!("n = {n} was probed once, nothing else was probed"),
         1 => format!("n = {n} was probed once (of {all}), so its error is unknown"),
         readings => format!("n = {n} was probed {readings} times (of {all})"),
+    }
+}
+
+/// The answer in a line: the number, how sure it is, and what qualifies it. `others`: the share of
+/// the contexts' time that was not the program's to have, where that is much.
+pub fn threads_answer(
+    n: u32,
+    threads: u32,
+    advice: Option<&Advice>,
+    others: Option<f64>,
+) -> String {
+    let threads = || figures::counted(u64::from(threads), "thread");
+    let answer =
+        advice.map_or_else(|| format!("n = {n} ({})", threads()), |advice| advice.to_string());
+    format!("{answer}{}", beside(others))
+}
+
+/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
+/// be enough, `fewest` (95 %) at least.
+pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
+    let why = "the probes do not tell them apart";
+    (fewest <= contexts && contexts < n)
+        .then(|| format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_qualifies_the_headline_itself() {
+        assert_eq!(threads_answer(4, 5, None, None), "n = 4 (5 threads)");
+        assert_eq!(
+            threads_answer(4, 5, None, Some(0.12)),
+            "n = 4 (5 threads), while others took 12 % of the contexts' time"
+        );
+    }
+
+    #[test]
+    fn more_threads_than_contexts_that_may_not_be_needed_are_told() {
+        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
+            apart from n = 72";
+        assert_eq!(fewer_threads(72, 8, 24).as_deref(), Some(told));
+        assert_eq!(
+            fewer_threads(48, 25, 24),
+            None,
+            "what the contexts can run at once is not enough"
+        );
+        assert_eq!(fewer_threads(24, 8, 24), None, "no more than the contexts");
     }
 }

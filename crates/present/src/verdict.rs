@@ -4,7 +4,7 @@
 use crate::figures;
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
-use pinwise_campaign::{CampaignInfo, CampaignState};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -33,6 +33,20 @@ pub struct NextStep {
     pub what: &'static str,
     /// The command, ready to be pasted into a shell.
     pub command: String,
+}
+
+/// What qualifies the numbers of a model: begins small and has no full stop.
+pub(crate) const SIMULATED: &str = "simulated: numbers are those of the model";
+
+/// That the numbers of a campaign are those of a model; `None` where they are not.
+pub fn simulated(info: &CampaignInfo) -> Option<String> {
+    let NewCampaign { machine, kind, question, .. } = &info.new;
+    let unpinned = match kind {
+        Kind::Select => "",
+        _ => "; unpinned is a random even spread",
+    };
+    let of = &machine.name;
+    is_simulated(question).then(|| sentence(&format!("{SIMULATED} of {of}{unpinned}")))
 }
 
 /// Whether a stored question is about a program on a simulated processor. Then its performances and

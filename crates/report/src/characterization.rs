@@ -9,7 +9,7 @@ use pinwise_characterization::{
 };
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
-use pinwise_present::{Files, quoted};
+use pinwise_present::{Files, characterization_verdict, quoted};
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
@@ -35,7 +35,7 @@ pub fn characterization_page(kept: &StoredCharacterization) -> Result<String, Re
         growth: growth(characterization),
         remote: remote(characterization),
         noise: noise(characterization),
-        worst: worst(characterization),
+        verdict: characterization_verdict(characterization),
         mark: characterization_mark(&characterization.fingerprint),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -85,27 +85,6 @@ fn excerpt(kept: &StoredCharacterization) -> Option<String> {
     })
 }
 
-/// The largest slowdown that is critical, as a sentence without its end.
-fn worst(characterization: &Characterization) -> Option<String> {
-    let worst = characterization
-        .findings
-        .critical
-        .iter()
-        .max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))?;
-    let (count, slowdown, resource) = (worst.count, worst.slowdown, &worst.resource);
-    Some(match worst.benchmark == worst.stressor {
-        true => format!(
-            "{} {} slow each other down {slowdown:.2} times: {resource}",
-            count + 1,
-            worst.benchmark
-        ),
-        false => format!(
-            "{count} {} slow {} down {slowdown:.2} times: {resource}",
-            worst.stressor, worst.benchmark
-        ),
-    })
-}
-
 #[derive(Template)]
 #[template(path = "characterization.html")]
 struct CharacterizationPage<'a> {
@@ -121,7 +100,7 @@ struct CharacterizationPage<'a> {
     growth: Table,
     remote: Vec<String>,
     noise: String,
-    worst: Option<String>,
+    verdict: String,
     mark: String,
     version: &'static str,
 }
@@ -132,7 +111,7 @@ struct CharacterizationPage<'a> {
 pub(crate) struct Sharing {
     origin: String,
     excerpt: Option<String>,
-    worst: Option<String>,
+    verdict: String,
     maps: Maps,
     /// The command that writes the whole page.
     command: String,
@@ -152,7 +131,7 @@ impl Sharing {
         Self {
             origin: origin(kept),
             excerpt: excerpt(kept),
-            worst: worst(characterization),
+            verdict: characterization_verdict(characterization),
             maps: Maps::of(characterization),
             command: format!("pinwise report characterization{machine}{}", files.flag()),
         }

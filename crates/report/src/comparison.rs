@@ -17,7 +17,7 @@ use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses,
-    lost, standing,
+    lost, simulated, standing,
 };
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub fn comparison_page(
     let scale = Scale::new(&comparison.unit, comparison.typical());
     let document = ComparisonDocument {
         info,
-        simulated: is_simulated(&info.new.question),
+        simulated: simulated(info),
         verdict: comparison_verdict(comparison),
         caveat: caveat(comparison, is_simulated(&info.new.question)),
         notes,
@@ -73,7 +73,7 @@ fn left_out_ways(comparison: &Comparison) -> Vec<(&str, String)> {
 #[template(path = "comparison.html")]
 struct ComparisonDocument<'a> {
     info: &'a CampaignInfo,
-    simulated: bool,
+    simulated: Option<String>,
     verdict: String,
     caveat: Option<String>,
     notes: &'a [String],

@@ -7,8 +7,8 @@
 use crate::figure::Table;
 use crate::shell::{HEAT_STYLE, ReportError, STYLE};
 use askama::Template;
-use pinwise_present::figures;
-use pinwise_topology::{DomainKind, LatencyLevels, LatencyMatrix};
+use pinwise_present::{LatencyFindings, domain_kinds, figures};
+use pinwise_topology::{LatencyComparison, LatencyLevels, LatencyMatrix};
 use std::fmt::Write as _;
 
 /// The most contexts whose numbers can be read.
@@ -21,39 +21,38 @@ const GROUPS: usize = 8;
 const SHADES: usize = 8;
 
 /// The page of a latency matrix of the machine `name`: a complete HTML document that needs nothing
-/// else. `declared` has for each level the kinds of domains that group alike, and is empty where
-/// nothing declares any; `sentences` stand below.
+/// else, with what follows from it and `warnings` about it.
 ///
 /// # Errors
 /// The template could not be filled in.
 pub fn latency_page(
     name: &str,
     matrix: &LatencyMatrix,
-    levels: &LatencyLevels,
-    declared: &[&[DomainKind]],
-    sentences: &[String],
+    findings: &LatencyFindings<'_>,
+    warnings: &[String],
 ) -> Result<String, ReportError> {
+    let levels = findings.levels;
     let order = levels.order(matrix.contexts());
     let numbers = (order.len() <= NUMBERS).then(|| numbers(matrix, levels, &order));
     let drawing = if numbers.is_none() { drawing(matrix, levels, &order) } else { String::new() };
     let scale = (0..SHADES).map(|shade| format!("s{shade}")).collect();
-    let middles: Vec<String> = levels
-        .levels
-        .iter()
-        .filter_map(|level| level.latency)
-        .map(|latency| figures::latency(matrix.unit(), latency.median))
-        .collect();
+    let warnings = warnings.iter().map(|warning| format!("Warning: {warning}"));
     let page = LatencyPage {
         name,
         unit: matrix.unit().to_string(),
         contexts: order.len(),
-        middles: middles.join(", "),
+        verdict: findings.verdict(),
         numbers,
         drawing,
         own: order.len() <= OWN,
         scale,
-        levels: table(matrix, levels, declared),
-        sentences,
+        levels: table(matrix, levels, findings.comparison),
+        sentences: findings
+            .notes()
+            .into_iter()
+            .chain(findings.compared())
+            .chain(warnings)
+            .collect(),
         version: env!("CARGO_PKG_VERSION"),
     };
     Ok(page.render()?)
@@ -65,15 +64,14 @@ struct LatencyPage<'a> {
     name: &'a str,
     unit: String,
     contexts: usize,
-    /// The medians of the levels.
-    middles: String,
+    verdict: String,
     numbers: Option<Numbers>,
     /// An SVG element of our own making; empty where there are numbers.
     drawing: String,
     own: bool,
     scale: Vec<String>,
     levels: Table,
-    sentences: &'a [String],
+    sentences: Vec<String>,
     version: &'static str,
 }
 
@@ -141,7 +139,11 @@ fn drawing(matrix: &LatencyMatrix, levels: &LatencyLevels, order: &[usize]) -> S
     svg + "</svg>"
 }
 
-fn table(matrix: &LatencyMatrix, levels: &LatencyLevels, declared: &[&[DomainKind]]) -> Table {
+fn table(
+    matrix: &LatencyMatrix,
+    levels: &LatencyLevels,
+    comparison: Option<&LatencyComparison>,
+) -> Table {
     let mut table = Table::new([
         "Level",
         "Groups",
@@ -164,13 +166,11 @@ fn table(matrix: &LatencyMatrix, levels: &LatencyLevels, declared: &[&[DomainKin
                 figures::count(latency.pairs as u64),
             )
         });
-        let kinds = declared
-            .get(index)
-            .map(|kinds| kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>());
-        let kinds = match kinds {
+        let kinds = comparison.and_then(|comparison| comparison.levels.get(index));
+        let kinds = match kinds.map(|level| level.declared.as_slice()) {
             None => String::new(),
-            Some(kinds) if kinds.is_empty() => "no such level".into(),
-            Some(kinds) => kinds.join(" = "),
+            Some([]) => "no such level".into(),
+            Some(kinds) => domain_kinds(kinds),
         };
         let size = level.size().map_or("unequal".into(), |size| size.to_string());
         let count = level.groups.len();

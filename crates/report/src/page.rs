@@ -15,8 +15,8 @@ use pinwise_measure::Setting;
 use pinwise_placement::{Best, Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, Verdict, bound_notes, bound_text, gap_text, is_simulated, notes,
-    placement_gain, verdict,
+    Files, NextStep, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain, simulated,
+    verdict,
 };
 use pinwise_topology::{Assignment, CpuId, SharingTree};
 
@@ -56,7 +56,7 @@ pub fn page(
     };
     let document = Document {
         info,
-        simulated: is_simulated(&info.new.question),
+        simulated: simulated(info),
         verdict: verdict(info, outcome),
         notes: notes(info, outcome),
         bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
@@ -91,7 +91,7 @@ pub fn page(
 #[template(path = "document.html")]
 struct Document<'a> {
     info: &'a CampaignInfo,
-    simulated: bool,
+    simulated: Option<String>,
     verdict: Verdict,
     notes: Vec<String>,
     bound_notes: Vec<String>,
@@ -139,7 +139,7 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
     if let Some(best) = &outcome.best {
         let performance = &best.performance;
         facts.push(Fact {
-            name: "Best placement",
+            name: "Best",
             value: performance.value(scale),
             detail: performance.interval(scale),
         });
@@ -153,7 +153,7 @@ fn facts(outcome: &Outcome, scale: &Scale) -> Vec<Fact> {
     }
     if let Some((value, interval)) = placement_gain(outcome) {
         let detail = interval.unwrap_or_else(|none| none.to_owned());
-        facts.push(Fact { name: "Best against unpinned", value, detail });
+        facts.push(Fact { name: "Gain", value, detail });
     }
     let best = outcome.best.as_ref().map(|best| &best.performance);
     facts.push(bound_fact(outcome, &best.map_or(scale.clone(), |best| best.telling(scale))));
@@ -174,7 +174,7 @@ fn bound_fact(outcome: &Outcome, scale: &Scale) -> Fact {
     let bound = &outcome.bound;
     let unknown = || "unknown".to_owned();
     Fact {
-        name: "Left to gain",
+        name: "Gap",
         value: gap_text(bound).unwrap_or_else(unknown),
         detail: match bound.upb {
             Some(_) => bound_text(bound, scale),

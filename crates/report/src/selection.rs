@@ -12,7 +12,7 @@ use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Thread;
 use pinwise_placement::{MixOutcome, PlacedMix};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, bound_notes};
+use pinwise_present::{Files, NextStep, bound_notes, simulated};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.
@@ -47,6 +47,7 @@ pub fn selection_page(
     let document = SelectionDocument {
         info,
         verdict: verdict(selection, &scale),
+        simulated: simulated(info),
         plan: outcome.best.as_ref().map(|best| plan(info, best)),
         bound: bound(outcome, &scale),
         notes: bound_notes(&outcome.bound, &info.new.unit, 1.0),
@@ -70,6 +71,7 @@ pub fn selection_page(
 struct SelectionDocument<'a> {
     info: &'a CampaignInfo,
     verdict: String,
+    simulated: Option<String>,
     plan: Option<Block>,
     bound: String,
     notes: Vec<String>,

@@ -23,8 +23,6 @@ pub struct ThreadsSearch {
     pub probes: Vec<Probe>,
     /// What to know, as sentences.
     pub notes: Vec<String>,
-    /// The probes are those of a model.
-    pub simulated: bool,
 }
 
 /// The page of a search for a number of threads: a complete HTML document that needs nothing else.
@@ -38,7 +36,6 @@ pub fn threads_page(
 ) -> Result<String, ReportError> {
     let document = ThreadsDocument {
         info,
-        simulated: search.simulated,
         verdict: &search.verdict,
         notes: &search.notes,
         figure: figure(search),
@@ -58,7 +55,6 @@ pub fn threads_page(
 #[template(path = "threads.html")]
 struct ThreadsDocument<'a> {
     info: &'a CampaignInfo,
-    simulated: bool,
     verdict: &'a str,
     notes: &'a [String],
     figure: Figure,

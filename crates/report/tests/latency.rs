@@ -3,9 +3,10 @@
 
 mod matrices;
 
-use matrices::{matrix, page_of};
+use matrices::{findings, matrix, page_of};
+use pinwise_present::LatencyFindings;
 use pinwise_report::latency_page;
-use pinwise_topology::{DomainKind, LatencyLevels};
+use pinwise_topology::{CpuSet, DomainKind, LatencyComparison, LatencyLevels, LevelMatch};
 
 #[test]
 fn few_contexts_are_numbers_in_the_order_of_the_tree() {
@@ -53,9 +54,24 @@ fn many_contexts_are_a_drawing_of_a_size_that_can_be_sent() {
 fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
     let matrix = matrix(8);
     let levels = LatencyLevels::of(&matrix);
-    let declared: [&[DomainKind]; 3] = [&[DomainKind::Core], &[], &[DomainKind::Machine]];
-    let sentence = "</li><script>alert(1)</script>".to_owned();
-    let html = latency_page("<b>box</b>", &matrix, &levels, &declared, &[sentence]).unwrap();
+    let declared = [vec![DomainKind::Core], vec![], vec![DomainKind::Machine]];
+    let comparison = LatencyComparison {
+        levels: declared.map(|declared| LevelMatch { declared, difference: None }).into(),
+        unseen: Vec::new(),
+        unknown: CpuSet::new(),
+        unmeasured: CpuSet::new(),
+    };
+    let findings = LatencyFindings {
+        agrees: Some(false),
+        comparison: Some(&comparison),
+        ..findings(&matrix, &levels)
+    };
+    let page = || {
+        let warning = "</li><script>alert(1)</script>".to_owned();
+        latency_page("<b>box</b>", &matrix, &findings, &[warning]).unwrap()
+    };
+    let html = page();
+    assert!(html.contains(&findings.verdict()) && html.contains("which DIFFERS from"), "{html}");
     assert!(html.contains("<td>0,4 | 1,5 | 2,6 | 3,7</td>"));
     assert!(html.contains("<td>Core</td>") && html.contains("<td>no such level</td>"));
     assert!(
@@ -63,15 +79,5 @@ fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
         "{html}"
     );
     assert!(html.contains("default-src 'none'"));
-    assert_eq!(
-        html,
-        latency_page(
-            "<b>box</b>",
-            &matrix,
-            &levels,
-            &declared,
-            &["</li><script>alert(1)</script>".into()]
-        )
-        .unwrap()
-    );
+    assert_eq!(html, page());
 }

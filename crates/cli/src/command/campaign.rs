@@ -185,8 +185,7 @@ impl Listed {
                 .copied()
                 .or_else(|| part_by_command(&info))
                 .map(Kind::name),
-            // It has none of its own.
-            measurements: if info.new.kind == Kind::Tune { of_parts } else { info.records },
+            measurements: info.records + of_parts,
             workload: info.new.workload.name,
             threads: info.new.workload.threads.len(),
             machine: info.new.machine.name,

@@ -11,7 +11,7 @@ use crate::output::{self, Usage};
 use clap::Args;
 use pinwise_hardware::{Latencies, LatencyError, Quantiles};
 use pinwise_jobs::{LatencyAnswer, LatencyRequest};
-use pinwise_present::{figures, tagged};
+use pinwise_present::{LatencyFindings, figures, latency_warning, tagged, texts};
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
     LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit, Machine, Oddity,
@@ -206,18 +206,31 @@ struct Shown {
     document: Document,
     matrix: LatencyMatrix,
     levels: LatencyLevels,
-    /// Whether a machine declares levels.
-    declared: bool,
+    /// With the levels that a machine declares.
+    comparison: Option<LatencyComparison>,
 }
 
 impl Shown {
     fn new(mut document: Document, declared: Option<&Machine>) -> anyhow::Result<Self> {
         let matrix = document.latencies()?;
         let levels = LatencyLevels::of(&matrix);
-        if let Some(machine) = declared {
-            document.compare(LatencyComparison::new(&matrix, &levels, machine));
+        let compare = |machine| LatencyComparison::new(&matrix, &levels, machine);
+        let comparison = declared.map(compare);
+        if let Some(comparison) = &comparison {
+            document.compare(comparison);
         }
-        Ok(Self { document, matrix, levels, declared: declared.is_some() })
+        Ok(Self { document, matrix, levels, comparison })
+    }
+
+    /// What is said of it in sentences.
+    fn said(&self) -> LatencyFindings<'_> {
+        LatencyFindings {
+            unit: self.document.unit,
+            levels: &self.levels,
+            agrees: self.document.agrees,
+            header: &self.document.header,
+            comparison: self.comparison.as_ref(),
+        }
     }
 
     fn print(&self, json: bool) -> anyhow::Result<()> {
@@ -227,15 +240,12 @@ impl Shown {
         let colour = std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
             && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-        output::print_exact(&text::text(&self.document, &self.levels, output::width(), colour))
+        output::print_exact(&text::text(&self.document, &self.said(), output::width(), colour))
     }
 
     fn page(&self) -> anyhow::Result<String> {
-        let Self { document, matrix, levels, .. } = self;
-        let declared = document.levels.iter().map(|level| level.declared.as_slice());
-        let declared: Vec<&[DomainKind]> = declared.filter(|_| self.declared).collect();
-        let sentences = text::sentences(document);
-        Ok(pinwise_report::latency_page(&document.name, matrix, levels, &declared, &sentences)?)
+        let (name, warnings) = (&self.document.name, texts(&self.document.warnings));
+        Ok(pinwise_report::latency_page(name, &self.matrix, &self.said(), &warnings)?)
     }
 }
 
@@ -311,7 +321,7 @@ impl Document {
         });
         document.pairs = pairs.collect();
         let warnings = latencies.warnings();
-        document.warnings = warnings.iter().map(|one| tagged(one, text::warning(one))).collect();
+        document.warnings = warnings.iter().map(|one| tagged(one, latency_warning(one))).collect();
         Ok(document)
     }
 
@@ -321,12 +331,12 @@ impl Document {
     }
 
     /// Holds the levels against declared ones.
-    fn compare(&mut self, comparison: LatencyComparison) {
+    fn compare(&mut self, comparison: &LatencyComparison) {
         self.agrees = Some(comparison.agrees() && self.header.iter().all(|check| check.agrees));
-        for (level, counterpart) in self.levels.iter_mut().zip(comparison.levels) {
+        let LatencyComparison { levels, unseen, unknown, unmeasured } = comparison.clone();
+        for (level, counterpart) in self.levels.iter_mut().zip(levels) {
             (level.declared, level.difference) = (counterpart.declared, counterpart.difference);
         }
-        (self.unseen, self.unknown, self.unmeasured) =
-            (comparison.unseen, comparison.unknown, comparison.unmeasured);
+        (self.unseen, self.unknown, self.unmeasured) = (unseen, unknown, unmeasured);
     }
 }

@@ -102,7 +102,6 @@ pub(crate) fn shown(outcome: &ThreadsOutcome) -> ThreadsSearch {
         unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
         probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
         notes: texts(&document::notes(outcome)),
-        simulated: outcome.question.request.machine() != "host",
     }
 }
 

@@ -420,6 +420,9 @@ impl ThreadsRequest {
             || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, convert, threads));
         let max = self.max.unwrap_or_else(most);
         let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
+        if min > max {
+            return Err(JobError::Usage(format!("--min {min} is above --max {max}: swap them")));
+        }
         // Only the published search takes half a step.
         let least = if is_published { 2 } else { 1 };
         let span = ThreadRange { min, max, step }.check(least).map_err(JobError::usage)?;

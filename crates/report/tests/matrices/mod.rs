@@ -1,5 +1,6 @@
 //! Latency matrices of made-up machines: pairs of siblings, two packages.
 
+use pinwise_present::LatencyFindings;
 use pinwise_report::latency_page;
 use pinwise_topology::{CpuId, LatencyLevels, LatencyMatrix, LatencyUnit};
 
@@ -24,5 +25,14 @@ pub(crate) fn matrix(n: u32) -> LatencyMatrix {
 /// Its page.
 pub(crate) fn page_of(name: &str, n: u32) -> String {
     let matrix = matrix(n);
-    latency_page(name, &matrix, &LatencyLevels::of(&matrix), &[], &["a sentence".into()]).unwrap()
+    let levels = LatencyLevels::of(&matrix);
+    latency_page(name, &matrix, &findings(&matrix, &levels), &["a sentence".into()]).unwrap()
+}
+
+/// What follows from it, where nothing is declared.
+pub(crate) fn findings<'a>(
+    matrix: &LatencyMatrix,
+    levels: &'a LatencyLevels,
+) -> LatencyFindings<'a> {
+    LatencyFindings { unit: matrix.unit(), levels, agrees: None, header: &[], comparison: None }
 }

@@ -64,7 +64,6 @@ impl Tuned {
             unit: unit.clone(),
             probes: vec![probe(4, 1.2e6), probe(2, 0.7e6), probe(8, 1e6)],
             notes: Vec::new(),
-            simulated: false,
         };
         let tried = |n: u32, policy: Option<Policy>, performance: f64| TriedPolicy {
             n,

@@ -3,14 +3,14 @@
 
 use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
 use pinwise_measure::WorkingSets;
-use pinwise_present::figures;
+use pinwise_present::{characterization_verdict, figures};
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
 const CELL: usize = 8;
 
 pub(super) fn text(characterization: &Characterization) -> String {
-    let mut text = String::new();
+    let mut text = format!("{}\n", characterization_verdict(characterization));
     // Writing to a string cannot fail.
     let _ =
         writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);

@@ -4,27 +4,25 @@
 use super::map::map;
 use super::{Document, Level, Pair};
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_hardware::{LatencyWarning, Quantiles};
+use pinwise_hardware::Quantiles;
 use pinwise_present::figures::{self, percent};
-use pinwise_present::{one_line, texts};
-use pinwise_topology::{CpuSet, DeclaredGroups, DomainKind, LatencyLevels, LatencyUnit, Oddity};
+use pinwise_present::{LatencyFindings, domain_kinds, one_line, texts};
+use pinwise_topology::{CpuSet, LatencyUnit};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Directions that are shown one by one.
 const SHOWN: usize = 12;
-/// Groups of a level, contradictions and oddities that are shown.
-const FEW: usize = 4;
 
 pub(super) fn text(
     document: &Document,
-    found: &LatencyLevels,
+    said: &LatencyFindings<'_>,
     width: usize,
     colour: bool,
 ) -> String {
     let unit = document.unit;
     let n = document.contexts.len();
-    let mut text = format!("{}: {n} contexts", one_line(&document.name));
+    let mut text = format!("{}\n{}: {n} contexts", said.verdict(), one_line(&document.name));
     if let Some(seconds) = document.seconds {
         let _ = write!(
             text,
@@ -33,7 +31,7 @@ pub(super) fn text(
         );
     }
     let _ = writeln!(text, "\nlatency of a cache line, one way, in {unit}; rows write first\n");
-    match map(document, found, width, colour) {
+    match map(document, said.levels, width, colour) {
         Some((map, legend)) => {
             text += &map;
             text += legend;
@@ -47,8 +45,16 @@ pub(super) fn text(
     }
     text += "\nlevels that the latencies imply, nearest first\n";
     text += &levels(document);
-    notes(&mut text, document);
-    comparison(&mut text, document);
+    for note in said.notes() {
+        let _ = writeln!(text, "{note}");
+    }
+    let compared = said.compared();
+    if !compared.is_empty() {
+        text += "\ncompared with what is declared\n";
+    }
+    for line in compared {
+        let _ = writeln!(text, "  {line}");
+    }
     if !document.pairs.is_empty() {
         text += &spread(&document.pairs);
     }
@@ -84,7 +90,7 @@ fn levels(document: &Document) -> String {
         let [median, range, pairs] = latency;
         let declared = match (document.agrees, level.declared.is_empty()) {
             (None, _) => String::new(),
-            (Some(_), false) => kinds(&level.declared),
+            (Some(_), false) => domain_kinds(&level.declared),
             (Some(_), true) if level.difference.is_some() => "no such level".into(),
             (Some(_), true) => String::new(),
         };
@@ -127,115 +133,6 @@ fn groups(level: &Level) -> String {
         }
     }
     text
-}
-
-fn kinds(kinds: &[DomainKind]) -> String {
-    kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>().join(" = ")
-}
-
-/// What does not fit a table: classes, contradictions, odd values.
-fn notes(text: &mut String, document: &Document) {
-    let unit = document.unit;
-    let show = |value| figures::latency(unit, value);
-    for (number, level) in (1..).zip(&document.levels) {
-        if !level.classes.is_empty() {
-            let classes: Vec<String> = level
-                .classes
-                .iter()
-                .map(|class| format!("{} ({} pairs)", show(class.median), class.pairs))
-                .collect();
-            let classes = classes.join(", ");
-            let _ = writeln!(
-                text,
-                "level {number} has several distances that form no groups, like hops: {classes} \
-                 {unit}"
-            );
-        }
-        let told = level
-            .contradictions
-            .iter()
-            .map(|(a, b, value)| format!("{} and {}: {}", a.0, b.0, show(*value)));
-        list(text, &format!("level {number} is contradicted by"), told, unit);
-    }
-    let told = document.oddities.iter().map(|oddity| match oddity {
-        Oddity::Impossible { from, to, value } => {
-            format!("{} to {}: {value}, left out", from.0, to.0)
-        }
-        Oddity::Asymmetric { from, to, low, high } => {
-            format!(
-                "{} to {}: {}, back {}, the lower counts",
-                from.0,
-                to.0,
-                show(*low),
-                show(*high)
-            )
-        }
-    });
-    list(text, "odd values", told, unit);
-}
-
-fn list(text: &mut String, what: &str, items: impl Iterator<Item = String>, unit: LatencyUnit) {
-    let items: Vec<String> = items.collect();
-    if items.is_empty() {
-        return;
-    }
-    let more =
-        if items.len() > FEW { format!("; and {} more", items.len() - FEW) } else { String::new() };
-    let _ = writeln!(text, "{what} ({unit}): {}{more}", items[..items.len().min(FEW)].join("; "));
-}
-
-fn comparison(text: &mut String, document: &Document) {
-    let Some(agrees) = document.agrees else { return };
-    text.push('\n');
-    text.push_str(if agrees {
-        "agrees with what is declared\n"
-    } else {
-        "DIFFERS from what is declared\n"
-    });
-    for check in &document.header {
-        let verdict = if check.agrees { "agrees" } else { "differs" };
-        let _ = writeln!(
-            text,
-            "  {}: {}; latencies imply {}: {verdict}",
-            check.what, check.declared, check.implied
-        );
-    }
-    for (number, level) in (1..).zip(&document.levels) {
-        let Some(difference) = &level.difference else { continue };
-        let _ = writeln!(text, "  level {number}: {difference}");
-    }
-    for unseen in &document.unseen {
-        let _ = writeln!(text, "  {}", hidden(unseen, document.unit));
-    }
-    if !document.unknown.is_empty() {
-        let _ = writeln!(text, "  the machine has no contexts {}", document.unknown);
-    }
-    if !document.unmeasured.is_empty() {
-        let _ = writeln!(text, "  not measured: contexts {}", document.unmeasured);
-    }
-}
-
-fn hidden(unseen: &DeclaredGroups, unit: LatencyUnit) -> String {
-    let middle =
-        |value: Option<f64>| value.map_or("?".into(), |value| figures::latency(unit, value));
-    format!(
-        "{} ({} groups) does not show in the latencies: median {} {unit} inside, {} {unit} to \
-         its neighbours",
-        kinds(&unseen.kinds),
-        unseen.groups,
-        middle(unseen.inside),
-        middle(unseen.outside)
-    )
-}
-
-/// All that is to be said beside the matrix and the levels, one sentence each.
-pub(super) fn sentences(document: &Document) -> Vec<String> {
-    let mut text = String::new();
-    notes(&mut text, document);
-    comparison(&mut text, document);
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned);
-    let warnings = texts(&document.warnings).into_iter().map(|text| format!("Warning: {text}"));
-    lines.chain(warnings).collect()
 }
 
 /// How far the batches of a direction lie apart, and its lines.
@@ -289,36 +186,4 @@ fn spread(pairs: &[Pair]) -> String {
         widest.to.0
     );
     text
-}
-
-/// A reason for doubt, and what to do about it.
-pub(super) fn warning(warning: &LatencyWarning) -> String {
-    match warning {
-        LatencyWarning::Busy { directions, of, waited, from, to } => format!(
-            "the machine is busy: in {directions} of {of} directions a measuring thread waited for \
-             its CPU, at most {} of the time ({} to {}); stop other programs, or leave these \
-             contexts out (--cpus)",
-            percent(*waited),
-            from.0,
-            to.0
-        ),
-        LatencyWarning::Unsteady { directions, of, spread, from, to } => format!(
-            "latency is not steady in {directions} of {of} directions: on one line the middle half \
-             of the batches spreads by up to {} of the median ({} to {}); stop other programs, and \
-             check 'frequency governor' in pinwise doctor",
-            percent(*spread),
-            from.0,
-            to.0
-        ),
-        LatencyWarning::NoTime { directions } => {
-            let shown = directions.iter().take(FEW);
-            let shown: Vec<String> =
-                shown.map(|(from, to)| format!("{} to {}", from.0, to.0)).collect();
-            let more = match directions.len().saturating_sub(FEW) {
-                0 => String::new(),
-                more => format!(" and {more} more directions"),
-            };
-            format!("no time to measure {}{more}; try again on a quieter machine", shown.join(", "))
-        }
-    }
 }

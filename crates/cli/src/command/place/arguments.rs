@@ -53,11 +53,12 @@ pub(crate) struct Place {
     strategy: Strategy,
     #[command(flatten, next_help_heading = "Search")]
     pub(super) search: SearchArguments,
-    /// Choose the estimator of the bound
+    /// Estimate the bound with bayes or profile
     #[arg(
         long,
         value_enum,
         ignore_case = true,
+        hide_possible_values = true,
         default_value = "bayes",
         hide_short_help = true,
         help_heading = "Search"

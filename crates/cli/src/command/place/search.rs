@@ -27,8 +27,8 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     confidence: f64,
-    /// Spend this many measurements (600) or this time in all (90s, 5m). Built-in programs get 30s
-    /// (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000
+    /// Spend this many measurements (600) or this time (90s, 5m). By default 30s built-in (blackbox
+    /// 5m), 1m live, 5m restarted, 4000 on models
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     pub(crate) budget: Option<Budget>,
     /// Repeat until the half-width of intervals is this small

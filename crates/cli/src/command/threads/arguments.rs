@@ -96,7 +96,7 @@ pub(crate) struct Asked {
     /// for the reinforcer three times
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
-    /// Try every Nth number. By default N is 1, for the reinforcer a third of the contexts
+    /// Try every Nth number [default: 1; reinforcer: contexts / 3]
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     pub(super) step: Option<u32>,
     /// Spend this time on a survey [default: 2m; on a model, 4.2 % of the program's run]
@@ -188,7 +188,7 @@ pub(crate) struct Asked {
         help_heading = "Target"
     )]
     pub(super) limit: Duration,
-    /// End the search if a probe writes more than this, such as 64M or 20G
+    /// End the search if a probe writes more, such as 64M
     #[arg(
         long,
         value_name = "SIZE",
@@ -229,7 +229,7 @@ pub(crate) struct Edges {
 /// What a run of the program writes.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Files {
-    /// Remove PATH after each measured run. {n} in it is the number. Repeat --remove for several
+    /// Remove PATH after each measured run. It may contain {n}. Repeatable
     #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Target")]
     pub(crate) remove: Vec<PathBuf>,
     /// Write the standard output of each run to FILE. {n} in it is the number
@@ -258,9 +258,9 @@ pub(super) enum Least {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// fits scalability laws to speeds, probes what informs most
+    /// fits scalability laws to a few speeds
     Survey,
-    /// tries rising numbers, judges by thread profiles alone, as published
+    /// tries rising numbers by thread profiles, as published
     Reinforcer,
     /// tries every number several times
     Sweep,

@@ -4,7 +4,7 @@ use super::document::{Document, ProbeRow, Remains};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{Part, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Sheet, one_line, texts};
+use pinwise_present::{Sheet, fewer_threads, one_line, texts, threads_answer};
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
@@ -21,7 +21,7 @@ pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(
         answer
-            .and_then(|(n, fewest)| open(n, fewest, document.contexts))
+            .and_then(|(n, fewest)| fewer_threads(n, fewest, document.contexts))
             .map(|open| ("open", open)),
     );
     if let Some(row) = chosen {
@@ -87,32 +87,14 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
 
 /// The answer in a line: the number, how sure it is, and what qualifies it.
 pub(crate) fn answer(document: &Document) -> String {
-    let threads = figures::counted(u64::from(document.threads), "thread");
-    let answer = match &document.advice {
-        Some(advice) => advice.to_string(),
-        None => format!("n = {} ({threads})", document.parameter),
-    };
-    headline(&answer, document.others)
+    let Document { parameter, threads, advice, others, .. } = document;
+    threads_answer(*parameter, *threads, advice.as_ref(), *others)
 }
 
 /// The probes, as a table.
 pub(crate) fn probed(document: &Document) -> String {
     let table = probes(&document.probes, document.unit.as_ref(), document.method);
     format!("{}\n", table.trim_fmt())
-}
-
-/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
-/// be enough, `fewest` (95 %) at least.
-fn open(n: u32, fewest: u32, contexts: u32) -> Option<String> {
-    let why = "the probes do not tell them apart";
-    (fewest <= contexts && contexts < n)
-        .then(|| format!("fewer threads, down to n = {fewest}, may do as well: {why} from n = {n}"))
-}
-
-/// The answer with what qualifies it: `others`, the share of the contexts' time that was not the
-/// program's to have, where that is much.
-fn headline(answer: &str, others: Option<f64>) -> String {
-    format!("{answer}{}", pinwise_present::beside(others))
 }
 
 /// The probes of a search that has no answer.
@@ -267,25 +249,6 @@ mod tests {
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(&[ShownProbe { probe, parts: Vec::new(), seen: None }]).remove(0)
-    }
-
-    #[test]
-    fn a_busy_machine_qualifies_the_headline_itself() {
-        let answer = "n = 26 (23-29), speed-up 11.4 ± 0.3";
-        assert_eq!(headline(answer, None), answer);
-        assert_eq!(
-            headline(answer, Some(0.12)),
-            "n = 26 (23-29), speed-up 11.4 ± 0.3, while others took 12 % of the contexts' time"
-        );
-    }
-
-    #[test]
-    fn more_threads_than_contexts_that_may_not_be_needed_are_told() {
-        let told = "fewer threads, down to n = 8, may do as well: the probes do not tell them \
-            apart from n = 72";
-        assert_eq!(open(72, 8, 24).as_deref(), Some(told));
-        assert_eq!(open(48, 25, 24), None, "what the contexts can run at once is not enough");
-        assert_eq!(open(24, 8, 24), None, "no more than the contexts");
     }
 
     #[test]

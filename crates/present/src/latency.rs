@@ -1,0 +1,166 @@
+//! What latencies say of a machine, in the sentences that the terminal and the page share.
+
+use crate::figures::{self, percent};
+use pinwise_hardware::LatencyWarning;
+use pinwise_topology::{
+    DeclaredGroups, DomainKind, HeaderCheck, LatencyComparison, LatencyLevels, LatencyUnit, Oddity,
+};
+
+/// Contradictions, oddities and directions that are shown.
+const FEW: usize = 4;
+
+/// What follows from a matrix of latencies.
+#[derive(Clone, Copy, Debug)]
+pub struct LatencyFindings<'a> {
+    /// What latencies are in.
+    pub unit: LatencyUnit,
+    /// The levels that they imply.
+    pub levels: &'a LatencyLevels,
+    /// Whether that is what is declared; `None` where nothing is.
+    pub agrees: Option<bool>,
+    /// What the head of a file declares.
+    pub header: &'a [HeaderCheck],
+    /// The levels beside those that a machine declares, where one does.
+    pub comparison: Option<&'a LatencyComparison>,
+}
+
+impl LatencyFindings<'_> {
+    /// `The latencies imply 3 levels, at 30, 110, 300 cycles, as declared.`
+    pub fn verdict(&self) -> String {
+        let levels = &self.levels.levels;
+        let medians = levels.iter().filter_map(|level| level.latency);
+        let medians: Vec<String> = medians.map(|latency| self.show(latency.median)).collect();
+        let at = match medians.as_slice() {
+            [] => String::new(),
+            medians => format!(", at {} {}", medians.join(", "), self.unit),
+        };
+        let declared = match self.agrees {
+            None => "",
+            Some(true) => ", as declared",
+            Some(false) => ", which DIFFERS from what is declared",
+        };
+        let levels = figures::counted(levels.len() as u64, "level");
+        format!("The latencies imply {levels}{at}{declared}.")
+    }
+
+    /// What does not fit a table: classes, contradictions, odd values.
+    pub fn notes(&self) -> Vec<String> {
+        let unit = self.unit;
+        let mut notes = Vec::new();
+        for (number, level) in (1..).zip(&self.levels.levels) {
+            if !level.classes.is_empty() {
+                let classes = level.classes.iter();
+                let classes: Vec<String> = classes
+                    .map(|class| format!("{} ({} pairs)", self.show(class.median), class.pairs))
+                    .collect();
+                let classes = classes.join(", ");
+                notes.push(format!(
+                    "level {number} has several distances that form no groups, like hops: \
+                     {classes} {unit}"
+                ));
+            }
+            let pairs = level.contradictions.iter();
+            let pairs =
+                pairs.map(|(a, b, value)| format!("{} and {}: {}", a.0, b.0, self.show(*value)));
+            notes.extend(self.list(&format!("level {number} is contradicted by"), pairs));
+        }
+        let odd = self.levels.oddities.iter().map(|oddity| match oddity {
+            Oddity::Impossible { from, to, value } => {
+                format!("{} to {}: {value}, left out", from.0, to.0)
+            }
+            Oddity::Asymmetric { from, to, low, high } => {
+                let [low, high] = [low, high].map(|value| self.show(*value));
+                format!("{} to {}: {low}, back {high}, the lower counts", from.0, to.0)
+            }
+        });
+        notes.extend(self.list("odd values", odd));
+        notes
+    }
+
+    /// How what is declared compares, in detail.
+    pub fn compared(&self) -> Vec<String> {
+        let check = |check: &HeaderCheck| {
+            let verdict = if check.agrees { "agrees" } else { "differs" };
+            let HeaderCheck { what, declared, implied, .. } = check;
+            format!("{what}: {declared}; latencies imply {implied}: {verdict}")
+        };
+        let mut lines: Vec<String> = self.header.iter().map(check).collect();
+        let Some(comparison) = self.comparison else { return lines };
+        for (number, level) in (1..).zip(&comparison.levels) {
+            let difference = level.difference.iter();
+            lines.extend(difference.map(|difference| format!("level {number}: {difference}")));
+        }
+        lines.extend(comparison.unseen.iter().map(|unseen| self.hidden(unseen)));
+        if !comparison.unknown.is_empty() {
+            lines.push(format!("the machine has no contexts {}", comparison.unknown));
+        }
+        if !comparison.unmeasured.is_empty() {
+            lines.push(format!("not measured: contexts {}", comparison.unmeasured));
+        }
+        lines
+    }
+
+    fn hidden(&self, unseen: &DeclaredGroups) -> String {
+        let middle = |value: Option<f64>| value.map_or("?".into(), |value| self.show(value));
+        let unit = self.unit;
+        format!(
+            "{} ({} groups) does not show in the latencies: median {} {unit} inside, {} {unit} to \
+             its neighbours",
+            domain_kinds(&unseen.kinds),
+            unseen.groups,
+            middle(unseen.inside),
+            middle(unseen.outside)
+        )
+    }
+
+    fn list(&self, what: &str, items: impl Iterator<Item = String>) -> Option<String> {
+        let items: Vec<String> = items.collect();
+        let more = match items.len().saturating_sub(FEW) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let shown = items[..items.len().min(FEW)].join("; ");
+        (!items.is_empty()).then(|| format!("{what} ({}): {shown}{more}", self.unit))
+    }
+
+    fn show(&self, value: f64) -> String {
+        figures::latency(self.unit, value)
+    }
+}
+
+/// Kinds of domains that group alike, the outermost first: `Package = NumaNode`.
+pub fn domain_kinds(kinds: &[DomainKind]) -> String {
+    kinds.iter().rev().map(|kind| kind.name()).collect::<Vec<_>>().join(" = ")
+}
+
+/// A reason for doubt, and what to do about it.
+pub fn latency_warning(warning: &LatencyWarning) -> String {
+    match warning {
+        LatencyWarning::Busy { directions, of, waited, from, to } => format!(
+            "the machine is busy: in {directions} of {of} directions a measuring thread waited for \
+             its CPU, at most {} of the time ({} to {}); stop other programs, or leave these \
+             contexts out (--cpus)",
+            percent(*waited),
+            from.0,
+            to.0
+        ),
+        LatencyWarning::Unsteady { directions, of, spread, from, to } => format!(
+            "latency is not steady in {directions} of {of} directions: on one line the middle half \
+             of the batches spreads by up to {} of the median ({} to {}); stop other programs, and \
+             check 'frequency governor' in pinwise doctor",
+            percent(*spread),
+            from.0,
+            to.0
+        ),
+        LatencyWarning::NoTime { directions } => {
+            let shown = directions.iter().take(FEW);
+            let shown: Vec<String> =
+                shown.map(|(from, to)| format!("{} to {}", from.0, to.0)).collect();
+            let more = match directions.len().saturating_sub(FEW) {
+                0 => String::new(),
+                more => format!(" and {more} more directions"),
+            };
+            format!("no time to measure {}{more}; try again on a quieter machine", shown.join(", "))
+        }
+    }
+}
