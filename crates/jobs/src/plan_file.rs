@@ -26,10 +26,9 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign, where it was asked for or beside its store: the latest that names the
-/// campaign, whatever its file is called, or else `N.toml` if that does not say whose it is
-/// (written by hand, or before plans did). A plan counts that names the store as it was called
-/// before.
+/// The plan of a campaign, where it was asked for or beside its store. It is the latest that names
+/// the campaign, whatever its file is called. An earlier name of the store counts, too. If none
+/// does, it is an `N.toml` that names no campaign: written by hand, or before plans named theirs.
 pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let like = |path: &Path| {
         let named = origin(path).flatten().and_then(|origin| origin.campaign);

@@ -158,9 +158,9 @@ impl Subject {
         Self::Launched(words.map(String::from).to_vec())
     }
 
-    /// The built-in workload, where that is what is launched by `program` or by another file of its
-    /// name: a campaign may have been begun from another folder, and in words that were typed
-    /// before several programs could run side by side.
+    /// The built-in workload, if `program` or another file of its name launches one. A campaign may
+    /// have been begun from another folder. Its words may be older than workloads of several
+    /// programs.
     pub fn as_built_in(&self, program: &Path) -> Option<Workload> {
         let Self::Launched(command) = self else { return None };
         let (own, words) = command.split_first()?;

@@ -172,8 +172,8 @@ impl Strategy for Comparing {
     }
 }
 
-/// Whether another round of so many ways would end within `time`, if it is as long as the longest
-/// one, by when the rounds before it ended. The first is made whatever it takes.
+/// Whether another round of so many ways fits into `time`. It is taken to be as long as the longest
+/// one so far, of the rounds with these `ends`. The first round always fits.
 fn is_time_for_another(ends: impl Iterator<Item = Duration>, ways: usize, time: Duration) -> bool {
     let (mut rounds, mut longest, mut spent) = (0, Duration::ZERO, Duration::ZERO);
     for end in ends {

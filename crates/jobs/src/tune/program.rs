@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A program that goes on running is watched for so many windows at a time: it is started, or given
-/// its number, anew for few.
+/// Windows that a program which goes on running is measured for at a time. The more, the fewer
+/// times it is started, or given its number, anew.
 const WINDOWS: f64 = 4.0;
 
 /// What a measurement of a number of threads shows besides its performance.

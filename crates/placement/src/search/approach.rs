@@ -18,9 +18,9 @@ use pinwise_measure::Workload;
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
-/// What measuring every class once may cost, as a multiple of their number, for that to be chosen:
-/// rather all of a small space once than some of it at random, since a sample of few different
-/// values supports no bound. The rest is slack, for trials that cost more than the first ones did.
+/// Every class is measured once if what can be afforded is this multiple of their number. A sample
+/// of few different values supports no bound, so all of a small space once beats some of it at
+/// random. What exceeds 1 is slack for trials that cost more than the first ones did.
 const ONCE: f64 = 1.5;
 
 /// Share of what can be afforded that may go into what instances do alone.
