@@ -6,9 +6,10 @@
 //! interval also excludes 1.
 
 use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
-use pinwise_measure::Microbenchmark;
+use pinwise_measure::{Microbenchmark, value_or_text};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Below this a slowdown is negligible.
 const NEGLIGIBLE: f64 = 1.05;
@@ -143,12 +144,58 @@ pub struct Remote {
 }
 
 /// A benchmark for which the measurements do not show whether other cores matter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Undecided {
     /// The benchmark.
     pub benchmark: String,
-    /// The set that leaves it open, with its interval; one sentence.
-    pub reason: String,
+    /// The set that leaves it open.
+    #[serde(deserialize_with = "value_or_text")]
+    pub reason: Doubt,
+}
+
+/// What leaves it open whether other cores matter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Doubt {
+    /// The interval of a slowdown.
+    Interval {
+        /// The slowdown.
+        slowdown: f64,
+        /// The lower end of its interval.
+        low: f64,
+        /// The upper end.
+        high: f64,
+        /// How many stressors ran.
+        count: usize,
+        /// The stressor.
+        stressor: String,
+        /// The level.
+        #[serde(rename = "where")]
+        place: String,
+    },
+    /// Text: from a store that was written before these reasons had kinds.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<String> for Doubt {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interval { slowdown, low, high, count, stressor, place } => write!(
+                f,
+                "{slowdown:.2} ({low:.2} to {high:.2}) next to {count} {stressor} ({place})"
+            ),
+            Self::Text { text } => f.write_str(text),
+        }
+    }
 }
 
 impl Findings {
@@ -343,15 +390,14 @@ fn remote(
             let private = benchmark.level >= DomainKind::Core;
             if private { &mut remote.dependent } else { &mut remote.shared }.push(name);
         } else if let Some(row) = open.max_by(|a, b| most(a).total_cmp(&most(b))) {
-            let reason = format!(
-                "{:.2} ({:.2} to {:.2}) next to {} {} ({})",
-                row.slowdown,
-                row.low.unwrap_or(row.slowdown),
-                most(row),
-                row.count,
-                row.stressor,
-                row.place
-            );
+            let reason = Doubt::Interval {
+                slowdown: row.slowdown,
+                low: row.low.unwrap_or(row.slowdown),
+                high: most(row),
+                count: row.count,
+                stressor: row.stressor.clone(),
+                place: row.place.clone(),
+            };
             remote.undecided.push(Undecided { benchmark: name, reason });
         } else {
             remote.independent.push(name);

@@ -5,8 +5,10 @@
 //! is what is left between packages. On the UltraSPARC T2 these are the paper's IntraPipe,
 //! IntraCore and InterCore: pipe, core, chip.
 
+use pinwise_measure::value_or_text;
 use pinwise_topology::{CacheKind, CpuSet, DomainKind, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::ops::Range;
 
 /// A sharing level around a reference.
@@ -37,8 +39,49 @@ impl Level {
 pub struct Absent {
     /// `core`, `chip`, `machine`
     pub name: String,
-    /// Why: one sentence.
-    pub reason: String,
+    /// Why.
+    #[serde(deserialize_with = "value_or_text")]
+    pub reason: AbsenceReason,
+}
+
+/// Why a machine does not have a level.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum AbsenceReason {
+    /// This kind of core has one context.
+    OneContext,
+    /// No two contexts that may be used share a core.
+    NoSharedCore,
+    /// No two cores that may be used are in one package.
+    NoSharedPackage,
+    /// The contexts that may be used are all in one package.
+    OnePackage,
+    /// Text: from a store that was written before these reasons had kinds.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+impl From<String> for AbsenceReason {
+    fn from(text: String) -> Self {
+        Self::Text { text }
+    }
+}
+
+impl fmt::Display for AbsenceReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OneContext => "this kind of core has one context",
+            Self::NoSharedCore => {
+                "no two contexts that may be used share a core: no SMT, or it is switched off or \
+                 hidden (virtual machine, cpuset)"
+            }
+            Self::NoSharedPackage => "no two cores that may be used are in one package",
+            Self::OnePackage => "the contexts that may be used are all in one package",
+            Self::Text { text } => text,
+        })
+    }
 }
 
 /// The levels around `leaf`, innermost first.
@@ -100,24 +143,18 @@ pub(crate) fn absent(machine: &Machine, levels: &[Level]) -> Vec<Absent> {
         machine.domains(kind).any(|domain| domain.cpus.intersection(&machine.allowed).len() > 1)
     };
     let mut absent = Vec::new();
-    let mut add =
-        |name: &str, reason: &str| absent.push(Absent { name: name.into(), reason: reason.into() });
+    let mut add = |name: &str, reason| absent.push(Absent { name: name.into(), reason });
     if !levels.iter().any(|level| !level.is_remote()) {
-        let reason = if several(DomainKind::Core) {
-            "this kind of core has one context"
-        } else {
-            "no two contexts that may be used share a core: no SMT, or it is switched off or \
-             hidden (virtual machine, cpuset)"
-        };
-        add("core", reason);
+        let one = several(DomainKind::Core);
+        add("core", if one { AbsenceReason::OneContext } else { AbsenceReason::NoSharedCore });
     }
     if !has("chip")
         && !levels.iter().any(|level| level.is_remote() && level.kind != DomainKind::Machine)
     {
-        add("chip", "no two cores that may be used are in one package");
+        add("chip", AbsenceReason::NoSharedPackage);
     }
     if !has("machine") {
-        add("machine", "the contexts that may be used are all in one package");
+        add("machine", AbsenceReason::OnePackage);
     }
     absent
 }
@@ -156,5 +193,15 @@ mod tests {
         assert_eq!(of(&machine("package:1 core:1 pu:2")).1, ["chip", "machine"]);
         assert_eq!(of(&machine("package:2 l3:2 core:2 pu:1")).0, ["l3 1", "chip 2", "machine 4"]);
         assert_eq!(of(&machine("1")).1, ["core", "chip", "machine"]);
+    }
+
+    #[test]
+    fn a_reason_is_a_kind_and_text_that_was_stored_is_still_read() {
+        let known = Absent { name: "core".into(), reason: AbsenceReason::OneContext };
+        let stored = r#"{"name":"core","reason":{"kind":"one_context"}}"#;
+        assert_eq!(serde_json::to_string(&known).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<Absent>(stored).unwrap(), known);
+        let before = r#"{"name":"core","reason":"no SMT"}"#;
+        assert_eq!(serde_json::from_str::<Absent>(before).unwrap().reason.to_string(), "no SMT");
     }
 }

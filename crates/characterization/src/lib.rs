@@ -27,9 +27,9 @@ pub use characterization::{
     Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
 };
 pub use findings::{
-    CoRunners, Critical, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
+    CoRunners, Critical, Doubt, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
-pub use level::{Absent, Level};
+pub use level::{AbsenceReason, Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};
 pub use stored::StoredCharacterization;

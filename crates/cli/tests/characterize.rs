@@ -39,6 +39,9 @@ fn the_host_is_characterized_and_the_page_is_written() {
     let levels = document["references"][0]["levels"].as_array().unwrap();
     let absent = document["references"][0]["absent"].as_array().unwrap();
     assert!(levels.len() + absent.len() >= 3, "what is not there is named: {levels:?} {absent:?}");
+    for level in absent {
+        assert!(level["reason"]["kind"].is_string() && level["reason"]["text"].is_string());
+    }
     let slowdowns = document["slowdowns"].as_array().unwrap();
     assert_eq!(slowdowns.is_empty(), levels.is_empty());
     for row in slowdowns {

@@ -160,7 +160,7 @@ impl Maps {
             maps: maps(characterization, most),
             scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
             most: format!("{most:.1}"),
-            absent: absent.map(|absent| (absent.name.clone(), absent.reason.clone())).collect(),
+            absent: absent.map(|absent| (absent.name.clone(), absent.reason.to_string())).collect(),
         }
     }
 }

@@ -58,8 +58,15 @@ fn every_benchmark_is_in_one_list_and_doubt_has_its_reason() {
         (remote.dependent, remote.shared),
         (vec!["clock".to_owned()], vec!["cache".to_owned()])
     );
-    let reason = "1.04 (0.95 to 1.13) next to 1 bus (chip)".to_owned();
-    assert_eq!(remote.undecided, [Undecided { benchmark: "bus".into(), reason }]);
+    let [undecided] = &remote.undecided[..] else { panic!("{:?}", remote.undecided) };
+    assert_eq!(undecided.benchmark, "bus");
+    let text = "1.04 (0.95 to 1.13) next to 1 bus (chip)";
+    assert_eq!(undecided.reason.to_string(), text);
+    let mut stored = serde_json::to_value(undecided).unwrap();
+    assert_eq!(serde_json::from_value::<Undecided>(stored.clone()).unwrap(), *undecided);
+    stored["reason"] = text.into();
+    let before: Undecided = serde_json::from_value(stored).unwrap();
+    assert_eq!(before.reason.to_string(), text, "as versions before stored it");
 }
 
 #[test]

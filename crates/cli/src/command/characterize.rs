@@ -9,7 +9,7 @@ use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::Store;
-use pinwise_characterization::{Characterization, Conditions};
+use pinwise_characterization::{Absent, Characterization, Conditions};
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, Excerpt, STRESSORS};
 use pinwise_measure::Fame;
 use pinwise_present::{figures, tagged};
@@ -148,6 +148,17 @@ pub(crate) fn tell(
         })?;
         let warnings = kept.characterization.warnings.iter();
         document["warnings"] = warnings.map(|one| tagged(one, one.to_string())).collect();
+        for (i, reference) in kept.characterization.references.iter().enumerate() {
+            for (j, Absent { reason, .. }) in reference.absent.iter().enumerate() {
+                document["references"][i]["absent"][j]["reason"] =
+                    tagged(reason, reason.to_string());
+            }
+        }
+        let remote = kept.characterization.findings.remote.iter();
+        for (i, row) in remote.flat_map(|remote| &remote.undecided).enumerate() {
+            document["findings"]["remote"]["undecided"][i]["reason"] =
+                tagged(&row.reason, row.reason.to_string());
+        }
         return output::print_json(&document);
     }
     if let Some(took) = took {
