@@ -40,16 +40,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// The step of a part as JSON. Versions before this one stored it as words.
-const STEP: &str = "CASE WHEN parent IS NULL OR json_valid(step) THEN step
-    WHEN step LIKE 'place n=%, round %' THEN json_object('place', json_object(
-        'n', CAST(substr(step, 9) AS INTEGER),
-        'round', CAST(substr(step, instr(step, ', round ') + 8) AS INTEGER)))
-    ELSE json_quote(CASE step
-        WHEN 'BlackBox' THEN 'blackbox' WHEN 'random, iterative' THEN 'random'
-        WHEN 'hill climbing' THEN 'climb' WHEN 'default strategy' THEN 'auto'
-        ELSE step END) END";
-
 /// A SQLite file of campaigns.
 #[derive(Debug)]
 pub struct Store {
@@ -249,7 +239,7 @@ impl Store {
     fn campaigns(&self) -> String {
         let kind = match self.format < FORMAT {
             true => format!("{KIND_BEFORE}, NULL, NULL"),
-            false => format!("kind, parent, {STEP}"),
+            false => "kind, parent, step".to_owned(),
         };
         format!(
             "SELECT id, started, command, machine, alike, workload, unit, question, seed, state,

@@ -569,32 +569,3 @@ fn a_new_store_may_be_opened_by_several_at_once() {
         assert!(opened.iter().all(Result::is_ok), "{opened:?}");
     }
 }
-
-#[test]
-fn a_step_is_json_and_the_words_of_earlier_versions_are_read_as_such() {
-    let (_folder, path) = folder();
-    let mut store = Store::open(&path).unwrap();
-    let whole = store.create(&campaign()).unwrap();
-    let step = serde_json::json!({ "place": { "n": 12, "round": 2 } });
-    let parent = Parent::new(whole, &step);
-    let part = NewCampaign { parent: Some(parent.clone()), ..campaign() };
-    let id = store.create(&part).unwrap();
-    let read = |store: &Store| store.get(id).unwrap().new.parent.unwrap();
-    assert_eq!(read(&store), parent);
-    let words = [
-        ("place n=12, round 2", step),
-        ("finals", "finals".into()),
-        ("BlackBox", "blackbox".into()),
-        ("random, iterative", "random".into()),
-        ("hill climbing", "climb".into()),
-        ("default strategy", "auto".into()),
-    ];
-    for (word, step) in words {
-        store
-            .sql(|connection| {
-                connection.execute("UPDATE campaign SET step = ?2 WHERE id = ?1", (id.0, word))
-            })
-            .unwrap();
-        assert_eq!(read(&store), Parent::new(whole, &step), "{word}");
-    }
-}
