@@ -374,7 +374,7 @@ mod tests {
         };
         let sweep = request(ThreadsMethod::Sweep);
         let error = refused(ThreadsRequest { min: Some(30), ..sweep.clone() }, &mut store);
-        assert!(error.contains("the last at least the first"), "{error}");
+        assert!(error.contains("--min 30 is above --max 24: swap them"), "{error}");
         let thresholds = Some(pinwise_threads::Thresholds::OPTERON_24);
         let error = refused(ThreadsRequest { thresholds, ..sweep.clone() }, &mut store);
         assert!(error.contains("--thresholds is for the published search"), "{error}");
