@@ -19,12 +19,12 @@ use std::path::Path;
 
 /// Prints what the records of a selection show.
 pub(crate) fn print(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    let told = Told::new(answer);
+    let shown = ShownSelection::new(answer);
     if json {
-        return output::print_json(&told.document(&answer.outcome));
+        return output::print_json(&shown.document(&answer.outcome));
     }
     let files = Files { plan: None, store: named };
-    output::print(&told.text(&answer.outcome, files, output::width()))
+    output::print(&shown.text(&answer.outcome, files, output::width()))
 }
 
 /// The page of a selection.
@@ -33,19 +33,19 @@ pub(crate) fn page(
     files: Files<'_>,
     characterization: Option<&StoredCharacterization>,
 ) -> anyhow::Result<String> {
-    let (told, outcome) = (Told::new(answer), &answer.outcome);
+    let (shown, outcome) = (ShownSelection::new(answer), &answer.outcome);
     let pieces = outcome.best.iter().flat_map(|best| &best.pieces);
     let selection = Selection {
-        best: told.mix(pieces.map(|piece| piece.instance)),
-        names: outcome.selections.iter().map(|drawn| told.counted(&drawn.counts)).collect(),
-        alone: told.alone(),
-        ready: told.names.len(),
+        best: shown.mix(pieces.map(|piece| piece.instance)),
+        names: outcome.selections.iter().map(|drawn| shown.counted(&drawn.counts)).collect(),
+        alone: shown.alone(),
+        ready: shown.names.len(),
         outcome,
     };
     Ok(pinwise_report::selection_page(&answer.campaign, &selection, files, characterization)?)
 }
 
-struct Told<'a> {
+struct ShownSelection<'a> {
     info: &'a CampaignInfo,
     selected: &'a SelectRequest,
     tree: SharingTree,
@@ -53,7 +53,7 @@ struct Told<'a> {
     names: Vec<String>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> ShownSelection<'a> {
     fn new(answer: &'a SelectAnswer) -> Self {
         let info = &answer.campaign;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);

@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 )]
 pub(crate) struct Report {
     #[command(subcommand)]
-    machine: Option<Machine>,
+    machine: Option<PageOf>,
     /// Its number, as `pinwise campaign list` shows it
     #[arg(required = true, value_parser = campaign::number)]
     id: Option<i64>,
@@ -58,9 +58,9 @@ pub(crate) struct Report {
     json: bool,
 }
 
-/// What is no campaign.
+/// What the page is of, where it is no campaign.
 #[derive(Subcommand)]
-enum Machine {
+enum PageOf {
     Characterization(OfMachine),
 }
 
@@ -74,7 +74,7 @@ struct Document {
 
 impl Report {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        if let Some(Machine::Characterization(machine)) = self.machine {
+        if let Some(PageOf::Characterization(machine)) = self.machine {
             return machine.run();
         }
         // Without a subcommand clap requires it.
