@@ -132,7 +132,7 @@ impl Job for CompareRequest {
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, Ready), JobError> {
         let begin = Instant::now();
-        let prepared = prepare(self.request.clone(), None, begin, store, caller, events)?;
+        let prepared = prepare(self.request.clone(), None, begin, None, store, caller, events)?;
         ensure_choice(&prepared)?;
         let Prepared { request, testbed, new, search } = prepared;
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;

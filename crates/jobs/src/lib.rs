@@ -2,8 +2,9 @@
 //!
 //! The library that does the job: it opens a program, measures, stores, resumes and answers.
 //!
-//! A [`Job`] is a question about a [`Subject`], such as a running program or a command. [`run()`]
-//! opens the subject, measures in a campaign of the store, and returns the job's answer.
+//! A [`Job`] is a question about a program or a machine: a [`Subject`], such as a running program
+//! or a command, where threads are placed, and a [`ThreadsProgram`] where their number is asked.
+//! [`run()`] opens the program, measures in a campaign of the store, and returns the job's answer.
 //! [`resume()`] goes on with a campaign that was interrupted or killed, and returns an [`Answer`]
 //! of its kind. Each kind of question is one file here; what it decides by is a crate of its own
 //! (`placement`, `threads`, …).
@@ -81,4 +82,16 @@ pub fn served_as_guardian() -> bool {
         pinwise_linux::guardian_main();
     }
     guards
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_first_page_shows_the_program_that_is_compiled_here() {
+        let program = |page: &'static str| page.split("```").find(|part| part.contains("fn main"));
+        let [first_page, ours] =
+            [include_str!("../../../README.md"), include_str!("../README.md")].map(program);
+        let lines = |part: Option<&'static str>| part.unwrap().lines().skip(1);
+        assert!(lines(first_page).eq(lines(ours)));
+    }
 }

@@ -85,13 +85,23 @@ pub(crate) trait OpenSubject: Testbed {
 /// # Errors
 /// The program, its metric or its threads cannot be used; the user asked to stop.
 pub(crate) fn open(request: &Request, caller: &Caller) -> Result<Box<dyn OpenSubject>, JobError> {
-    open_with(request, Vec::new(), caller)
+    open_with(request, Opening::default(), caller)
 }
 
-/// Opens a subject that has `threads`, by name: these are waited for, and placed whatever they do.
+/// What is known when a subject is opened, and is no part of the request.
+#[derive(Clone, Default)]
+pub(crate) struct Opening {
+    /// Threads that it has, by name: these are waited for, and placed whatever they do.
+    pub(crate) threads: Vec<String>,
+    /// When the budget ends: numbers of the metric that come later at first are of no use. `None`:
+    /// they are waited for as long as is usual.
+    pub(crate) until: Option<Instant>,
+}
+
+/// Opens a subject of which something is known.
 pub(crate) fn open_with(
     request: &Request,
-    threads: Vec<String>,
+    opening: Opening,
     caller: &Caller,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     if let Subject::Simulated(simulation) = &request.subject {
@@ -102,13 +112,13 @@ pub(crate) fn open_with(
     match request.subject.as_built_in(&program) {
         Some(workload) => {
             let program = program.to_string_lossy().into_owned();
-            instances::open(workload, request.clone(), threads, program, interrupt.clone())
+            instances::open(workload, request.clone(), opening, program, interrupt.clone())
                 .map(|bed| Box::new(bed) as _)
         }
         None if matches!(request.subject, Subject::Rerun(_)) => {
-            rerun::open(request, threads, interrupt).map(|bed| Box::new(bed) as _)
+            rerun::open(request, opening, interrupt).map(|bed| Box::new(bed) as _)
         }
-        None => live::open(request, threads, interrupt).map(|bed| Box::new(bed) as _),
+        None => live::open(request, opening, interrupt).map(|bed| Box::new(bed) as _),
     }
 }
 
@@ -172,16 +182,16 @@ fn thread_filter(request: &Request, known: Vec<String>) -> Result<ThreadFilter, 
 }
 
 /// How the metric is read.
-fn metric_options(request: &Request) -> Result<MetricOptions, JobError> {
+fn metric_options(request: &Request, until: Option<Instant>) -> Result<MetricOptions, JobError> {
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
     let counter =
         |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
     let usual = MetricOptions::default();
     Ok(MetricOptions {
-        patience: request.deadline.map_or(usual.patience, |end| {
+        patience: until.map_or(usual.patience, |end| {
             usual.patience.min(end.saturating_duration_since(Instant::now()))
         }),
-        until: request.deadline,
+        until,
         pick: request.reading.pick.as_ref().map(pattern).transpose()?,
         interpretation: request.reading.counter.map(counter),
         lower_is_better: request.reading.lower_is_better,

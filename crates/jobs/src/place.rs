@@ -99,13 +99,14 @@ impl Job for PlaceRequest {
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, Ready), JobError> {
         let begin = Instant::now();
-        let Self { mut request, plan } = self;
+        let Self { request, plan } = self;
         plan_file::check_plan_path(store, plan.as_deref())?;
         let budget = request.question.budget;
-        if let Budget::Time(budget) = budget {
-            request.deadline = begin.checked_add(budget);
-        }
-        let prepared = prepare(request, None, begin, store, caller, events)?;
+        let until = match budget {
+            Budget::Time(budget) => begin.checked_add(budget),
+            Budget::Measurements(_) => None,
+        };
+        let prepared = prepare(request, None, begin, until, store, caller, events)?;
         if let (Budget::Time(asked), Budget::Time(left)) =
             (budget, prepared.request.question.budget)
             && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
@@ -230,7 +231,7 @@ pub(crate) fn place_part(
         let outcome = resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?.outcome;
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
-    let prepared = prepare(request, parent, Instant::now(), store, caller, events)?;
+    let prepared = prepare(request, parent, Instant::now(), None, store, caller, events)?;
     let Prepared { request, mut testbed, new, search } = prepared;
     let id = store.create(&new)?;
     let info = store.get(id)?;

@@ -7,7 +7,7 @@ pub(crate) use budget_check::too_few;
 use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
-use crate::open_subject::{OpenSubject, open};
+use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::profile::{self, decide_core_local};
 use crate::request::{Request, Subject};
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
@@ -26,11 +26,12 @@ pub(crate) struct Prepared {
 }
 
 /// Gets to know the program, and decides what that says about the request: what is needed to begin
-/// a campaign.
+/// a campaign. The program's first numbers are waited for `until` the budget ends.
 pub(crate) fn prepare(
     mut request: Request,
     parent: Option<Parent>,
     begin: Instant,
+    until: Option<Instant>,
     store: &Store,
     caller: &Caller,
     events: &mut dyn Events,
@@ -41,7 +42,7 @@ pub(crate) fn prepare(
     {
         note(events, Notice::FileAwaited { file: file.to_owned() })?;
     }
-    let testbed = open(&request, caller)?;
+    let testbed = open_with(&request, Opening { until, ..Opening::default() }, caller)?;
     let unit = testbed.unit().clone();
     request.affinities = testbed.affinities();
     request.question.pieces = testbed.profiles();

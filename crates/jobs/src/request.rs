@@ -10,7 +10,7 @@ use pinwise_workloads::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A placement request. Stored with its campaign, read back by `campaign resume`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,10 +55,6 @@ pub struct Request {
     pub floor: Option<f64>,
     /// A program that is started anew may run this long.
     pub limit: Duration,
-    /// When the budget ends: numbers of the metric that come later at first are of no use. `None`:
-    /// they are waited for as long as is usual. Not for a campaign that is resumed.
-    #[serde(skip)]
-    pub deadline: Option<Instant>,
 }
 
 /// Which of the ready programs run together: the request.
@@ -123,7 +119,6 @@ impl Request {
             period: PERIOD,
             floor: None,
             limit: LIMIT,
-            deadline: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::JobError;
 use crate::job::Caller;
-use crate::open_subject::{OpenSubject, open_with};
+use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
 use pinwise_campaign::{CampaignInfo, Store};
 use pinwise_present::shell;
@@ -20,7 +20,8 @@ pub(crate) fn reopen(
     store: &Store,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
-    let mut testbed = open_with(request, threads.collect(), caller)?;
+    let opening = Opening { threads: threads.collect(), until: None };
+    let mut testbed = open_with(request, opening, caller)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),
         None => {

@@ -7,7 +7,7 @@
 //! The number in a thread's name is that of its instance. Its role begins with its program's name.
 //! Without profiles there is one process: the program as started.
 
-use super::{OpenSubject, live};
+use super::{OpenSubject, Opening, live};
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
@@ -240,7 +240,7 @@ impl OpenSubject for Instances {
 pub(super) fn open(
     programs: Programs,
     request: Request,
-    threads: Vec<String>,
+    opening: Opening,
     program: String,
     interrupt: Interrupt,
 ) -> Result<Instances, JobError> {
@@ -248,8 +248,9 @@ pub(super) fn open(
     let start = move |programs: &Programs| {
         let subject = Subject::built_in(&program, programs);
         // Names are those of the whole.
-        let threads = if subject == whole { threads.clone() } else { Vec::new() };
-        live::open(&Request { subject, ..request.clone() }, threads, &interrupt)
+        let threads = if subject == whole { opening.threads.clone() } else { Vec::new() };
+        let opening = Opening { threads, until: opening.until };
+        live::open(&Request { subject, ..request.clone() }, opening, &interrupt)
     };
     Instances::new(programs, Box::new(start))
 }

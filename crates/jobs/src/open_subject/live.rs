@@ -1,6 +1,8 @@
 //! A program that runs, and is re-pinned while it does.
 
-use super::{OpenSubject, launch, metric_options, scope, this_machine, thread_filter, told, usage};
+use super::{
+    OpenSubject, Opening, launch, metric_options, scope, this_machine, thread_filter, told, usage,
+};
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
@@ -57,13 +59,13 @@ impl OpenSubject for LiveTestbed {
 /// Launches or attaches.
 pub(super) fn open(
     request: &Request,
-    threads: Vec<String>,
+    opening: Opening,
     interrupt: &Interrupt,
 ) -> Result<LiveTestbed, JobError> {
     let machine = this_machine(request)?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
-    let options = metric_options(request)?;
-    let filter = thread_filter(request, threads)?;
+    let options = metric_options(request, opening.until)?;
+    let filter = thread_filter(request, opening.threads)?;
     let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
             let target = Target::attach(scope).map_err(told)?;

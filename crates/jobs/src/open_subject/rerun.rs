@@ -1,6 +1,8 @@
 //! A program that is started anew for each measurement.
 
-use super::{OpenSubject, launch, metric_options, this_machine, thread_filter, told, usage};
+use super::{
+    OpenSubject, Opening, launch, metric_options, this_machine, thread_filter, told, usage,
+};
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
@@ -33,7 +35,7 @@ impl OpenSubject for RerunTestbed {
 /// Runs it once, to learn its threads.
 pub(super) fn open(
     request: &Request,
-    threads: Vec<String>,
+    opening: Opening,
     interrupt: &Interrupt,
 ) -> Result<RerunTestbed, JobError> {
     let Subject::Rerun(command) = &request.subject else {
@@ -41,8 +43,8 @@ pub(super) fn open(
     };
     let machine = this_machine(request)?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
-    let metric_options = metric_options(request)?;
-    let filter = thread_filter(request, threads)?;
+    let metric_options = metric_options(request, opening.until)?;
+    let filter = thread_filter(request, opening.threads)?;
     let metric = whole_run(&metric, &metric_options)?;
     let options = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
     RerunTestbed::new(launch(command, request), &machine, metric, options, interrupt.flag())

@@ -2,7 +2,7 @@
 
 use crate::error::{Interruption, JobError};
 use crate::job::Caller;
-use crate::open_subject::{OpenSubject, open_with};
+use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
 use crate::threads::{HereProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::with_other_load::WithOtherLoad;
@@ -262,7 +262,8 @@ impl<'a> TunedProgram<'a> {
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);
         let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
         let threads = threads.map(|thread| thread.name.clone()).collect();
-        self.open.push((n, open_with(&request, threads, self.caller)?));
+        let opening = Opening { threads, until: None };
+        self.open.push((n, open_with(&request, opening, self.caller)?));
         Ok(self.open.len() - 1)
     }
 }
