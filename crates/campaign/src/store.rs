@@ -307,34 +307,27 @@ impl Store {
 
     /// Adds a record, durable when this returns (but see [`Store::sync_each`]).
     pub fn append(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
-        let measured = record.outcome.as_ref().ok();
-        let failed = record.outcome.as_ref().err();
-        self.sql(|connection| {
-            connection
-                .prepare_cached(
-                    "INSERT INTO record (campaign, number, purpose, assignment, windows,
-                                         performance, duration_s, spread,
-                     error, retry, detail, elapsed_s) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                )?
-                .execute((
-                    id.0,
-                    record.number as i64,
-                    word(&record.trial.purpose),
-                    assignment_text(&record.trial.setting),
-                    record.trial.effort.windows,
-                    measured.map(|measurement| measurement.performance),
-                    measured.map(|measurement| measurement.duration.as_secs_f64()),
-                    measured.and_then(|measurement| measurement.spread),
-                    failed.map(|error| &error.message),
-                    failed.map(retry_text),
-                    measured.and_then(|measurement| measurement.detail.as_ref()).map(text),
-                    record.elapsed.as_secs_f64(),
-                ))
-                .map(drop)
-        })?;
+        self.sql(|connection| insert(connection, id, record))?;
         self.check_unmoved()
     }
 
+    /// Adds the first record of a run. The conclusions of its campaign and of those that it is a
+    /// part of go with the same write: they were drawn from fewer records. Such a campaign has not
+    /// finished any more.
+    fn append_first(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
+        let forget = "WITH RECURSIVE whole (id) AS (
+                 SELECT ?1 UNION SELECT parent FROM campaign JOIN whole USING (id)
+             ) UPDATE campaign SET conclusion = NULL,
+                 state = CASE state WHEN 'finished' THEN 'stopped' ELSE state END
+             WHERE id IN (SELECT id FROM whole)";
+        self.sql(|connection| {
+            let transaction = connection.transaction()?;
+            insert(&transaction, id, record)?;
+            transaction.execute(forget, [id.0])?;
+            transaction.commit()
+        })?;
+        self.check_unmoved()
+    }
     /// Notes where the campaign stands, and its conclusion where there is a new one. An earlier one
     /// stays until a record is added to the campaign or to a part of it ([`Store::journal`]).
     pub fn conclude(
@@ -357,15 +350,6 @@ impl Store {
         self.check_unmoved()
     }
 
-    /// Removes the conclusions of a campaign and of those that it is a part of: they were drawn from
-    /// fewer records.
-    fn forget_conclusions(&mut self, id: CampaignId) -> Result<(), StoreError> {
-        let forget = "WITH RECURSIVE whole (id) AS (
-                 SELECT ?1 UNION SELECT parent FROM campaign JOIN whole USING (id)
-             ) UPDATE campaign SET conclusion = NULL WHERE id IN (SELECT id FROM whole)";
-        self.sql(|connection| connection.execute(forget, [id.0]).map(drop))
-    }
-
     /// Whether a table is there that not every store has.
     fn has_table(&self, name: &str) -> Result<bool, StoreError> {
         let there = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?";
@@ -386,6 +370,33 @@ impl Store {
     ) -> Result<T, StoreError> {
         act(&self.connection).map_err(|error| explain(&self.path, &error))
     }
+}
+
+/// Writes a record of a campaign.
+fn insert(connection: &Connection, id: CampaignId, record: &Record) -> rusqlite::Result<()> {
+    let measured = record.outcome.as_ref().ok();
+    let failed = record.outcome.as_ref().err();
+    connection
+        .prepare_cached(
+            "INSERT INTO record (campaign, number, purpose, assignment, windows, performance,
+                                 duration_s, spread, error, retry, detail, elapsed_s)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute((
+            id.0,
+            record.number as i64,
+            word(&record.trial.purpose),
+            assignment_text(&record.trial.setting),
+            record.trial.effort.windows,
+            measured.map(|measurement| measurement.performance),
+            measured.map(|measurement| measurement.duration.as_secs_f64()),
+            measured.and_then(|measurement| measurement.spread),
+            failed.map(|error| &error.message),
+            failed.map(retry_text),
+            measured.and_then(|measurement| measurement.detail.as_ref()).map(text),
+            record.elapsed.as_secs_f64(),
+        ))
+        .map(drop)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use pinwise_topology::{Fingerprint, Random};
 
 /// Runs of each reference alone in a round.
 const ALONE: usize = 3;
+
 /// One run: an experiment in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {

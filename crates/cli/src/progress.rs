@@ -58,6 +58,11 @@ impl Progress {
                 *seen = seen.max(performance);
             }
         }
+        if self.bar.position() == 0 && made > 1 {
+            // Those of earlier runs say nothing about how long one takes now.
+            self.bar.set_position(made - 1);
+            self.bar.reset_eta();
+        }
         self.bar.set_position(match self.budget {
             Budget::Measurements(_) => made,
             Budget::Time(_) => u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),

@@ -28,28 +28,29 @@ pub(crate) struct Measured {
 /// Windows of zero that show that a metric is no performance. A program may get no CPU in a few.
 const ZEROS: usize = 10;
 
-/// Windows with the same number, other than zero, that show it. More, because a limit that is
-/// reached in every unpinned window may be missed by an assignment.
-const ALIKE: usize = 20;
-
 /// A strategy that fails where the metric shows no performance, so that no answer rests on it.
 struct OfMovingMetric<'a> {
     strategy: &'a mut dyn Strategy,
-    /// On a model the same setting gives the same number every time.
-    model: bool,
+    /// What makes a measurement longer.
+    longer: &'static str,
+    /// Records of earlier runs. What they had no objection to is replayed without one.
+    known: u64,
     motionless: bool,
 }
 
 impl Strategy for OfMovingMetric<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         let step = self.strategy.step(history);
-        match motionless(history, self.model) {
-            Some(reason) => {
-                self.motionless = true;
-                Step::Fail(reason)
-            }
-            None => step,
+        if (history.len() as u64) < self.known || !motionless(history) {
+            return step;
         }
+        self.motionless = true;
+        Step::Fail(format!(
+            "the metric was zero in each of {}, so it shows no performance: choose another \
+             --metric, or measure longer ({})",
+            counted(history.len() as u64, "window"),
+            self.longer
+        ))
     }
 
     fn foresee(&self, most: usize) -> Vec<Trial> {
@@ -57,20 +58,10 @@ impl Strategy for OfMovingMetric<'_> {
     }
 }
 
-/// Why the metric shows no performance, if that is so: it was zero, or the same, in every window.
-fn motionless(history: &[Record], model: bool) -> Option<String> {
+/// Whether the metric shows no performance: it was zero in every window.
+fn motionless(history: &[Record]) -> bool {
     let mut values = history.iter().filter_map(|record| record.outcome.as_ref().ok());
-    let first = values.next()?.performance;
-    let windows = 1 + values.clone().count();
-    let enough = if first == 0.0 { windows >= ZEROS } else { !model && windows >= ALIKE };
-    (enough && values.all(|measured| measured.performance == first)).then(|| {
-        let was = if first == 0.0 { "zero" } else { "the same number" };
-        let windows = counted(windows as u64, "window");
-        format!(
-            "the metric was {was} in each of {windows}, so it shows no performance: choose \
-             another --metric, or measure longer (--period) if it changes rarely"
-        )
-    })
+    values.clone().count() >= ZEROS && values.all(|measured| measured.performance == 0.0)
 }
 
 /// Runs a campaign's strategy on `testbed`.
@@ -85,8 +76,9 @@ pub(crate) fn measure(
 ) -> Result<Measured, JobError> {
     let before = testbed.notes();
     let mut watched = WithOtherLoad::new(&mut *testbed);
-    let model = watched.time() != Time::Real;
-    let mut strategy = OfMovingMetric { strategy, model, motionless: false };
+    let longer = if watched.time() == Time::Real { "--period" } else { "--cycles" };
+    let known = info.records;
+    let mut strategy = OfMovingMetric { strategy, longer, known, motionless: false };
     let measured = measure_on(store, info, budget, &mut strategy, &mut watched, caller, events)?;
     let measured = Measured { motionless: strategy.motionless, ..measured };
     for about in testbed.notes().into_iter().filter(|about| !before.contains(about)) {
@@ -276,7 +268,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_metric_that_never_moves_is_no_performance() {
+    fn a_metric_that_is_always_zero_is_no_performance() {
         let history = |values: &[f64]| -> Vec<Record> {
             let record = |(number, &performance): (usize, &f64)| Record {
                 number: number as u64,
@@ -295,16 +287,30 @@ mod tests {
             };
             values.iter().enumerate().map(record).collect()
         };
-        let refused = |values: &[f64], model| motionless(&history(values), model);
-        let zero = refused(&[0.0; 10], true).unwrap();
-        assert!(zero.contains("zero in each of 10 windows"), "{zero}");
-        assert_eq!(refused(&[0.0; 9], false), None, "it may begin to move");
-        assert_eq!(refused(&[], false), None);
-        let moved: Vec<f64> = [&[0.0; 10][..], &[7.0]].concat();
-        assert_eq!(refused(&moved, false), None);
-        assert!(refused(&[5.0; 20], false).unwrap().contains("the same number in each"));
-        assert_eq!(refused(&[5.0; 19], false), None);
-        assert_eq!(refused(&[5.0; 90], true), None, "a model repeats itself");
+        let is_refused = |values: &[f64]| motionless(&history(values));
+        assert!(is_refused(&[0.0; 10]));
+        assert!(!is_refused(&[0.0; 9]), "it may begin to move");
+        assert!(!is_refused(&[]));
+        assert!(!is_refused(&[&[0.0; 10][..], &[7.0]].concat()));
+        assert!(!is_refused(&[60.0; 90]), "a limit that every assignment reaches");
+        // What an earlier run has recorded is replayed, whatever it was.
+        let step = |known| {
+            let strategy = &mut Stops;
+            OfMovingMetric { strategy, longer: "--period", known, motionless: false }
+                .step(&history(&[0.0; 10]))
+        };
+        assert_eq!(step(11), Stops.step(&[]));
+        let Step::Fail(reason) = step(10) else { panic!() };
+        assert!(reason.contains("zero in each of 10 windows"), "{reason}");
+    }
+
+    /// Wants nothing.
+    struct Stops;
+
+    impl Strategy for Stops {
+        fn step(&mut self, _: &[Record]) -> Step {
+            Step::Stop("there is nothing to do".into())
+        }
     }
 
     #[test]

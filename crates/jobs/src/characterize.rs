@@ -173,7 +173,11 @@ impl Job for CharacterizeRequest {
             }
         }
         let bench = bench.bench();
-        let plan = &plan(&request, bench)?;
+        // The look may have left out what was asked for.
+        let plan = &match plan(&request, bench) {
+            Ok(plan) => plan,
+            Err(error) => return Err(of_the_whole(error, store, info.id)?),
+        };
         announce(bench, plan, request.conditions, events)?;
         let tasks = plan.tasks(request.conditions);
         let runs = tasks.len() as u64;
@@ -198,10 +202,7 @@ impl Job for CharacterizeRequest {
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
         let time = time(store, info, &measured.records)?;
-        // What a run gave and was refused is refused again.
-        let refused = measured.records.last().is_some_and(|record| record.outcome.is_err());
-        let remedy = if refused { Remedy::AskAgain } else { Remedy::Resume };
-        let ends = Ends { remedy, ..Ends::default() };
+        let ends = ends(&measured.records);
         conclude(store, info.id, measured, ends, |_, _| found)?;
         Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, time, excerpt })
     }
@@ -321,10 +322,17 @@ fn look_at_caches(
     let measured = measure_on(store, &part, budget, &mut strategy, &mut testbed, caller, events)?;
     let found = measured.records.iter().rev().find_map(looked);
     let Some(found) = found else {
-        return Err(unanswered(store, part.id, measured.ending, Ends::default())?);
+        return Err(unanswered(store, part.id, measured.ending, ends(&measured.records))?);
     };
     answered(store, part.id, CampaignState::Finished, &found)?;
     Ok(found)
+}
+
+/// What helps where there is no answer: what a run gave and was refused is refused again.
+fn ends(records: &[Record]) -> Ends {
+    let refused = records.last().is_some_and(|record| record.outcome.is_err());
+    let remedy = if refused { Remedy::AskAgain } else { Remedy::Resume };
+    Ends { remedy, ..Ends::default() }
 }
 
 /// What a look found.

@@ -57,7 +57,10 @@ impl ThreadFilter {
     #[must_use]
     pub fn started_by(self, program: &Path) -> Self {
         // The kernel keeps that much of a name.
-        let comm = |name: &OsStr| name.to_string_lossy().chars().take(15).collect();
+        let comm = |name: &OsStr| {
+            let name = name.as_encoded_bytes();
+            String::from_utf8_lossy(&name[..name.len().min(15)]).into_owned()
+        };
         Self { starter: program.file_name().map(comm), ..self }
     }
 

@@ -41,12 +41,10 @@ impl Journal for StoreJournal<'_> {
     }
 
     fn append(&mut self, record: &Record) -> Result<(), StoreError> {
-        self.store.append(self.id, record)?;
-        if !self.added {
-            self.added = true;
-            self.store.forget_conclusions(self.id)?;
+        if std::mem::replace(&mut self.added, true) {
+            return self.store.append(self.id, record);
         }
-        Ok(())
+        self.store.append_first(self.id, record)
     }
 
     fn keep_disturbances(&mut self, disturbances: &Disturbances) -> Result<(), StoreError> {

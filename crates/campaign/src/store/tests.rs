@@ -79,9 +79,12 @@ fn a_record_of_a_part_ends_what_the_whole_had_concluded() {
     for id in all {
         store.conclude(id, CampaignState::Stopped, Some(&serde_json::json!(1))).unwrap();
     }
+    store.conclude(whole, CampaignState::Finished, None).unwrap();
     store.journal(of_first).unwrap().append(&record(0, 1.0)).unwrap();
     let concluded = all.map(|id| store.get(id).unwrap().conclusion.is_some());
     assert_eq!(concluded, [false, false, true, false]);
+    // Or nothing would conclude it again.
+    assert_eq!(store.get(whole).unwrap().state, CampaignState::Stopped);
 }
 
 #[test]

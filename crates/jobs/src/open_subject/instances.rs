@@ -11,6 +11,7 @@ use super::{OpenSubject, Opening, live};
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
+use pinwise_campaign::Record;
 use pinwise_linux::Pid;
 use pinwise_measure::{
     Disturbances, Effort, MeasureError, Measurement, Note, Piece, Retry, Setting, Testbed, Thread,
@@ -210,6 +211,12 @@ impl Testbed for Instances {
 }
 
 impl OpenSubject for Instances {
+    fn recall(&mut self, records: &[Record]) {
+        if let Some(whole) = &mut self.whole {
+            whole.recall(records);
+        }
+    }
+
     fn affinities(&self) -> BTreeMap<String, CpuSet> {
         self.affinities.clone()
     }
