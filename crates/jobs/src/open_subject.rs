@@ -18,9 +18,10 @@ use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
 use pinwise_measure::{MeasureError, Note, Testbed};
 use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
+use pinwise_workloads::Workload;
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A subject that is open: a testbed that knows where its threads come from.
@@ -96,6 +97,8 @@ pub(crate) struct Opening {
     /// When the budget ends: numbers of the metric that come later at first are of no use. `None`:
     /// they are waited for as long as is usual.
     pub(crate) until: Option<Instant>,
+    /// The program whose first thread only starts the others.
+    pub(crate) starter: Option<PathBuf>,
 }
 
 /// Opens a subject of which something is known.
@@ -104,28 +107,25 @@ pub(crate) fn open_with(
     opening: Opening,
     caller: &Caller,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
-    if let Subject::Simulated(simulation) = &request.subject {
-        return Ok(Box::new(simulated::open(simulation, request)?));
-    }
-    let program = caller.program()?;
     let interrupt = &caller.interrupt;
-    match request.subject.as_built_in(&program) {
-        Some(workload) => {
-            let program = program.to_string_lossy().into_owned();
-            instances::open(workload, request.clone(), opening, program, interrupt.clone())
-                .map(|bed| Box::new(bed) as _)
+    Ok(match &request.subject {
+        Subject::Simulated(simulation) => Box::new(simulated::open(simulation, request)?),
+        Subject::BuiltIn(workload) => {
+            let workload = Workload::parse(workload).map_err(usage)?;
+            let (program, interrupt) = (caller.program()?, interrupt.clone());
+            Box::new(instances::open(workload, request.clone(), opening, program, interrupt)?)
         }
-        None if matches!(request.subject, Subject::Rerun(_)) => {
-            rerun::open(request, opening, interrupt).map(|bed| Box::new(bed) as _)
-        }
-        None => live::open(request, opening, interrupt).map(|bed| Box::new(bed) as _),
-    }
+        Subject::Rerun(_) => Box::new(rerun::open(request, opening, interrupt)?),
+        _ => Box::new(live::open(request, opening, interrupt)?),
+    })
 }
 
 /// What to attach to; `None` for a program that is started.
 pub fn scope(subject: &Subject) -> Option<Scope> {
     match subject {
-        Subject::Launched(_) | Subject::Rerun(_) | Subject::Simulated(_) => None,
+        Subject::Launched(_) | Subject::Rerun(_) | Subject::BuiltIn(_) | Subject::Simulated(_) => {
+            None
+        }
         Subject::Pids(pids) => Some(Scope::Processes(pids.iter().map(|&pid| Pid(pid)).collect())),
         Subject::Tree(pid) => Some(Scope::Trees(vec![Pid(*pid)])),
         Subject::Cgroup(path) => Some(Scope::Cgroup(path.clone())),
@@ -170,15 +170,15 @@ pub(crate) fn allowed_machine(
     Ok(machine)
 }
 
-/// Which threads are placed: those that the request names, and `known` ones whatever they do.
-fn thread_filter(request: &Request, known: Vec<String>) -> Result<ThreadFilter, JobError> {
+/// Which threads are placed: those that the request names, and known ones whatever they do.
+fn thread_filter(request: &Request, opening: &Opening) -> Result<ThreadFilter, JobError> {
     let filter = ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref())
-        .map(|filter| filter.known(known))
+        .map(|filter| filter.known(opening.threads.clone()))
         .map_err(usage)?;
-    let Subject::Launched(command) = &request.subject else { return Ok(filter) };
-    let program = Path::new(command.first().map_or("", String::as_str));
-    let built_in = request.subject.as_built_in(program).is_some();
-    Ok(if built_in { filter.started_by(program) } else { filter })
+    Ok(match &opening.starter {
+        Some(program) => filter.started_by(program),
+        None => filter,
+    })
 }
 
 /// How the metric is read.

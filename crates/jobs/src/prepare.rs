@@ -36,7 +36,7 @@ pub(crate) fn prepare(
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Prepared, JobError> {
-    if matches!(request.subject, Subject::Launched(_))
+    if matches!(request.subject, Subject::Launched(_) | Subject::BuiltIn(_))
         && let Ok(metric) = request.metric.parse::<MetricSpec>()
         && let Some(file) = metric.missing_file()
     {

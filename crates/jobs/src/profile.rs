@@ -15,6 +15,7 @@ use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_present::{Notice, ProfilingOutlook, figures, long_time};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
+use pinwise_workloads::Workload as Programs;
 use std::time::Duration;
 
 /// Starting two programs for an experiment on this machine takes about so long, until they run
@@ -214,15 +215,16 @@ fn profiled(
         let (machine, workload) = (testbed.machine().clone(), testbed.workload().clone());
         return Ok((machine, workload, each, testbed.simulating()));
     }
-    let Some(programs) = request.subject.as_built_in(&caller.program()?) else {
-        let name = match &request.subject {
-            Subject::Launched(command) | Subject::Rerun(command) => {
-                command.first().map(String::as_str)
-            }
-            _ => None,
-        };
-        let name = name.unwrap_or("a running program");
-        return Err(JobError::usage(MeasureError::no_profiles(name)));
+    let programs = match &request.subject {
+        Subject::BuiltIn(workload) => Programs::parse(workload).map_err(JobError::usage)?,
+        subject => {
+            let name = match subject {
+                Subject::Launched(command) | Subject::Rerun(command) => command.first(),
+                _ => None,
+            };
+            let name = name.map_or("a running program", String::as_str);
+            return Err(JobError::usage(MeasureError::no_profiles(name)));
+        }
     };
     // The model has the same threads by the same names.
     let modelled = |name| {

@@ -136,6 +136,8 @@ pub enum Subject {
     Launched(Vec<String>),
     /// A program that is started anew for each measurement.
     Rerun(Vec<String>),
+    /// A built-in workload on this machine, as [`Workload::parse`] reads it: `hash1_L1:2`.
+    BuiltIn(String),
     /// Running processes.
     Pids(Vec<i32>),
     /// A running process and all its descendants.
@@ -147,29 +149,22 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// A built-in workload, which `program` runs: this executable.
-    pub fn built_in(program: &str, workload: &Workload) -> Self {
-        let words = [program, "workload", &workload.to_string(), "--interval", "10ms"];
-        Self::Launched(words.map(String::from).to_vec())
-    }
-
-    /// The built-in workload, if `program` or another file of its name launches one. A campaign may
-    /// have been begun from another folder. Its words may be older than workloads of several
-    /// programs.
-    pub fn as_built_in(&self, program: &Path) -> Option<Workload> {
-        let Self::Launched(command) = self else { return None };
-        let (own, words) = command.split_first()?;
-        if Path::new(own).file_name()? != program.file_name()? {
-            return None;
+    /// The subject of a stored request. Versions before this one stored the command that launches a
+    /// built-in workload, with `program` or another file of its name: a campaign may have been begun
+    /// from another folder. Before workloads of several programs there were other words.
+    pub(crate) fn of_any_version(self, program: &Path) -> Self {
+        let Self::Launched(command) = &self else { return self };
+        let Some((own, words)) = command.split_first() else { return self };
+        if Path::new(own).file_name() != program.file_name() {
+            return self;
         }
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["workload", named, "--interval", _] => Workload::parse(named).ok(),
-            ["workload", name, "--instances", count, "--interval", _] => {
-                Workload::parse(&format!("{name}:{count}")).ok()
-            }
-            _ => None,
-        }
+        let named = match words[..] {
+            ["workload", named, "--interval", _] => named.to_owned(),
+            ["workload", name, "--instances", count, "--interval", _] => format!("{name}:{count}"),
+            _ => return self,
+        };
+        if Workload::parse(&named).is_ok() { Self::BuiltIn(named) } else { self }
     }
 }
 
@@ -232,16 +227,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_built_in_workload_is_known_by_the_words_of_today_and_of_before() {
+    fn a_built_in_workload_is_known_by_the_words_that_were_stored_before() {
         let known = |words: &str| {
             let command = Subject::Launched(words.split(' ').map(String::from).collect());
-            command.as_built_in(Path::new("/usr/bin/pinwise")).map(|workload| workload.to_string())
+            match command.of_any_version(Path::new("/usr/bin/pinwise")) {
+                Subject::BuiltIn(workload) => Some(workload),
+                _ => None,
+            }
         };
-        let workload = Workload::parse("intadd:2+intmul:1").unwrap();
-        let Subject::Launched(now) = Subject::built_in("/usr/bin/pinwise", &workload) else {
-            panic!()
-        };
-        assert_eq!(known(&now.join(" ")), Some("intadd:2+intmul:1".into()));
+        assert_eq!(
+            known("/usr/bin/pinwise workload intadd:2+intmul:1 --interval 10ms"),
+            Some("intadd:2+intmul:1".into())
+        );
         assert_eq!(
             known("target/pinwise workload hash1_L1 --instances 2 --interval 10ms"),
             Some("hash1_L1:2".into())

@@ -20,7 +20,9 @@ pub(crate) fn reopen(
     store: &Store,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
-    let opening = Opening { threads: threads.collect(), until: None };
+    let opening = Opening { threads: threads.collect(), ..Opening::default() };
+    let subject = request.subject.clone().of_any_version(&caller.program()?);
+    let request = &Request { subject, ..request.clone() };
     let mut testbed = open_with(request, opening, caller)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),

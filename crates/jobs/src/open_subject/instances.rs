@@ -21,6 +21,7 @@ use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
 use pinwise_workloads::{Program, Workload as Programs};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Starts a workload.
@@ -248,15 +249,18 @@ pub(super) fn open(
     programs: Programs,
     request: Request,
     opening: Opening,
-    program: String,
+    program: PathBuf,
     interrupt: Interrupt,
 ) -> Result<Instances, JobError> {
-    let whole = Subject::built_in(&program, &programs);
+    let whole = programs.clone();
     let start = move |programs: &Programs| {
-        let subject = Subject::built_in(&program, programs);
+        let own = program.to_string_lossy();
+        let words = [&own, "workload", &programs.to_string(), "--interval", "10ms"];
+        let subject = Subject::Launched(words.map(String::from).to_vec());
         // Names are those of the whole.
-        let threads = if subject == whole { opening.threads.clone() } else { Vec::new() };
-        let opening = Opening { threads, until: opening.until };
+        let threads = if *programs == whole { opening.threads.clone() } else { Vec::new() };
+        let starter = Some(program.clone());
+        let opening = Opening { threads, until: opening.until, starter };
         live::open(&Request { subject, ..request.clone() }, opening, &interrupt)
     };
     Instances::new(programs, Box::new(start))

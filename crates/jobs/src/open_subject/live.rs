@@ -65,7 +65,7 @@ pub(super) fn open(
     let machine = this_machine(request)?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let options = metric_options(request, opening.until)?;
-    let filter = thread_filter(request, opening.threads)?;
+    let filter = thread_filter(request, &opening)?;
     let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
             let target = Target::attach(scope).map_err(told)?;

@@ -44,7 +44,7 @@ pub(super) fn open(
     let machine = this_machine(request)?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let metric_options = metric_options(request, opening.until)?;
-    let filter = thread_filter(request, opening.threads)?;
+    let filter = thread_filter(request, &opening)?;
     let metric = whole_run(&metric, &metric_options)?;
     let options = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
     RerunTestbed::new(launch(command, request), &machine, metric, options, interrupt.flag())

@@ -262,7 +262,7 @@ impl<'a> TunedProgram<'a> {
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);
         let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
         let threads = threads.map(|thread| thread.name.clone()).collect();
-        let opening = Opening { threads, until: None };
+        let opening = Opening { threads, ..Opening::default() };
         self.open.push((n, open_with(&request, opening, self.caller)?));
         Ok(self.open.len() - 1)
     }

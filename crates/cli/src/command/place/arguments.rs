@@ -127,7 +127,7 @@ impl Place {
             self.blackbox.refuse()?;
         }
         let mut request = self.subject.request("place", &self.search)?;
-        if let (Strategy::Blackbox, None, Subject::Launched(_)) =
+        if let (Strategy::Blackbox, None, Subject::Launched(_) | Subject::BuiltIn(_)) =
             (self.strategy, self.search.budget, &request.subject)
         {
             request.question.budget = Budget::Time(PROFILING);
@@ -177,19 +177,14 @@ pub(super) mod tests {
     #[test]
     fn nothing_means_the_built_in_pipelines() {
         let asked = request(&[]).unwrap();
-        let Subject::Launched(command) = asked.subject else { panic!("{:?}", asked.subject) };
-        assert_eq!(command[1..3], ["workload", "hash1_L1:2"]);
+        assert_eq!(asked.subject, Subject::BuiltIn("hash1_L1:2".into()));
         assert_eq!(asked.question.budget, Budget::Time(Duration::from_secs(30)));
     }
 
     #[test]
     fn built_in_programs_run_side_by_side_here_too() {
-        let Subject::Launched(command) =
-            request(&["--workload", "intadd:3+intmul"]).unwrap().subject
-        else {
-            panic!()
-        };
-        assert_eq!(command[2], "intadd:3+intmul:2");
+        let asked = request(&["--workload", "intadd:3+intmul"]).unwrap();
+        assert_eq!(asked.subject, Subject::BuiltIn("intadd:3+intmul:2".into()));
     }
 
     #[test]

@@ -154,10 +154,11 @@ impl SubjectArguments {
             let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?;
             reading.counter = Some(true);
             reading.unit.get_or_insert_with(|| "packets/s".into());
-            let program = std::env::current_exe()
-                .map_err(|error| Usage(format!("cannot find this program's own file: {error}")))?;
-            let subject = Subject::built_in(&program.to_string_lossy(), &workload);
-            (subject, WORKLOAD_METRIC.into(), Duration::from_secs(30))
+            (
+                Subject::BuiltIn(workload.to_string()),
+                WORKLOAD_METRIC.into(),
+                Duration::from_secs(30),
+            )
         };
         Ok(Request {
             question: search.question(Budget::Time(patience)),
