@@ -129,11 +129,19 @@ const QUESTION_KILLS: usize = 24;
 
 /// What comes of a question that is killed again and again.
 struct Outlasted {
+    /// `null` where the kills left too little of a budget in time: how much is left depends on how
+    /// busy the machine is.
     answer: Value,
     /// Of every campaign.
     records: Vec<Vec<Record>>,
     /// Kills that met a running pinwise and a record.
     met: usize,
+}
+
+/// Everything that comes out of a pipe until it is closed.
+fn all_of(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+    let mut pipe = pipe.unwrap();
+    thread::spawn(move || std::io::read_to_string(&mut pipe).unwrap())
 }
 
 /// Asks `question`, kills it again and again, and goes on with it until it ends.
@@ -161,13 +169,9 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
             resume.into_iter().chain(at.map(String::from)).collect()
         };
         let mut run = Program::start(
-            Command::new(PINWISE).args(&words).stdout(Stdio::piped()).stderr(Stdio::null()),
+            Command::new(PINWISE).args(&words).stdout(Stdio::piped()).stderr(Stdio::piped()),
         );
-        let mut pipe = run.0.stdout.take().unwrap();
-        let said = thread::spawn(move || {
-            let mut said = String::new();
-            pipe.read_to_string(&mut said).map(|_| said)
-        });
+        let (said, complained) = (all_of(run.0.stdout.take()), all_of(run.0.stderr.take()));
         if kills < QUESTION_KILLS {
             kills += 1;
             let before = recorded(&path);
@@ -187,7 +191,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
             let _ = run.0.kill();
         }
         let ended = run.0.wait().unwrap();
-        let said = said.join().unwrap().unwrap();
+        let [said, complained] = [said, complained].map(|pipe| pipe.join().unwrap());
         if path.exists() {
             let store = Store::open(&path).unwrap();
             for (id, before) in &mut known {
@@ -204,7 +208,10 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
         if ended.success() {
             break serde_json::from_str(&said).unwrap();
         }
-        assert!(ended.code().is_none(), "{ended}: it was not killed, and failed: {words:?}");
+        if ended.code() == Some(1) && complained.contains("raise --budget") {
+            break Value::Null;
+        }
+        assert!(ended.code().is_none(), "{ended}: {words:?} was not killed: {complained}");
     };
     println!("{}: {met} of {kills} kills met a record", question[0]);
     Outlasted { answer, records: known.into_values().collect(), met }
@@ -259,5 +266,6 @@ fn every_other_kind_of_question_that_is_killed_and_resumed_ends_with_its_answer(
     assert!(latency.answer["matrix"].is_array(), "{:#}", latency.answer);
     let tune = ["tune", "--max", "2", "--budget", "6s"];
     let tune = answer_in_spite_of_kills(&tune, &["--", "sh", "-c", counts, "{n}"], MEASURING * 2);
-    assert!(tune.met > 0 && tune.answer["ways"].is_array(), "{:#}", tune.answer);
+    assert!(tune.met > 0, "no kill met a record of tune");
+    assert!(tune.answer.is_null() || tune.answer["ways"].is_array(), "{:#}", tune.answer);
 }

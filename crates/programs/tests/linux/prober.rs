@@ -113,7 +113,7 @@ fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_th
     let Some((_, layer)) = costly() else { return };
     let this = std::env::current_exe().unwrap();
     // It is given up before the end of a run that gets some CPU time.
-    let prober = ["0.5", "5", "15"].into_iter().find_map(|seconds| {
+    let prober = ["0.5", "5", "15", "60"].into_iter().find_map(|seconds| {
         let run = format!("timeout {seconds} \"$0\" \"$@\"; true");
         let command = ["sh", "-c", &run, this.to_str().unwrap()];
         let command = command.into_iter().chain(arguments()).map(str::to_owned).collect();
