@@ -4,12 +4,11 @@ use crate::output::{Usage, aside, read_input};
 use crate::store;
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
-use pinwise_jobs::TuneConclusion;
-use pinwise_placement::{Outcome, Plan, joined};
+use pinwise_campaign::{CampaignId, CampaignInfo};
+use pinwise_jobs::NoPlan;
+use pinwise_placement::{Plan, joined};
 use pinwise_present::shell;
 use pinwise_topology::CpuSet;
-use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// The plan a command is about.
@@ -67,53 +66,32 @@ impl PlanArgument {
 /// Why there is no plan beside the store of this campaign, and what to do.
 fn without_plan(info: &CampaignInfo) -> String {
     let number = info.id.0;
-    match (info.new.kind, info.state) {
-        (Kind::Place, CampaignState::Finished) => without_placement(info),
-        (Kind::Tune, CampaignState::Finished) => without_tuned_plan(info),
-        (kind, _) if !matches!(kind, Kind::Place | Kind::Tune) => format!(
+    match NoPlan::of(info) {
+        NoPlan::Kind(kind) => format!(
             "campaign {number} is of kind {}, which has no plan: only place and tune write plans",
             kind.name()
         ),
-        _ if info.running => format!("campaign {number} is still running and has no plan yet"),
-        _ => {
-            format!(
-                "campaign {number} is not finished and has no plan yet: continue with pinwise \
-                 campaign resume {number}"
-            )
-        }
-    }
-}
-
-/// Of a search for a placement that has finished.
-fn without_placement(info: &CampaignInfo) -> String {
-    let number = info.id.0;
-    let outcome =
-        info.conclusion.as_ref().and_then(|conclusion| Outcome::deserialize(conclusion).ok());
-    match outcome {
-        Some(outcome) if outcome.best.is_none() => format!(
+        NoPlan::Running => format!("campaign {number} is still running and has no plan yet"),
+        NoPlan::NotFinished => format!(
+            "campaign {number} is not finished and has no plan yet: continue with pinwise \
+             campaign resume {number}"
+        ),
+        NoPlan::Undecided(reasons) => format!(
             "campaign {number} ended undecided and has no plan ({}): search again with a larger \
              --budget; it was: {}",
-            joined(&outcome.stopped_because),
+            joined(&reasons),
             shell(&info.new.command)
         ),
-        _ => format!(
+        NoPlan::Gone => format!(
             "the plan of campaign {number} is not where it was written: name its file, or write \
              it again with pinwise campaign resume {number}"
         ),
-    }
-}
-
-/// Of a search for a number and a placement that has finished.
-fn without_tuned_plan(info: &CampaignInfo) -> String {
-    let number = info.id.0;
-    let conclusion = info.conclusion.as_ref();
-    match conclusion.and_then(|conclusion| TuneConclusion::deserialize(conclusion).ok()) {
-        Some(TuneConclusion { plan: Some(path), .. }) => format!(
+        NoPlan::Elsewhere(path) => format!(
             "the plan of campaign {number} is not next to the store; it was written to {}: name \
              its file",
             path.display()
         ),
-        _ => format!(
+        NoPlan::None => format!(
             "campaign {number} has no plan: see its answer with pinwise campaign show {number}"
         ),
     }
@@ -162,7 +140,7 @@ pub(crate) fn wanted(plan: &Plan) -> Vec<(String, CpuSet)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_campaign::NewCampaign;
+    use pinwise_campaign::{CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Budget, Question, StrategyName};
     use pinwise_topology::{Alike, Machine};

@@ -40,7 +40,7 @@ pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
-    NO_TUNE_VERDICT, TuneVerdict, gain_text, policy_name, tune_next, tune_note, tune_step,
+    TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_step,
     unannounced, unmeasured,
 };
 pub use verdict::{

@@ -157,7 +157,7 @@ pub fn notice(notice: &Notice) -> String {
              change it"
         ),
         Notice::MeasuringCaches => "measuring how much of its caches a core gets, up to a minute; \
-            all benchmarks then take 5 min or more, fewer --benchmarks or --rounds take less"
+            the benchmarks come then, and all of them take 5 min or more"
             .to_owned(),
         Notice::Characterizing { machine, levels, benchmarks, sets, runs, rounds } => {
             let levels = match levels.is_empty() {
@@ -165,8 +165,8 @@ pub fn notice(notice: &Notice) -> String {
                 false => format!("levels {}", levels.join(", ")),
             };
             format!(
-                "{machine}: {levels}; {benchmarks} benchmarks, {sets} sets of programs, {runs} \
-                 runs in {}",
+                "{machine}: {levels}; {}, {sets} sets of programs, {runs} runs in {}",
+                figures::counted(*benchmarks as u64, "benchmark"),
                 figures::counted(*rounds as u64, "round")
             )
         }

@@ -6,6 +6,7 @@ use crate::note::note;
 use crate::other_load::{beside, busy};
 use crate::shell::quoted;
 use crate::verdict::NextStep;
+use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
     Advice, Choice, Contest, Gain, Outcome, TuneNote, TuneStep, Unmeasured, Way,
 };
@@ -160,8 +161,19 @@ impl TuneVerdict<'_> {
 }
 
 /// In place of a verdict, where there is none.
-pub const NO_TUNE_VERDICT: &str =
-    "No answer: too few fresh windows were measured to decide. There is no plan.";
+pub fn no_tune_verdict(info: &CampaignInfo) -> String {
+    match info.state {
+        _ if info.running => "No answer yet: the campaign is running.".to_owned(),
+        CampaignState::Finished => {
+            "No answer: too few fresh windows were measured to decide. There is no plan.".to_owned()
+        }
+        _ => format!(
+            "No answer yet: the search has not ended. There is no plan. Go on with pinwise \
+             campaign resume {}.",
+            info.id.0
+        ),
+    }
+}
 
 /// A gain as text: `+12 % (interval +8 % to +16 %)`.
 pub fn gain_text(gain: Gain) -> String {

@@ -13,7 +13,7 @@ use pinwise_measure::Unit;
 use pinwise_placement::{Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NO_TUNE_VERDICT, NextStep, TuneVerdict, gain_text, policy_name, tune_step,
+    Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_step,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -136,8 +136,7 @@ impl Part {
 fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>) -> String {
     match &search.compared {
         Some((compared, _)) => compared.text(),
-        None if info.running => "No answer yet: the campaign is running.".to_owned(),
-        None => NO_TUNE_VERDICT.to_owned(),
+        None => no_tune_verdict(info),
     }
 }
 

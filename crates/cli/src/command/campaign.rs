@@ -31,9 +31,7 @@ use std::path::Path;
   pinwise campaign list
   pinwise campaign resume 7
   pinwise campaign export 7 > measurements.csv
-  pinwise campaign delete 3 4
-  sqlite3 ~/.local/share/pinwise/pinwise.db \\
-    'SELECT assignment, avg(performance) FROM record WHERE campaign = 7 GROUP BY 1 ORDER BY 2'")]
+  pinwise campaign delete 3 4")]
 pub(crate) enum Campaign {
     /// List the campaigns in the store
     List {
@@ -180,11 +178,7 @@ impl Listed {
             answer: summary.as_ref().map(|summary| tagged(summary, brief(summary))),
             started: info.started,
             state: state(&info),
-            part_of: parent
-                .and_then(|parent| kinds.get(&parent))
-                .copied()
-                .or_else(|| part_by_command(&info))
-                .map(Kind::name),
+            part_of: parent.and_then(|parent| kinds.get(&parent)).map(|kind| kind.name()),
             measurements: info.records + of_parts,
             workload: info.new.workload.name,
             threads: info.new.workload.threads.len(),
@@ -220,16 +214,6 @@ fn brief(summary: &Summary) -> String {
         Summary::Characterize { critical: None } => "nothing critical".to_owned(),
         Summary::Latency { levels } => figures::counted(*levels as u64, "level"),
     }
-}
-
-/// Of which kind a campaign is a part, by its command. Versions before this one stored no parents.
-fn part_by_command(info: &CampaignInfo) -> Option<Kind> {
-    if info.new.kind != Kind::Place {
-        return None;
-    }
-    // Commands may be shortened as far as they stay apart.
-    let word = info.new.command.get(1).filter(|word| !word.is_empty())?;
-    [Kind::Tune, Kind::Compare].into_iter().find(|kind| kind.name().starts_with(word.as_str()))
 }
 
 /// The document of `list`.

@@ -140,14 +140,21 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
         );
     }
     let range = quantile(&relative, 0.75) - quantile(&relative, 0.25);
+    let contexts = match medians[..] {
+        [_] => "1 context".to_owned(),
+        [least, .., most] => format!(
+            "{} contexts, whose medians differ by {:.1} %",
+            medians.len(),
+            100.0 * (most / least - 1.0)
+        ),
+        [] => "no context".to_owned(),
+    };
     let detail = format!(
-        "the same {:.2} ms of work: IQR {range:.2} %, longest +{:.0} % ({} repetitions on {} \
-         contexts, whose medians differ by {:.1} %)",
+        "the same {:.2} ms of work: IQR {range:.2} %, longest +{:.0} % ({} repetitions on \
+         {contexts})",
         quantile(&medians, 0.5) * 1e3,
         relative[relative.len() - 1] - 100.0,
         relative.len(),
-        medians.len(),
-        100.0 * (medians[medians.len() - 1] / medians[0] - 1.0),
     );
     if range <= STEADY {
         return Check::ok(NOISE, detail);

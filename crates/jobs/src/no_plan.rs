@@ -1,0 +1,50 @@
+//! Why a campaign has no plan.
+
+use crate::tune::TuneConclusion;
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind};
+use pinwise_placement::{Outcome, StopReason};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Why there is no plan of a campaign beside its store.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoPlan {
+    /// Campaigns of its kind write none.
+    Kind(Kind),
+    /// It is still running.
+    Running,
+    /// It was interrupted, or failed.
+    NotFinished,
+    /// It ended undecided, for these reasons.
+    Undecided(Vec<StopReason>),
+    /// It wrote one that is not there any more.
+    Gone,
+    /// It wrote one to this file.
+    Elsewhere(PathBuf),
+    /// Its answer has none.
+    None,
+}
+
+impl NoPlan {
+    /// By what `info` concluded.
+    pub fn of(info: &CampaignInfo) -> Self {
+        let conclusion = info.conclusion.as_ref();
+        match (info.new.kind, info.state) {
+            (Kind::Place, CampaignState::Finished) => match conclusion.map(Outcome::deserialize) {
+                Some(Ok(Outcome { best: None, stopped_because, .. })) => {
+                    Self::Undecided(stopped_because)
+                }
+                _ => Self::Gone,
+            },
+            (Kind::Tune, CampaignState::Finished) => {
+                match conclusion.map(TuneConclusion::deserialize) {
+                    Some(Ok(TuneConclusion { plan: Some(path), .. })) => Self::Elsewhere(path),
+                    _ => Self::None,
+                }
+            }
+            (Kind::Place | Kind::Tune, _) if info.running => Self::Running,
+            (Kind::Place | Kind::Tune, _) => Self::NotFinished,
+            (kind, _) => Self::Kind(kind),
+        }
+    }
+}
