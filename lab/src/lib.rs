@@ -1,3 +1,5 @@
+#![doc = include_str!("../README.md")]
+//!
 //! What several studies share. The studies themselves are the examples of this crate.
 //!
 //! [`thread_reinforcer`] and [`metis`] read what others published, to compare pinwise with it.

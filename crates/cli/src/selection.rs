@@ -284,7 +284,10 @@ impl<'a> ShownSelection<'a> {
         let finite = |value: f64| value.is_finite().then_some(value);
         let placed = |best: &PlacedMix| {
             let (names, assignment) = self.placed(best);
-            let thread = |(index, name): (usize, &String)| json!({"thread": name, "cpu": self.tree.leaves()[assignment.leaf(index)].0});
+            let thread = |(index, name): (usize, &String)| {
+                let cpu = self.tree.leaves()[assignment.leaf(index)].0;
+                json!({ "thread": name, "cpu": cpu })
+            };
             json!({
                 "instances": best.pieces.iter().map(|piece| &self.names[piece.instance])
                     .collect::<Vec<_>>(),

@@ -150,8 +150,8 @@ pub enum Subject {
 
 impl Subject {
     /// The subject of a stored request. Versions before this one stored the command that launches a
-    /// built-in workload, with `program` or another file of its name: a campaign may have been begun
-    /// from another folder. Before workloads of several programs there were other words.
+    /// built-in workload, with `program` or another file of its name: a campaign may have been
+    /// begun from another folder. Before workloads of several programs there were other words.
     pub(crate) fn of_any_version(self, program: &Path) -> Self {
         let Self::Launched(command) = &self else { return self };
         let Some((own, words)) = command.split_first() else { return self };

@@ -8,8 +8,8 @@ use pinwise_campaign::{CampaignInfo, Store};
 use pinwise_present::shell;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
-/// Opens the subject of a campaign again, with the threads that the campaign has. A thread that runs
-/// little would be judged differently every other time.
+/// Opens the subject of a campaign again, with the threads that the campaign has. A thread that
+/// runs little would be judged differently every other time.
 ///
 /// # Errors
 /// It cannot be opened; something has changed that the campaign's measurements depend on.

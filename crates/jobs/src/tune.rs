@@ -754,7 +754,10 @@ mod tests {
         let stored = serde_json::json!({
             "choice": "default", "parameter": 2, "gain": null, "command": null,
             "unplaced": [[4, "it has ended"]], "cut_short": "interrupted",
-            "notes": ["a thread came", { "kind": "cut_short", "rounds": 2, "error": "interrupted" }],
+            "notes": [
+                "a thread came",
+                { "kind": "cut_short", "rounds": 2, "error": "interrupted" },
+            ],
             "plan": null, "time": { "secs": 30, "nanos": 0 },
         });
         let read = TuneConclusion::deserialize(&stored).unwrap();

@@ -1,4 +1,5 @@
-//! What to know about a program and its measurements, as values. The text is made where it is shown.
+//! What to know about a program and its measurements, as values. The text is made where it is
+//! shown.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};

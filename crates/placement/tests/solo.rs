@@ -66,7 +66,10 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
         );
         assert!(bound.gap_high.unwrap() <= 0.025, "{bound:?}");
         assert!(bound.upb_high.unwrap() >= optimum, "{bound:?}");
-        let reached = |reason: &StopReason| matches!(reason, StopReason::NearBound { method, .. } if method == Bound::SOLO);
+        let reached = |reason: &StopReason| match reason {
+            StopReason::NearBound { method, .. } => method == Bound::SOLO,
+            _ => false,
+        };
         assert!(outcome.stopped_because.iter().any(reached), "{:?}", outcome.stopped_because);
         let best = truth.truth(outcome.best.as_ref().unwrap().assignment.leaves());
         assert!(best >= 0.975 * optimum);
