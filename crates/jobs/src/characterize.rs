@@ -141,7 +141,17 @@ impl Job for CharacterizeRequest {
         let bench = open(&self, caller)?;
         // A misspelt name is found before anything is measured.
         plan(&self, bench.bench())?;
-        let new = new_campaign(&self, caller, bench.bench())?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine: bench.bench().machine().clone(),
+            alike: Alike::ByStructure,
+            workload: no_workload(),
+            unit: Unit::cost(bench.bench().unit().name()),
+            question: serde_json::to_value(&self)?,
+            seed: self.conditions.seed,
+        };
         Ok((new, Ready { request: self, bench }))
     }
 
@@ -259,24 +269,6 @@ fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, Job
     })
 }
 
-fn new_campaign(
-    request: &CharacterizeRequest,
-    caller: &Caller,
-    bench: &dyn Bench,
-) -> Result<NewCampaign, JobError> {
-    Ok(NewCampaign {
-        kind: Kind::Characterize,
-        parent: None,
-        command: caller.command.clone(),
-        machine: bench.machine().clone(),
-        alike: Alike::ByStructure,
-        workload: no_workload(),
-        unit: Unit::cost(bench.unit().name()),
-        question: serde_json::to_value(request)?,
-        seed: request.conditions.seed,
-    })
-}
-
 /// The benchmarks are not the threads of a program.
 fn no_workload() -> Workload {
     Workload { name: "microbenchmarks".into(), threads: Vec::new() }
@@ -307,8 +299,7 @@ fn look_at_caches(
         Some(part) => part,
         None => {
             let (kind, parent) = (Kind::Caches, Some(parent));
-            let unit = Unit::cost(host.unit().name());
-            let id = store.create(&NewCampaign { kind, parent, unit, ..info.new.clone() })?;
+            let id = store.create(&NewCampaign { kind, parent, ..info.new.clone() })?;
             store.get(id)?
         }
     };

@@ -137,8 +137,8 @@ impl Job for SelectRequest {
     }
 }
 
-/// Places one instance of each program alone, each in a campaign of its own, and returns what every
-/// ready instance does at best, in packets/s.
+/// Places one instance of each program alone, in a part of the campaign. Returns what every ready
+/// instance does at best, in packets/s.
 fn place_alone(
     request: &SelectRequest,
     info: &CampaignInfo,

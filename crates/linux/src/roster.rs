@@ -260,8 +260,8 @@ fn this_process() -> Pid {
     Pid(std::process::id() as i32)
 }
 
-/// Processes without this one and what it has started, if this one is among them: whoever measures
-/// is no part of the target, not even in the same shell or container.
+/// Leaves out this process, if it is among them, and what it has started. Whoever measures is no
+/// part of the target, not even in the same shell or container.
 fn without_us(mut pids: Vec<Pid>) -> Vec<Pid> {
     let us = this_process();
     if pids.contains(&us) {

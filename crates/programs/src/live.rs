@@ -202,8 +202,8 @@ impl LiveTestbed {
             .collect()
     }
 
-    /// Takes in what the program did unpinned in so many windows, measured now or by an earlier run
-    /// of the campaign. The floor is a fraction of it.
+    /// Adds unpinned windows to the baseline. An earlier run of the campaign may have measured them.
+    /// The floor is a fraction of the baseline.
     pub fn know_baseline(&mut self, performance: f64, windows: f64) {
         let (mean, weight) = self.baseline.unwrap_or_default();
         let total = weight + windows;

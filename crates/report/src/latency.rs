@@ -20,8 +20,8 @@ const GROUPS: usize = 8;
 /// Shades of the style sheet, from the nearest to the farthest.
 const SHADES: usize = 8;
 
-/// The page of a latency matrix of the machine `name`: a complete HTML document that needs nothing
-/// else, with what follows from it and `warnings` about it.
+/// The page of a latency matrix of the machine `name`: a complete HTML document. It holds what
+/// follows from the matrix, and `warnings` about it.
 ///
 /// # Errors
 /// The template could not be filled in.
