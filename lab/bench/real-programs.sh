@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Places real programs on this machine and prints what docs/lab/benchmarks.md quotes: best, unpinned, gain, measurements and time.
-# Usage: lab/bench/real-programs.sh [built-in|dpdk|redis|memcached|pigz …]     (all of them without arguments, about six minutes)
-# Needs: cargo build --release -p pinwise -p pinwise-lab --bins --examples, and the Debian packages that ./test installs. Everything is bounded and on loopback.
+# Places real programs on this machine and prints what docs/lab/benchmarks.md quotes: best,
+# unpinned, gain, measurements and time.
+# Usage: lab/bench/real-programs.sh [built-in|dpdk|redis|memcached|pigz …]
+# Without arguments it places all of them, in about six minutes.
+# Needs: cargo build --release -p pinwise -p pinwise-lab --bins --examples, and the Debian packages
+# that ./test installs. Everything is bounded and on loopback.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pinwise=${PINWISE:-target/release/pinwise}
@@ -32,13 +35,16 @@ target-built-in() {
 }
 
 target-dpdk() {
-  place "dpdk-testpmd, two forwarding workers" --metric dpdk:pwbench -- dpdk-testpmd --lcores '0@0,1@0,2@1' --no-huge -m 256 \
-    --no-pci --vdev net_null0 --vdev net_null1 --file-prefix pwbench -- --auto-start --stats-period 1 \
-    --forward-mode=macswap --nb-cores=2 --total-num-mbufs=8192 --no-mlockall
+  place "dpdk-testpmd, two forwarding workers" --metric dpdk:pwbench \
+    -- dpdk-testpmd --lcores '0@0,1@0,2@1' --no-huge -m 256 --no-pci \
+    --vdev net_null0 --vdev net_null1 --file-prefix pwbench \
+    -- --auto-start --stats-period 1 --forward-mode=macswap --nb-cores=2 \
+    --total-num-mbufs=8192 --no-mlockall
 }
 
 target-redis() {
-  start redis-server --port 16379 --bind 127.0.0.1 --save "" --appendonly no --io-threads 2 --io-threads-do-reads yes --dir "$folder"
+  start redis-server --port 16379 --bind 127.0.0.1 --save "" --appendonly no \
+    --io-threads 2 --io-threads-do-reads yes --dir "$folder"
   local server=$pid
   sleep 1
   start timeout 90 redis-benchmark -p 16379 -n 100000000 -c 50 -t get -q
@@ -54,7 +60,8 @@ target-memcached() {
   start timeout 90 "${LOAD:-target/release/examples/memcached_load}" 16311 8 80
   sleep 2
   place "memcached, 4 workers, 8 pipelining connections" --pid "$server" \
-    --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16311; printf \"stats\r\nquit\r\n\" >&3; cat <&3'" \
+    --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16311;
+              printf \"stats\r\nquit\r\n\" >&3; cat <&3'" \
     --pick 'STAT cmd_get (\d+)'
 }
 

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
-# How many threads real programs should run on this machine: what each method of `pinwise threads` answers, how long it takes, and how much
-# speed the answer loses against a full sweep. Prints the table that docs/lab/benchmarks.md quotes.
-# Usage: lab/bench/threads.sh [pigz|pbzip2|xz|zstd|ffmpeg|x264|sysbench-cpu|sysbench-threads|memcached|openmp …]   (all without arguments)
-# Needs: cargo build --release -p pinwise -p pinwise-lab --bins --examples, python3, gcc and the programs' Debian packages; those that are absent are left out.
-# METHODS: what is compared with the sweep. BUDGET: what a survey may take. ROUNDS: how often the sweep tries each number. WINDOW: so long
-# runs are repeated for a probe. MAX: the most threads. SIZE, SECONDS_OF_VIDEO: of the input. With these about four minutes on two contexts.
+# How many threads real programs should run on this machine: what each method of `pinwise threads`
+# answers, how long it takes, and how much speed the answer loses against a full sweep. Prints the
+# table that docs/lab/benchmarks.md quotes.
+# Usage: lab/bench/threads.sh [PROGRAM …]
+# PROGRAM: pigz pbzip2 xz zstd ffmpeg x264 sysbench-cpu sysbench-threads memcached openmp, or all
+# without arguments, in about four minutes on two contexts.
+# Needs: cargo build --release -p pinwise -p pinwise-lab --bins --examples, python3, gcc and the
+# programs' Debian packages; those that are absent are left out.
+# METHODS: what is compared with the sweep. BUDGET: what a survey may take. ROUNDS: how often the
+# sweep tries each number. WINDOW: so long runs are repeated for a probe. MAX: the most threads.
+# SIZE, SECONDS_OF_VIDEO: of the input.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 pinwise=${PINWISE:-target/release/pinwise}
@@ -20,6 +25,16 @@ trap 'rm -rf "$folder"' EXIT
 
 head -c "${SIZE:-8000000}" <(cat "$pinwise" "$pinwise" "$pinwise") >"$folder/data"
 
+# What one method answers, in a file of its name; the row ends with the error if there is one.
+answer() { # method, options… -- command…
+  local method=$1
+  shift
+  "$pinwise" threads --json --method "$method" --max "$max" "$@" \
+    >"$folder/$method.json" 2>"$folder/error" && return
+  echo "| $title | $(tail -n 1 "$folder/error") |"
+  return 1
+}
+
 # One row: every method, then the sweep, each number of which the methods' answers are looked up in.
 row() { # title, options… -- command…
   local title=$1 method
@@ -28,11 +43,9 @@ row() { # title, options… -- command…
     # The published search begins where it does by default.
     least=(--min 1)
     [ "$method" = reinforcer ] && least=()
-    "$pinwise" threads --json --method "$method" --budget "$budget" "${least[@]}" --max "$max" "$@" >"$folder/$method.json" 2>"$folder/error" ||
-      { echo "| $title | $(tail -n 1 "$folder/error") |"; return; }
+    answer "$method" --budget "$budget" "${least[@]}" "$@" || return 0
   done
-  "$pinwise" threads --json --method sweep --rounds "$rounds" --min 1 --max "$max" "$@" >"$folder/sweep.json" 2>"$folder/error" ||
-    { echo "| $title | $(tail -n 1 "$folder/error") |"; return; }
+  answer sweep --rounds "$rounds" --min 1 "$@" || return 0
   python3 - "$title" "$folder" $methods <<'EOF'
 import json, statistics, sys
 from collections import defaultdict
@@ -48,7 +61,10 @@ mean = {n: statistics.mean(values) for n, values in speeds.items()}
 best = max(mean, key=mean.get)
 
 def loss(n):
-    """Against the best, with its 95 % interval: paired by the rounds, which meet every number at about the same time."""
+    """Against the best, with its 95 % interval.
+
+    It is paired by the rounds, which meet every number at about the same time.
+    """
     if n not in mean:
         return "not swept"
     if n == best:
@@ -57,12 +73,14 @@ def loss(n):
     half = T[min(len(pairs), 10) - 2] * statistics.stdev(pairs) / len(pairs) ** 0.5
     return f"{statistics.mean(pairs):.1f} % ± {half:.1f}"
 
-cells = [title, sweep["probes"][0]["measure"], " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean)), f"{best}"]
+by_n = " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean))
+cells = [title, sweep["probes"][0]["measure"], by_n, f"{best}"]
 for method in methods:
     answer = load(method)
     n, advice = answer["parameter"], answer["advice"]
     interval = f" ({advice['between'][0]}-{advice['between'][1]})" if advice else ""
-    cells += [f"{n}{interval}", loss(n), f"{len(answer['probes'])}", f"{answer['search_seconds']:.1f} s"]
+    search = f"{answer['search_seconds']:.1f} s"
+    cells += [f"{n}{interval}", loss(n), f"{len(answer['probes'])}", search]
 print("| " + " | ".join(cells) + " |", flush=True)
 EOF
 }
@@ -71,27 +89,43 @@ have() { command -v "$1" >/dev/null || { echo "left out: $1 is not installed" >&
 
 target-pigz() { have pigz && row "pigz" "${whole[@]}" -- pigz -p {n} -k -c "$folder/data"; }
 target-pbzip2() { have pbzip2 && row "pbzip2" "${whole[@]}" -- pbzip2 -p{n} -k -c "$folder/data"; }
-target-xz() { have xz && row "xz -1" "${whole[@]}" -- xz -1 -T{n} --block-size=1MiB -k -c "$folder/data"; }
-target-zstd() { have zstd && row "zstd -9" "${whole[@]}" -- zstd -9 -q -T{n} -B1M -c "$folder/data"; }
+target-xz() {
+  have xz && row "xz -1" "${whole[@]}" -- xz -1 -T{n} --block-size=1MiB -k -c "$folder/data"
+}
+target-zstd() {
+  have zstd && row "zstd -9" "${whole[@]}" -- zstd -9 -q -T{n} -B1M -c "$folder/data"
+}
 
 video() {
-  [ -e "$folder/video.y4m" ] || ffmpeg -v error -f lavfi -i testsrc2=size=480x270:rate=30 -t "${SECONDS_OF_VIDEO:-3}" -pix_fmt yuv420p "$folder/video.y4m"
+  [ -e "$folder/video.y4m" ] ||
+    ffmpeg -v error -f lavfi -i testsrc2=size=480x270:rate=30 -t "${SECONDS_OF_VIDEO:-3}" \
+      -pix_fmt yuv420p "$folder/video.y4m"
 }
 target-ffmpeg() {
-  have ffmpeg && video && row "ffmpeg, libx264" "${whole[@]}" -- ffmpeg -v error -i "$folder/video.y4m" -c:v libx264 -threads {n} -f null -
+  have ffmpeg && video && row "ffmpeg, libx264" "${whole[@]}" \
+    -- ffmpeg -v error -i "$folder/video.y4m" -c:v libx264 -threads {n} -f null -
 }
-target-x264() { have x264 && video && row "x264" "${whole[@]}" -- x264 --quiet --threads {n} -o /dev/null "$folder/video.y4m"; }
+target-x264() {
+  have x264 && video && row "x264" "${whole[@]}" \
+    -- x264 --quiet --threads {n} -o /dev/null "$folder/video.y4m"
+}
 
-target-sysbench-cpu() { have sysbench && row "sysbench cpu" "${whole[@]}" -- sysbench cpu --threads={n} --events=2000 --time=0 run; }
+target-sysbench-cpu() {
+  have sysbench && row "sysbench cpu" "${whole[@]}" \
+    -- sysbench cpu --threads={n} --events=2000 --time=0 run
+}
 target-sysbench-threads() {
-  have sysbench &&
-    row "sysbench threads, 1 lock" "${whole[@]}" -- sysbench threads --threads={n} --thread-locks=1 --thread-yields=100 --events=2000 --time=0 run
+  have sysbench && row "sysbench threads, 1 lock" "${whole[@]}" \
+    -- sysbench threads --threads={n} --thread-locks=1 --thread-yields=100 --events=2000 \
+    --time=0 run
 }
 
 target-memcached() {
   have memcached && row "memcached, 8 connections" --probe 300ms --threads-per-n 'n+10' \
-    --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16411; printf \"stats\r\nquit\r\n\" >&3; cat <&3'" --pick 'STAT cmd_get (\d+)' \
-    -- sh -c "memcached -u nobody -l 127.0.0.1 -p 16411 -U 0 -t {n} & sleep 0.2; exec '$load' 16411 8 80"
+    --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16411;
+              printf \"stats\r\nquit\r\n\" >&3; cat <&3'" --pick 'STAT cmd_get (\d+)' \
+    -- sh -c "memcached -u nobody -l 127.0.0.1 -p 16411 -U 0 -t {n} & sleep 0.2
+              exec '$load' 16411 8 80"
 }
 
 target-openmp() {
@@ -115,7 +149,9 @@ EOF
   row "OpenMP loop" --env OMP_NUM_THREADS --metric 'stdout:round (\d+)' --counter -- "$folder/loop"
 }
 
-if [ $# = 0 ]; then set -- pigz pbzip2 xz zstd ffmpeg x264 sysbench-cpu sysbench-threads memcached openmp; fi
+if [ $# = 0 ]; then
+  set -- pigz pbzip2 xz zstd ffmpeg x264 sysbench-cpu sysbench-threads memcached openmp
+fi
 printf '| program | by | speed by n, relative to n = 1 | best n |'
 for method in $methods; do printf ' %s: n | loss | probes | search |' "$method"; done
 printf '\n|---|---|---|---|'

@@ -16,8 +16,8 @@
 //! allowed, unless it was given up in an earlier window or the warm-up of one.
 //!
 //! ```text
-//! overhead [--window MS] [--rounds N] [KIND...] [WAY...]      the table; WAY: proc, perf, ebpf, chosen
-//! overhead --program KIND                                     one of the programs
+//! overhead [--window MS] [--rounds N] [KIND...] [WAY...]    the table
+//! overhead --program KIND                                   one of the programs
 //! ```
 
 use pinwise_linux::{Pid, Scope};
@@ -244,7 +244,8 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
 
 fn print(arms: &[Arm]) {
     println!(
-        "  watched              work/s  slowdown, % (95 %)       CPU time, % (95 %)       told, %   LOCK  switches/s  ns each  lost"
+        "  watched              work/s  slowdown, % (95 %)       CPU time, % (95 %)       \
+         told, %   LOCK  switches/s  ns each  lost"
     );
     for (index, arm) in arms.iter().enumerate() {
         // The unwatched ones are compared with each other, the watched ones with both.

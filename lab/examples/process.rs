@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! cargo build --release -p pinwise-lab --example process
-//! valgrind --tool=cachegrind --cache-sim=yes --branch-sim=yes target/release/examples/process aho-corasick 20000
+//! valgrind --tool=cachegrind --cache-sim=yes --branch-sim=yes \
+//!     target/release/examples/process aho-corasick 20000
 //! ```
 //!
 //! The difference between two runs of different lengths is the work of the packets between them.

@@ -217,7 +217,7 @@ fn a_running_memcached_is_placed_and_left_as_it_was() {
     wait_until(PATIENCE, "memcached to serve its load", || served() > LOADED);
     let before = affinities(memcached.pid());
     let metric = format!(
-        r#"cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/{port}; printf "stats\r\nquit\r\n" >&3; cat <&3'"#
+        r#"cmd:bash -c 'exec 3<>/dev/tcp/127.1/{port}; printf "stats\r\nquit\r\n" >&3; cat <&3'"#
     );
     let result = place(
         &folder,

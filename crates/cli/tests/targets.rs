@@ -20,12 +20,12 @@ class Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         done = (time.monotonic() - begin) * 1e6
         text = ("# HELP jobs_total Jobs done.\n# TYPE jobs_total counter\n"
-                'jobs_total{queue="a"} %d\njobs_total{queue="b"} 0\nqueue_depth 7\n' % done).encode()
+                'jobs_total{queue="a"} %d\njobs_total{queue="b"} 0\nqueue_depth 7\n' % done)
         self.send_response(200)
         self.send_header("Content-Type", "text/plain; version=0.0.4")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        self.wfile.write(text.encode())
     def log_message(self, *arguments):
         pass
 server = http.server.HTTPServer(("127.0.0.1", 0), Page)

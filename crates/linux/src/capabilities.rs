@@ -31,7 +31,8 @@ mod tests {
 
     #[test]
     fn capabilities_are_read_by_number() {
-        let status = "Name:\tx\nCapPrm:\t0000000000000000\nCapEff:\t0000004000800000\nCapBnd:\t000001ffffffffff\n";
+        let status = "Name:\tx\nCapPrm:\t0000000000000000\n\
+                      CapEff:\t0000004000800000\nCapBnd:\t000001ffffffffff\n";
         let effective = effective_in(status).unwrap();
         assert!(holds(effective, 23) && holds(effective, 38) && !holds(effective, 39));
     }

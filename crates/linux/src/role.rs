@@ -6,7 +6,7 @@
 //! | comm | role | instance |
 //! |---|---|---|
 //! | `ipfwd0-R`, `ipfwd1-R` (application, number, role) | `R` | 0, 1 |
-//! | `rte-worker-1`, `io_thd_2`, `worker3` (role, number) | `rte-worker`, `io_thd`, `worker` | that of the process |
+//! | `rte-worker-1`, `worker3` (role, number) | `rte-worker`, `worker` | that of the process |
 //! | `mc-worker` six times (role) | `mc-worker` | that of the process |
 //! | `x265` several times, and no `x266` (role) | `x265` | that of the process |
 //! | `pigz` ten times (the program's name) | `pigz` | that of the process |

@@ -211,9 +211,8 @@ mod tests {
                     Some((command, port)) => {
                         let count = &mut counts[port.parse::<usize>().unwrap()];
                         *count += 1000;
-                        say(format!(
-                            r#"{{"{command}":{{"ipackets":1,"opackets":{count},"q_ipackets":[0]}}}}"#
-                        ))
+                        let fields = format!(r#""ipackets":1,"opackets":{count},"q_ipackets":[0]"#);
+                        say(format!(r#"{{"{command}":{{{fields}}}}}"#))
                     }
                 };
             }

@@ -258,7 +258,7 @@ http_requests_total{method="post",code="400"}    3 1395066363000
 http_requests_total{ method = "get" , code="200", } 2e3
 
 # Escaping in label values:
-msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT",error="Cannot find file:\n\"FILE.TXT\""} 1.458255915e9
+msdos_file_access_time_seconds{path="C:\\DIR\\FILE.TXT",error="None:\n\"FILE.TXT\""} 1.458255915e9
 # TYPE queue gauge
 queue 12.5
 something_weird{problem="division by zero"} +Inf -3982045

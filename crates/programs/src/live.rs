@@ -202,8 +202,8 @@ impl LiveTestbed {
             .collect()
     }
 
-    /// Adds unpinned windows to the baseline. An earlier run of the campaign may have measured them.
-    /// The floor is a fraction of the baseline.
+    /// Adds unpinned windows to the baseline. An earlier run of the campaign may have measured
+    /// them. The floor is a fraction of the baseline.
     pub fn know_baseline(&mut self, performance: f64, windows: f64) {
         let (mean, weight) = self.baseline.unwrap_or_default();
         let total = weight + windows;

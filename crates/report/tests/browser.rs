@@ -28,8 +28,11 @@ use tuned::tuned;
 /// Catches what goes wrong before anything else runs.
 const WATCH: &str = "<script>window.seen = [];
 for (const kind of ['error', 'unhandledrejection', 'securitypolicyviolation'])
-  addEventListener(kind, event => seen.push(kind + ': ' + (event.message || event.reason || event.violatedDirective)));
-for (const level of ['error', 'warn']) console[level] = (...words) => seen.push(level + ': ' + words.join(' '));
+  addEventListener(kind, event => {
+    seen.push(kind + ': ' + (event.message || event.reason || event.violatedDirective));
+  });
+for (const level of ['error', 'warn'])
+  console[level] = (...words) => seen.push(level + ': ' + words.join(' '));
 </script>";
 
 fn chromium() -> Option<&'static str> {

@@ -60,7 +60,9 @@ static void *work(void *first) {
     int is = CPU_COUNT(&allowed) == 1;
     if (is != counted) __atomic_fetch_add(&pinned, is - counted, __ATOMIC_SEQ_CST);
     counted = is;
-    if (first) printf("speed %d\n", number < 3 ? (pinned == number ? 40 : 20) : pinned == number ? 100 : 12), fflush(stdout);
+    int all = pinned == number;
+    int speed = number < 3 ? (all ? 40 : 20) : all ? 100 : 12;
+    if (first) printf("speed %d\n", speed), fflush(stdout);
     usleep(1000);
   }
 }

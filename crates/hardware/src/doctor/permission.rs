@@ -316,7 +316,10 @@ mod tests {
 
     #[test]
     fn a_refused_class_shows_the_limit() {
-        let limits = "Limit                     Soft Limit           Hard Limit           Units     \nMax realtime priority     0                    0                    \n";
+        let limits = concat!(
+            "Limit                     Soft Limit           Hard Limit           Units     \n",
+            "Max realtime priority     0                    0                    \n",
+        );
         assert_eq!(rtprio(limits), Some(0));
         let check = judge_fifo(&errno(libc::EPERM), Some(0));
         assert!(

@@ -7,7 +7,7 @@
 //! | `L3cache` | twice the second level, at most three eighths of the third | |
 //! | `L3full` | half of its loads miss: found in each run, up to four times the third level | |
 //! | `scatter` | six times the third level, so that it evicts the lines of others | |
-//! | `mem`, `stream`, `write` | one and a half times the last level, at least 64 MiB | 6 MB of 4 MB |
+//! | `mem`, `stream`, `write` | 1.5 times the last level, at least 64 MiB | 6 MB of 4 MB |
 //!
 //! One thread often gets a small part of the third level: a virtual machine shares it with others,
 //! and other programs use it too. Twice the second level is the least that surely leaves the second

@@ -285,7 +285,9 @@ mod tests {
 
     #[test]
     fn a_row_of_the_table_is_read() {
-        let csv = "# note\nreference,stressor,count,where,slowdown,exact,source\nFPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
+        let csv = "# note\n\
+                   reference,stressor,count,where,slowdown,exact,source\n\
+                   FPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
         let experiment = Experiment {
             reference: Microbenchmark::FpDiv,
             stressor: Microbenchmark::FpDiv,

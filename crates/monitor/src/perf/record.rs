@@ -1,9 +1,9 @@
 //! Records as the kernel writes them (perf_event_open(2), "Overflow handling").
 //!
 //! ```text
-//! header   type u32, misc u16, size u16                     size: of the whole record
+//! header   type u32, misc u16, size u16    size: of the whole record
 //! body     by type
-//! id       pid u32, tid u32, time u64                       whom it happened to, and when (monotonic clock, ns)
+//! id       pid u32, tid u32, time u64      whom it happened to, and when (monotonic clock, ns)
 //! ```
 
 /// What happened.

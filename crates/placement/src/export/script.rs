@@ -24,8 +24,12 @@ nth() {
 
 # pin NAME CPUS: a NAME such as worker#2 is the third thread called worker
 pin() {
-    tid=$(nth "$1" 0 || nth "${1%#*}" "${1##*#}" 2>/dev/null) || { echo "no thread $1" >&2; failed=1; return; }
-    taskset -pc "$2" "$tid" || failed=1
+    if tid=$(nth "$1" 0 || nth "${1%#*}" "${1##*#}" 2>/dev/null); then
+        taskset -pc "$2" "$tid" || failed=1
+    else
+        echo "no thread $1" >&2
+        failed=1
+    fi
 }
 
 "##;

@@ -14,14 +14,17 @@
 //! descriptor from the ring of P and does the same with waits of 110 ± 32 cycles. **P** reads a
 //! descriptor, does 25 ± 6 blocks and the work of its program, passes the descriptor on to T:
 //!
-//! | program | work per packet |
-//! |---|---|
-//! | `hash1_L1`, `_L2`, `_Mem` | one lookup: 17 blocks and two loads at random in a table of 1 KiB, 512 KiB or 64 MiB |
-//! | `hashN_L1`, `_L2`, `_Mem` | three of these |
-//! | `intadd`, `intmul`, `intdiv` | `hash1_L1` and 480 additions in 30 rounds, 80 multiplications, or 26 divisions |
-//! | `packet-analyzer` | 823 instructions: loads the header (58 bytes) of a packet in memory, stores an entry of 56 bytes in a log of 4,096 |
-//! | `aho-corasick` | for each of 167 ± 160 bytes of payload 20 instructions: loads the byte, and a transition from 12 KiB |
-//! | `stateful` | 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB (lock, record) |
+//! - `hash1_L1`, `hash1_L2`, `hash1_Mem`: one lookup. That is 17 blocks and two loads at random in
+//!   a table of 1 KiB, 512 KiB or 64 MiB.
+//! - `hashN_L1`, `hashN_L2`, `hashN_Mem`: three of these.
+//! - `intadd`, `intmul`, `intdiv`: `hash1_L1` and 480 additions in 30 rounds, 80 multiplications,
+//!   or 26 divisions.
+//! - `packet-analyzer`: 823 instructions. It loads the header (58 bytes) of a packet in memory and
+//!   stores an entry of 56 bytes in a log of 4,096.
+//! - `aho-corasick`: 20 instructions for each of 167 ± 160 bytes of payload. They load the byte
+//!   and a transition from 12 KiB.
+//! - `stateful`: 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB
+//!   (lock, record).
 //!
 //! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come
 //! near the throughputs and differences that the studies print. docs/lab/fidelity.md has both, and

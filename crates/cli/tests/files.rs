@@ -1,31 +1,52 @@
-//! Every relative link in every Markdown file leads to a file that exists, and to a heading in it
-//! where the link names one.
+//! What holds for the files of the repository: links lead somewhere, lines end at 100 columns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+const COLUMNS: usize = 100;
+
+/// Also to a heading of the file where the link names one.
 #[test]
 fn relative_links_resolve() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let files = markdown_below(&root);
-    assert!(files.len() > 10, "only {} Markdown files below {}", files.len(), root.display());
-    let broken: Vec<String> = files.iter().flat_map(|file| broken_links(file)).collect();
+    let broken: Vec<String> = files(&["md"]).iter().flat_map(|file| broken_links(file)).collect();
     assert!(broken.is_empty(), "broken links:\n{}", broken.join("\n"));
 }
 
-/// All Markdown files of the repository; build output and hidden directories left out.
-fn markdown_below(directory: &Path) -> Vec<PathBuf> {
+#[test]
+fn lines_of_sources_end_at_100_columns() {
+    let mut sources = files(&["rs", "toml", "sh", "py"]);
+    // What a transcript expects is as wide as what the program writes.
+    sources.retain(|file| !file.to_string_lossy().contains("tests/cmd/"));
+    let long: Vec<String> = sources.iter().flat_map(|file| long_lines(file)).collect();
+    assert!(long.is_empty(), "lines beyond {COLUMNS} columns:\n{}", long.join("\n"));
+}
+
+fn long_lines(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let long = text.lines().zip(1..).filter(|(line, _)| line.chars().count() > COLUMNS);
+    long.map(|(_, number)| format!("{}:{number}", file.display())).collect()
+}
+
+/// All files of the repository with one of these extensions.
+fn files(extensions: &[&str]) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
+    add_files_below(&root, extensions, &mut files);
+    assert!(files.len() > 10, "only {} files below {}", files.len(), root.display());
+    files
+}
+
+/// Leaves out build output and hidden directories.
+fn add_files_below(directory: &Path, extensions: &[&str], files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if path.is_dir() && !path.is_symlink() && name != "target" && !name.starts_with('.') {
-            files.extend(markdown_below(&path));
-        } else if name.ends_with(".md") {
+            add_files_below(&path, extensions, files);
+        } else if extensions.iter().any(|extension| path.extension() == Some(extension.as_ref())) {
             files.push(path);
         }
     }
-    files
 }
 
 fn broken_links(file: &Path) -> Vec<String> {
