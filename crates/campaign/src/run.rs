@@ -21,8 +21,8 @@ const STORE_EVERY: Duration = Duration::from_secs(1);
 pub enum Step {
     /// Measure this.
     Measure(Trial),
-    /// Nothing more; the reason, as a sentence for the user.
-    Stop(String),
+    /// Nothing more. Why is known to the strategy, or follows from the records.
+    Stop,
     /// No answer can come of what was measured; why, as a sentence for the user.
     Fail(String),
 }
@@ -46,8 +46,8 @@ pub trait Strategy {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// The strategy was done; its reason.
-    Finished(String),
+    /// The strategy was done.
+    Finished,
     /// Asked to stop; resumable.
     Interrupted,
     /// The testbed cannot go on; resumable once the cause is gone.
@@ -127,10 +127,10 @@ fn go(
     loop {
         let trial = match strategy.step(&history) {
             Step::Measure(trial) => trial,
-            Step::Stop(_) | Step::Fail(_) if replayed < recorded.len() => {
+            Step::Stop | Step::Fail(_) if replayed < recorded.len() => {
                 return Err(mismatch(id, &recorded[replayed], None));
             }
-            Step::Stop(reason) => return Ok((Ending::Finished(reason), history)),
+            Step::Stop => return Ok((Ending::Finished, history)),
             Step::Fail(reason) => return Ok((Ending::Failed(reason), history)),
         };
         for try_number in 1.. {

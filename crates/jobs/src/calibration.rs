@@ -196,7 +196,7 @@ impl Numbers {
         )?;
         unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
         match ending {
-            Ending::Finished(_) => self.means(&records),
+            Ending::Finished => self.means(&records),
             Ending::Failed(reason) => Err(JobError::failed(reason)),
             Ending::Interrupted => Err(JobError::nothing_measured(false)),
         }
@@ -236,7 +236,7 @@ impl Strategy for Rounds<'_> {
         let probes = history.iter().filter(|record| record.outcome.is_ok()).count();
         let Numbers { numbers, rounds } = self.numbers;
         let Some(&threads) = numbers.get(probes / *rounds as usize) else {
-            return Step::Stop("every number is probed".into());
+            return Step::Stop;
         };
         let n = Some((self.parameter)(threads));
         Step::Measure(Trial {

@@ -108,7 +108,7 @@ pub(crate) fn measure_on(
     drop(journal);
     events.take(Event::Rested).map_err(JobError::Output)?;
     let notes = disturbances(store, [info.id])?;
-    if !matches!(ending, Ending::Finished(_)) {
+    if ending != Ending::Finished {
         for about in &notes {
             note(events, about.clone())?;
         }
@@ -157,7 +157,7 @@ pub(crate) fn conclude<A: Serialize>(
     if motionless {
         ends.remedy = Remedy::AskAgain;
     }
-    if let Ending::Finished(_) = ending {
+    if ending == Ending::Finished {
         let answer = finish(&records, notes);
         answered(store, id, CampaignState::Finished, &answer)?;
         return Ok(answer);
@@ -187,13 +187,15 @@ pub(crate) fn unanswered(
 ) -> Result<JobError, JobError> {
     let kept = stop(store, id)?;
     let Ends { restored, remedy, names_nothing } = ends;
-    Ok(match ending {
-        Ending::Interrupted => JobError::Interrupted(Interruption { kept, restored }),
-        Ending::Failed(reason) if names_nothing => JobError::Usage(reason),
-        Ending::Failed(reason) | Ending::Finished(reason) => {
-            JobError::Failed(Failure { reason, kept, remedy })
+    let reason = match ending {
+        Ending::Interrupted => {
+            return Ok(JobError::Interrupted(Interruption { kept, restored }));
         }
-    })
+        Ending::Failed(reason) if names_nothing => return Ok(JobError::Usage(reason)),
+        Ending::Failed(reason) => reason,
+        Ending::Finished => "its records give no answer".to_owned(),
+    };
+    Ok(JobError::Failed(Failure { reason, kept, remedy }))
 }
 
 /// What ended a part, as what ended the campaign `id` that it is a part of.
@@ -309,7 +311,7 @@ mod tests {
 
     impl Strategy for Stops {
         fn step(&mut self, _: &[Record]) -> Step {
-            Step::Stop("there is nothing to do".into())
+            Step::Stop
         }
     }
 

@@ -196,7 +196,7 @@ impl Job for CharacterizeRequest {
         let budget = Budget::Measurements(runs);
         let measured =
             measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
-        let found = matches!(measured.ending, Ending::Finished(_)).then(|| {
+        let found = (measured.ending == Ending::Finished).then(|| {
             let fingerprint = fingerprint(&request, bench.machine());
             let paces = tasks.iter().copied().zip(paces(&measured.records));
             let found = Characterization::of(bench, plan, request.conditions, fingerprint, paces);
@@ -343,7 +343,7 @@ impl Strategy for Look {
                 effort: Effort::default(),
             }),
             Some(Err(error)) => Step::Fail(error.message.clone()),
-            Some(Ok(_)) => Step::Stop("the caches were looked at".into()),
+            Some(Ok(_)) => Step::Stop,
         }
     }
 }
@@ -474,7 +474,7 @@ impl Strategy for Rounds<'_> {
         }
         match self.tasks.get(self.at) {
             Some(task) => Step::Measure(self.trial(task)),
-            None => Step::Stop("every run of the plan was made".into()),
+            None => Step::Stop,
         }
     }
 
@@ -691,7 +691,7 @@ mod tests {
             detail: Detail::of(&found),
         };
         let record = Record { number: 0, trial, outcome: Ok(measured), elapsed: Duration::ZERO };
-        assert!(matches!(look.step(std::slice::from_ref(&record)), Step::Stop(_)));
+        assert_eq!(look.step(std::slice::from_ref(&record)), Step::Stop);
         assert_eq!(looked(&record), Some(found));
     }
 

@@ -51,7 +51,7 @@ pub fn place_on(
     let stop = || interrupt.came();
     let clock = || start.elapsed();
     match drive(journal, &mut search, testbed, &clock, &stop, &mut |_| {})? {
-        (Ending::Finished(_), records) => Ok(search.outcome(&unit, &records, None)),
+        (Ending::Finished, records) => Ok(search.outcome(&unit, &records, None)),
         (Ending::Failed(reason), records) => {
             Err(OwnTestbedError::Failed { reason, records: records.len() as u64 })
         }

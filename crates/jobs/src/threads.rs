@@ -110,7 +110,7 @@ impl Job for ThreadsRequest {
         }
         let ends = searched.ends();
         let Searched { mut outcome, ending, mut program } = searched;
-        let finished = matches!(ending, Ending::Finished(_));
+        let finished = ending == Ending::Finished;
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
             return Err(unanswered(store, id, ending, ends)?);

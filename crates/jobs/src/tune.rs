@@ -422,7 +422,7 @@ fn finals(
     let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
     program.end();
     let cut_short = match &measured.ending {
-        Ending::Finished(_) => None,
+        Ending::Finished => None,
         Ending::Interrupted => Some(Unmeasured::Interrupted),
         Ending::Failed(reason) => Some(Unmeasured::Failed { error: reason.clone() }),
     };

@@ -382,5 +382,10 @@ mod tests {
             joined(&[used, precise]),
             "the budget is used up; 6 fresh windows each are precise to 1.0 %"
         );
+        let (another_seconds, left_seconds) = (Some(5.5), Some(2.5));
+        assert_eq!(
+            StopReason::BudgetUsed { another_seconds, left_seconds }.to_string(),
+            "the budget is used up: another measurement takes about 5.5 s, 2.5 s are left"
+        );
     }
 }

@@ -26,9 +26,7 @@ mod sample;
 pub(crate) mod solo_bound;
 
 use crate::confirmation::{BASELINE_WINDOWS, FreshWindows};
-use crate::{
-    Budget, Forecast, Outcome, Question, StopReason, StrategyName, StrategyReason, joined,
-};
+use crate::{Budget, Forecast, Outcome, Question, StopReason, StrategyName, StrategyReason};
 use approach::{Approach, narrow_space};
 use blackbox::Predicting;
 pub use blackbox::core_local;
@@ -356,7 +354,7 @@ impl Search {
     fn stop(&mut self, why: StopReason) -> Step {
         self.reasons.push(why);
         self.phase = Phase::Stopped;
-        Step::Stop(joined(&self.reasons))
+        Step::Stop
     }
 }
 
@@ -403,7 +401,7 @@ impl Strategy for Search {
                         Err(why) => return self.stop(why),
                     }
                 }
-                Phase::Stopped => return Step::Stop(joined(&self.reasons)),
+                Phase::Stopped => return Step::Stop,
             }
         }
     }

@@ -303,7 +303,7 @@ impl Strategy for MixSearch {
         }
         match self.queue.pop_front() {
             Some(trial) => Step::Measure(trial),
-            None => Step::Stop("the budget is used up".to_owned()),
+            None => Step::Stop,
         }
     }
 

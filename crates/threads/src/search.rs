@@ -310,20 +310,9 @@ impl Strategy for Searcher<'_> {
         history[self.taken..].iter().for_each(|record| self.state.take(record));
         self.taken = history.len();
         if self.is_next_stage() {
-            return Step::Stop("the program is measured by other means from here on".into());
+            return Step::Stop;
         }
-        match self.state.next() {
-            Wanted::Probe { parameter, windows } => {
-                let count = ThreadCount { n: Some(parameter), placed: None };
-                Step::Measure(Trial {
-                    setting: Setting::Threads(count),
-                    purpose: Purpose::Probe,
-                    effort: Effort { windows },
-                })
-            }
-            Wanted::Nothing(stopped) => Step::Stop(stopped.word().to_lowercase()),
-            Wanted::Failed(reason) => Step::Fail(reason),
-        }
+        self.state.next()
     }
 }
 
@@ -366,10 +355,12 @@ enum Closing {
     Failed(String),
 }
 
-enum Wanted {
-    Probe { parameter: u32, windows: f64 },
-    Nothing(Stopped),
-    Failed(String),
+fn probe(parameter: u32, windows: f64) -> Step {
+    Step::Measure(Trial {
+        setting: Setting::Threads(ThreadCount { n: Some(parameter), placed: None }),
+        purpose: Purpose::Probe,
+        effort: Effort { windows },
+    })
 }
 
 impl<'a> State<'a> {
@@ -615,28 +606,28 @@ impl<'a> State<'a> {
         }
     }
 
-    fn next(&self) -> Wanted {
+    fn next(&self) -> Step {
         if let Some(reason) = &self.failed {
-            return Wanted::Failed(reason.clone());
+            return Step::Fail(reason.clone());
         }
         let base = self.search.window.as_secs_f64().max(1e-9);
         match (&self.chosen, &self.closing, &self.tried) {
             (Some(_), Closing::Wanted, None) => {
                 let parameter = self.attempts.first().map_or(1, |first| first.probe.parameter);
                 let windows = self.progressed.window.as_secs_f64() / base;
-                return Wanted::Probe { parameter, windows };
+                return probe(parameter, windows);
             }
-            (Some(chosen), ..) => return Wanted::Nothing(chosen.stopped),
-            (None, _, Some(reason)) => return Wanted::Failed(reason.clone()),
+            (Some(_), ..) => return Step::Stop,
+            (None, _, Some(reason)) => return Step::Fail(reason.clone()),
             (None, _, None) => {}
         }
         match self.asks() {
             Some((asked, window)) => {
                 let trial = self.progressed.stage == ProbeStage::Trial;
                 let windows = if trial { 0.0 } else { window.as_secs_f64() / base };
-                Wanted::Probe { parameter: (self.convert)(asked), windows }
+                probe((self.convert)(asked), windows)
             }
-            None => Wanted::Failed("the search ended without a choice".into()),
+            None => Step::Fail("the search ended without a choice".into()),
         }
     }
 

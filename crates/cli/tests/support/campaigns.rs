@@ -115,7 +115,7 @@ impl Made {
             &mut |_: &Record| made.set(made.get() + 1),
         )
         .unwrap();
-        if let Ending::Finished(_) = ending {
+        if ending == Ending::Finished {
             let outcome = serde_json::to_value(search.outcome(&unit, &records, None)).unwrap();
             store.conclude(id, CampaignState::Finished, Some(&outcome)).unwrap();
         } else {

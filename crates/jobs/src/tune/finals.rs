@@ -156,7 +156,7 @@ impl Strategy for Comparing {
         let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
         let ends = made.chunks_exact(ways.len()).map(|round| round[ways.len() - 1].elapsed);
         if place == 0 && !is_time_for_another(ends, ways.len(), self.0.time) {
-            return Step::Stop("the time was over".into());
+            return Step::Stop;
         }
         let order = self.0.orders().nth(round).unwrap_or_default();
         let Some(&way) = order.get(place) else {

@@ -223,9 +223,9 @@ impl Judge {
             .collect()
     }
 
-    /// Lets what is known so far fill the queue; why it does not, once there is nothing more to
-    /// measure.
-    fn refill(&mut self) -> Option<String> {
+    /// Lets what is known so far fill the queue. `false`: there is nothing more to measure. Where
+    /// nothing pinned could be measured, there is no verdict.
+    fn refill(&mut self) -> bool {
         let rounds = self.lineup.rounds;
         self.stage = match self.stage {
             Stage::Draws => {
@@ -248,12 +248,9 @@ impl Judge {
                 self.verdict.push(Round::new());
                 Stage::Verdict(begun + 1)
             }
-            Stage::Verdict(0) => return Some("nothing pinned could be measured".to_owned()),
-            Stage::Verdict(_) => {
-                return Some(format!("{rounds} fresh windows of each were measured"));
-            }
+            Stage::Verdict(_) => return false,
         };
-        None
+        true
     }
 }
 
@@ -272,8 +269,8 @@ impl Strategy for Judge {
                     return Step::Measure(trial);
                 }
             }
-            if let Some(why) = self.refill() {
-                return Step::Stop(why);
+            if !self.refill() {
+                return Step::Stop;
             }
         }
     }
