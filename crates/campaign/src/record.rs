@@ -27,14 +27,14 @@ pub enum Purpose {
     Reference,
     /// Fresh windows for the winner, its rivals and the baseline.
     Final,
-    /// A number of threads, a pair of contexts or a set of microbenchmarks.
+    /// Anything but a placement: a number of threads, a pair of contexts, microbenchmarks.
     Probe,
 }
 
 /// What to measure next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// How the threads are placed.
+    /// What to run, and where.
     pub setting: Setting,
     /// Why.
     pub purpose: Purpose,
@@ -51,8 +51,8 @@ pub struct Record {
     pub trial: Trial,
     /// What came of it.
     pub outcome: Result<Measurement, MeasureError>,
-    /// Time since the campaign's first measurement began until this one ended, what deciding and
-    /// storing took in between included, pauses between resumptions excluded.
+    /// Time from the first measurement's start to this one's end. It includes deciding and storing.
+    /// It excludes pauses between sessions.
     pub elapsed: Duration,
 }
 

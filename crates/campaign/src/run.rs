@@ -1,4 +1,7 @@
 //! The loop that ties a strategy, a testbed and the store together.
+//!
+//! A simulator has *virtual time* ([`Time::Virtual`]): its measurements disturb nothing, so several
+//! can run at once.
 
 mod ahead;
 
@@ -71,7 +74,7 @@ pub enum Ending {
 /// trial first.
 ///
 /// *Disturbances* ([`Testbed::disturbances`]) are stored about once a second and at the end. So a
-/// campaign that is killed and resumed still knows those of its earlier parts
+/// campaign that is killed and resumed still knows those of its earlier sessions
 /// ([`crate::Store::disturbances`]).
 ///
 /// `observe` is called with each new record, not with those replayed. The campaign is open while it
@@ -93,7 +96,7 @@ pub fn drive(
     Ok(ended)
 }
 
-/// The disturbances of the part of a campaign that runs now, as far as they are stored.
+/// The disturbances of the session that runs now, as far as they are stored.
 struct DisturbanceLog {
     stored: Disturbances,
     /// At which [`Record::elapsed`] they are stored again.

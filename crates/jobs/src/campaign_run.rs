@@ -1,4 +1,4 @@
-//! One run of a campaign: from where it begins or is resumed until it ends.
+//! One session of a campaign: from its start or resumption until it stops.
 
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events, note};
@@ -15,7 +15,7 @@ use pinwise_present::{crowd, figures::counted};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What a campaign's strategy measured, in all its runs.
+/// What a campaign's strategy measured, in all its sessions.
 pub(crate) struct Measured {
     pub(crate) ending: Ending,
     pub(crate) records: Vec<Record>,
@@ -33,7 +33,7 @@ struct OfMovingMetric<'a> {
     strategy: &'a mut dyn Strategy,
     /// What makes a measurement longer.
     longer: &'static str,
-    /// Records of earlier runs. What they had no objection to is replayed without one.
+    /// Records of earlier sessions. What they had no objection to is replayed without one.
     known: u64,
     motionless: bool,
 }
@@ -237,7 +237,7 @@ pub fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
     Ok(store.get(id)?.records + parts)
 }
 
-/// What disturbed the measurements of several campaigns, all runs together, each note once.
+/// What disturbed the measurements of several campaigns, all sessions together, each note once.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -52,7 +52,7 @@ enum CharacterizeStep {
     Caches,
 }
 
-/// What programs on shared hardware do to each other.
+/// The answer of `characterize`: the slowdowns, and what they say about this machine.
 #[derive(Clone, Debug)]
 pub struct CharacterizeAnswer {
     /// The campaign.

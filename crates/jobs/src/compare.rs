@@ -59,7 +59,7 @@ pub struct Compared {
     pub searches: Vec<Question>,
 }
 
-/// How strategies compare.
+/// The answer of `compare`: each way with its performance on fresh windows.
 #[derive(Clone, Debug)]
 pub struct CompareAnswer {
     /// The campaign.

@@ -18,7 +18,7 @@ pub trait Job: Sized {
     const KIND: Kind;
     /// What comes of it.
     type Answer;
-    /// What measures: the open program and the question, with every default decided.
+    /// The open program and the question, with every default decided. `conduct` measures with it.
     type Ready;
 
     /// Opens the program and decides what the request leaves open. A question that has no answer

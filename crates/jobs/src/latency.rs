@@ -32,7 +32,7 @@ pub struct LatencyRequest {
     pub contexts: CpuSet,
 }
 
-/// How far contexts are apart.
+/// The answer of `latency`: the time of a transfer between each two contexts, so far.
 #[derive(Clone, Debug)]
 pub struct LatencyAnswer {
     /// The campaign.

@@ -12,6 +12,15 @@
 //! Nothing here parses arguments or prints. Progress, notes and interim results are [`Event`]s;
 //! whoever receives them decides how to show them. Every way to end a run is a value: an answer, or
 //! a [`JobError`] that says what is stored.
+//!
+//! # Map
+//!
+//! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
+//!   `latency`. `job` has their trait, `kinds` their list.
+//! - From request to campaign: `request`, `model`, `open_subject`, `prepare`, `profile`,
+//!   `resume_check`.
+//! - Measuring: `campaign_run`, `with_other_load`, `events`, `interrupt`, `own_testbed`.
+//! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
 

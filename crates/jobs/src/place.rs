@@ -40,7 +40,7 @@ pub struct PlaceRequest {
     pub plan: Option<PathBuf>,
 }
 
-/// Where each thread of a program runs.
+/// The answer of `place`: the outcome, and the plan if one was written.
 #[derive(Clone, Debug)]
 pub struct PlaceAnswer {
     /// The campaign.
@@ -258,6 +258,7 @@ fn outcome(
     if let Some(concluded) = stored::conclusion(info)? {
         return Ok(concluded);
     }
+    // A `Request` is stored flat, so its `Question` can be read alone.
     let question: Question = stored::question(info)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = Search::replay(&question, &tree, &info.new.workload, records)?;

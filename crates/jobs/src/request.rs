@@ -1,5 +1,5 @@
-//! What `place` was asked, with every default decided: all that is needed to ask it again after a
-//! kill.
+//! The program to place and the question about it, with every default decided. `place` and
+//! `compare` wrap [`Request`]. It is stored, so that a killed campaign can be resumed.
 
 use crate::error::JobError;
 use crate::model::Model;

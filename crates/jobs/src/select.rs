@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Which of the ready programs run together.
+/// The answer of `select`: the programs that were chosen, so far.
 #[derive(Clone, Debug)]
 pub struct SelectAnswer {
     /// The campaign.

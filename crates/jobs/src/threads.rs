@@ -39,7 +39,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Instant;
 
-/// How many threads a program should run.
+/// The answer of `threads`: the number, and the probes it rests on.
 #[derive(Clone, Debug)]
 pub struct ThreadsAnswer {
     /// The campaign.

@@ -121,7 +121,7 @@ pub struct Concluded {
     pub conclusion: TuneConclusion,
 }
 
-/// How many threads, and where, as far as it came.
+/// The answer of `tune`: what each of its parts found, as far as it came.
 #[derive(Clone, Debug)]
 pub struct TuneAnswer {
     /// The campaign.

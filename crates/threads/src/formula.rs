@@ -2,8 +2,9 @@
 //!
 //! A search counts in threads; a program takes a parameter n. The published programs make `1 + n`,
 //! `1 + n + 1`, `1 + (n - 1)` or, as a pipeline of four pools, `1 + (1 + n + n + n + n + 1)`
-//! threads (paper, Table II). A [`Formula`] is such an expression: whole numbers, `n`, `+`, `-`,
-//! `*` and parentheses; a number right before `n` or a parenthesis multiplies it.
+//! threads (Thread Reinforcer, IISWC 2011, Table II). A [`Formula`] is such an expression: whole
+//! numbers, `n`, `+`, `-`, `*` and parentheses; a number right before `n` or a parenthesis
+//! multiplies it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

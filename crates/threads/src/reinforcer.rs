@@ -1,4 +1,5 @@
-//! The search of figure 8, line by line.
+//! Thread Reinforcer (K. K. Pusukuri, R. Gupta and L. N. Bhuyan, IISWC 2011), the search of its
+//! figure 8, line by line.
 //!
 //! ```text
 //! FindN() {
@@ -36,8 +37,8 @@
 //! interpretation. FindN sets Pbest ← Ptry just before it calls ComputeNextT(Pbest, Ptry). Taken
 //! literally, every Δ in there would be 0, always low, and Tstep/2 never taken. The text says that
 //! "the changes of these values over the past two runs" decide. So the Δ of a run is taken here
-//! against the run before it, and stored. `Convert` belongs to the program: the caller that probes
-//! applies it.
+//! against the run before it, and stored. `Convert` turns a number of threads T into the program's
+//! parameter N ([`crate::Formula`]). The caller that probes applies it.
 
 use crate::Thresholds;
 use crate::thread_range::{ThreadRange, ThreadRangeError};

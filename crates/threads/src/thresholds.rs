@@ -1,11 +1,11 @@
-//! What counts as high, and where that comes from.
+//! What counts as high for the [`crate::Reinforcer`], and where that comes from.
 //!
-//! The paper gives no numbers, but a procedure. Three programs on small inputs were run with
-//! growing numbers of threads, and "the threshold values were chosen such that after reaching the
-//! threshold value, the value of the profile characteristic became more sensitive to the number of
-//! threads and showed a rapid increase". Each program is for one characteristic: "for fluidanimate
-//! both LOCK and MIGR_RATE are important; for facesim VCX_RATE is important; and for blackscholes
-//! CPU_UTIL is important".
+//! Its paper (Pusukuri, Gupta and Bhuyan, IISWC 2011) gives no numbers, but a procedure. Three
+//! programs on small inputs were run with growing numbers of threads, and "the threshold values
+//! were chosen such that after reaching the threshold value, the value of the profile
+//! characteristic became more sensitive to the number of threads and showed a rapid increase". Each
+//! program is for one characteristic: "for fluidanimate both LOCK and MIGR_RATE are important; for
+//! facesim VCX_RATE is important; and for blackscholes CPU_UTIL is important".
 //!
 //! [`calibrate`] makes that a rule. Two straight lines that meet describe the characteristic of its
 //! example against the number of threads (least squares over all meeting points). A Δ threshold is

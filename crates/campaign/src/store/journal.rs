@@ -18,10 +18,9 @@ pub struct StoreJournal<'a> {
 }
 
 impl Store {
-    /// Opens a campaign for new records, and notes that it is open. With the first of them an
-    /// earlier conclusion goes, as does that of a campaign that it is a part of. The caller notes
-    /// how the campaign ended ([`Store::conclude`]). Errors: no such campaign; another process adds
-    /// records to it.
+    /// Opens a campaign for new records and locks it. The first new record deletes its conclusion,
+    /// and those of its parents. The caller stores how the campaign ended ([`Store::conclude`]).
+    /// Errors: there is no such campaign; another process is adding records.
     pub fn journal(&mut self, id: CampaignId) -> Result<StoreJournal<'_>, StoreError> {
         self.get(id)?;
         let lock = self.lock(id)?;

@@ -3,6 +3,6 @@
 CREATE TABLE IF NOT EXISTS part (
     campaign INTEGER NOT NULL,
     number   INTEGER NOT NULL, -- position in the campaign, from 0
-    met      TEXT NOT NULL,    -- JSON
+    met      TEXT NOT NULL,    -- JSON: what disturbed the session (Disturbances)
     PRIMARY KEY (campaign, number)
 ) STRICT, WITHOUT ROWID;
