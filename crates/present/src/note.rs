@@ -40,7 +40,7 @@ pub fn note(note: &Note) -> String {
         }
         Note::MetricRead { counter: false, by_name } => {
             let why = if *by_name { "by its name" } else { "it went down" };
-            format!("read as a value: its mean is measured ({why}; --counter if it only grows)")
+            format!("read as a gauge: its mean is measured ({why}; --counter if it only grows)")
         }
         Note::LinesAdded { lines, seconds } => {
             format!("{lines} lines each {}: their numbers are added up", time(*seconds))

@@ -8,10 +8,12 @@ use crate::shell::Files;
 use crate::tune::unmeasured;
 use crate::verdict::{NextStep, is_simulated, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question, joined};
+use pinwise_placement::{
+    Advice, Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question, joined,
+};
 use pinwise_topology::{CpuId, SharingTree};
 
-/// Below this many fresh windows an interval says nothing.
+/// Below this many fresh windows an interval is wide. It is shown only if a verdict rests on it.
 const FEWEST: usize = 5;
 const TOO_FEW: &str = "too few windows for an interval";
 
@@ -240,7 +242,7 @@ pub fn placement_gain(outcome: &Outcome) -> Option<(String, Result<String, &'sta
     let (gain, low, high) = outcome.gain?;
     let [gain, low, high] = [gain, low, high].map(figures::change);
     let windows = outcome.best.as_ref().map_or(0, |best| best.performance.n);
-    let few = windows < FEWEST;
+    let few = windows < FEWEST && outcome.advice == Advice::Undecided;
     Some((gain, if few { Err(TOO_FEW) } else { Ok(format!("{low} to {high}")) }))
 }
 

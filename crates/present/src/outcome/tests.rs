@@ -185,6 +185,9 @@ fn what_few_windows_leave_open_is_left_open() {
     let mut info = campaign(unit);
     let text = outcome_text(&info, &few, Files::default(), 1000);
     assert!(text.contains("(too few windows for an interval)"), "{text}");
+    let decided = Outcome { advice: Advice::Pin, ..few.clone() };
+    let shown = outcome_text(&info, &decided, Files::default(), 1000);
+    assert!(shown.contains("interval +20.0 % to +30.0 %"), "{shown}");
     assert!(text.contains("not measured since the first pin"), "{text}");
     info.state = CampaignState::Open;
     let text = outcome_text(&info, &few, Files::default(), 1000);
