@@ -78,7 +78,7 @@ pub enum Ending {
 /// ([`crate::Store::disturbances`]).
 ///
 /// `observe` is called with each new record, not with those replayed. The campaign is open while it
-/// runs. The caller stores how it ended ([`crate::Store::conclude`]).
+/// runs. The caller stores how it ended ([`crate::Store::set_state`]).
 pub fn drive(
     journal: &mut dyn Journal,
     strategy: &mut dyn Strategy,

@@ -81,7 +81,7 @@ impl Store {
         let inode = Inode::of(path);
         let (path, locked) = (path.to_owned(), RefCell::default());
         let mut store = Self { connection, path, inode, format: FORMAT, locked };
-        store.prepare()?;
+        store.check_or_create()?;
         Ok(store)
     }
 
@@ -328,9 +328,10 @@ impl Store {
         })?;
         self.check_unmoved()
     }
-    /// Notes where the campaign stands, and its conclusion where there is a new one. An earlier one
-    /// stays until a record is added to the campaign or to a part of it ([`Store::journal`]).
-    pub fn conclude(
+
+    /// Sets the state of a campaign. Replaces its conclusion if a new one is given. Else an earlier
+    /// one stays until a record is added to the campaign or to a part of it ([`Store::journal`]).
+    pub fn set_state(
         &mut self,
         id: CampaignId,
         state: CampaignState,

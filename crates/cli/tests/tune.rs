@@ -130,7 +130,7 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     let before = measured(&killed);
     for part in [&id, &comparison] {
         let part = CampaignId(part.parse().unwrap());
-        killed.conclude(part, CampaignState::Open, Some(&Value::Null)).unwrap();
+        killed.set_state(part, CampaignState::Open, Some(&Value::Null)).unwrap();
     }
     let resumed = on_store(&["campaign", "resume", &id, "--json"]);
     for (field, value) in answer.as_object().unwrap() {
@@ -143,11 +143,11 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     let number = CampaignId(id.parse().unwrap());
     let conclusion = killed.get(number).unwrap().conclusion;
     let damaged = serde_json::json!({ "choice": "somewhere" });
-    killed.conclude(number, CampaignState::Finished, Some(&damaged)).unwrap();
+    killed.set_state(number, CampaignState::Finished, Some(&damaged)).unwrap();
     let shown = pinwise(["campaign", "show", &id, "--store", store.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&shown.stderr).into_owned();
     assert!(!shown.status.success() && said.contains("wrote its answer"), "{said}");
-    killed.conclude(number, CampaignState::Finished, conclusion.as_ref()).unwrap();
+    killed.set_state(number, CampaignState::Finished, conclusion.as_ref()).unwrap();
     let written = fs::read_to_string(&plan).unwrap();
     assert!(written.contains(&format!("n = {}", answer["parameter"])), "{written}");
     let planned: toml::Table = written.parse().unwrap();

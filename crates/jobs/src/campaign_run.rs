@@ -173,7 +173,7 @@ pub(crate) fn answered(
     state: CampaignState,
     answer: &impl Serialize,
 ) -> Result<(), JobError> {
-    store.conclude(id, state, Some(&serde_json::to_value(answer)?))?;
+    store.set_state(id, state, Some(&serde_json::to_value(answer)?))?;
     Ok(())
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn stop(store: &mut Store, id: CampaignId) -> Result<Option<Kept>, St
         store.delete(id)?;
         return Ok(None);
     }
-    store.conclude(id, CampaignState::Stopped, None)?;
+    store.set_state(id, CampaignState::Stopped, None)?;
     Ok(Some(Kept { campaign: id, records }))
 }
 

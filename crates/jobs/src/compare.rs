@@ -10,8 +10,8 @@ use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
 use crate::open_subject::OpenSubject;
 use crate::place::{PROFILING, PlaceRequest, search_stored};
-use crate::prepare::{Prepared, ensure_choice, prepare, too_few};
-use crate::profile::{self, decide_core_local};
+use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
+use crate::profile::{announce_profiling, decide_core_local};
 use crate::request::Request;
 use crate::resume_check::reopen;
 use crate::stored;
@@ -132,7 +132,8 @@ impl Job for CompareRequest {
         events: &mut dyn Events,
     ) -> Result<(NewCampaign, Ready), JobError> {
         let begin = Instant::now();
-        let prepared = prepare(self.request.clone(), None, begin, None, store, caller, events)?;
+        let prepared =
+            prepare_search(self.request.clone(), None, begin, None, store, caller, events)?;
         ensure_choice(&prepared)?;
         let Prepared { request, testbed, new, search } = prepared;
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;
@@ -285,7 +286,7 @@ fn question(
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
         let mut asked = Request { question, ..request.clone() };
-        match profile::prepare(&mut asked, testbed, events) {
+        match announce_profiling(&mut asked, testbed, events) {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
             Err(JobError::Usage(error)) => return Ok(Err(LeftOutReason::Refused { error })),

@@ -139,7 +139,7 @@ pub(crate) fn resume_job<J: Job>(
     let _lock = store.lock(info.id)?;
     let ready = J::reopen(info, caller, store)?;
     upgrade(store, events)?;
-    store.conclude(info.id, CampaignState::Open, None)?;
+    store.set_state(info.id, CampaignState::Open, None)?;
     go_on::<J>(ready, info, caller, store, events)
 }
 

@@ -252,7 +252,7 @@ mod tests {
         let subject = Subject::Rerun(vec!["/none".into()]);
         let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
         let id = store.create(&NewCampaign { question, ..new.clone() }).unwrap();
-        store.conclude(id, CampaignState::Finished, conclusion.as_ref()).unwrap();
+        store.set_state(id, CampaignState::Finished, conclusion.as_ref()).unwrap();
         let Answer::Place(answer) = resume(id, &caller, &mut store, &mut Silent).unwrap() else {
             panic!("it is a placement")
         };

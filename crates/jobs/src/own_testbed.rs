@@ -34,7 +34,7 @@ pub enum OwnTestbedError {
 
 /// Finds where the threads of a testbed's workload run best. What the testbed can do, it says
 /// itself. The records go to `journal`: [`pinwise_campaign::MemoryJournal`], or a campaign of a
-/// store, which the caller concludes ([`pinwise_campaign::Store::conclude`]).
+/// store, which the caller concludes ([`pinwise_campaign::Store::set_state`]).
 ///
 /// # Errors
 /// See [`OwnTestbedError`]. With the same journal, the next call goes on where this one ended.

@@ -6,7 +6,7 @@ use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::OpenSubject;
 use crate::plan_file;
-use crate::prepare::{Prepared, ensure_choice, prepare, too_few};
+use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
 use crate::request::{Request, Subject};
 use crate::resume_check::reopen;
 use crate::stored;
@@ -70,7 +70,7 @@ impl PlaceAnswer {
         fingerprint: Fingerprint,
         wanted: Option<PathBuf>,
     ) -> Self {
-        let written = keep_plan(store, &campaign, &outcome, fingerprint, wanted);
+        let written = make_plan(store, &campaign, &outcome, fingerprint, wanted);
         let (plan, unwritten) = match written {
             Ok(plan) => (plan, None),
             Err(error) => (None, Some(error.to_string())),
@@ -106,7 +106,7 @@ impl Job for PlaceRequest {
             Budget::Time(budget) => begin.checked_add(budget),
             Budget::Measurements(_) => None,
         };
-        let prepared = prepare(request, None, begin, until, store, caller, events)?;
+        let prepared = prepare_search(request, None, begin, until, store, caller, events)?;
         if let (Budget::Time(asked), Budget::Time(left)) =
             (budget, prepared.request.question.budget)
             && left < asked.mul_f64(1.0 - SPENT_NOTABLE)
@@ -231,7 +231,7 @@ pub(crate) fn place_part(
         let outcome = resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?.outcome;
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
-    let prepared = prepare(request, parent, Instant::now(), None, store, caller, events)?;
+    let prepared = prepare_search(request, parent, Instant::now(), None, store, caller, events)?;
     let Prepared { request, mut testbed, new, search } = prepared;
     let id = store.create(&new)?;
     let info = store.get(id)?;
@@ -281,8 +281,9 @@ fn resume_command(caller: &Caller, info: &CampaignInfo) -> String {
     format!("pinwise campaign resume {}{flag}", info.id.0)
 }
 
-/// Writes the plan where the user wants it, or beside the store.
-fn keep_plan(
+/// Makes the plan of an outcome, if there is one, and writes it where the user wants it, or beside
+/// the store.
+fn make_plan(
     store: &Store,
     info: &CampaignInfo,
     outcome: &Outcome,

@@ -8,7 +8,7 @@ use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::profile::{self, decide_core_local};
+use crate::profile::{announce_profiling, decide_core_local};
 use crate::request::{Request, Subject};
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_metric::MetricSpec;
@@ -25,9 +25,9 @@ pub(crate) struct Prepared {
     pub(crate) search: Search,
 }
 
-/// Gets to know the program, and decides what that says about the request: what is needed to begin
-/// a campaign. The program's first numbers are waited for `until` the budget ends.
-pub(crate) fn prepare(
+/// Opens the program of a request, decides what the request leaves open, and makes the search and
+/// the campaign that it begins. The program's first numbers are waited for `until` the budget ends.
+pub(crate) fn prepare_search(
     mut request: Request,
     parent: Option<Parent>,
     begin: Instant,
@@ -50,7 +50,7 @@ pub(crate) fn prepare(
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        profile::prepare(&mut request, &*testbed, events)?;
+        announce_profiling(&mut request, &*testbed, events)?;
     }
     let spent = begin.elapsed();
     let mut workload = testbed.workload().clone();

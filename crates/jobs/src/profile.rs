@@ -97,9 +97,9 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
     }
 }
 
-/// Refuses what has no profile, and says what profiling will take; as much of it is done as the
-/// budget has time for.
-pub(crate) fn prepare(
+/// Says what profiling will take, and limits it to what the budget has time for. Refuses a program
+/// that has no profile.
+pub(crate) fn announce_profiling(
     request: &mut Request,
     testbed: &dyn OpenSubject,
     events: &mut dyn Events,

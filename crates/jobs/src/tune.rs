@@ -428,7 +428,7 @@ fn finals(
     };
     let finals = compared.finals(&measured.records, cut_short);
     if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
-        store.conclude(part.id, CampaignState::Stopped, None)?;
+        store.set_state(part.id, CampaignState::Stopped, None)?;
     } else {
         let ends = Ends { restored: true, ..Ends::default() };
         let ways = finals.contest.ways().iter();

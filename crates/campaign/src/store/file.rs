@@ -27,7 +27,7 @@ pub(super) const KIND_BEFORE: &str = "CASE
 impl Store {
     /// Checks that the file is ours before anything in it is touched, and makes the tables in a new
     /// one.
-    pub(super) fn prepare(&mut self) -> Result<(), StoreError> {
+    pub(super) fn check_or_create(&mut self) -> Result<(), StoreError> {
         self.sql(|connection| connection.pragma_update(None, "foreign_keys", true))?;
         if self.is_new()? {
             self.sql(|connection| {

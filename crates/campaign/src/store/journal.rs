@@ -19,12 +19,12 @@ pub struct StoreJournal<'a> {
 
 impl Store {
     /// Opens a campaign for new records and locks it. The first new record deletes its conclusion,
-    /// and those of its parents. The caller stores how the campaign ended ([`Store::conclude`]).
+    /// and those of its parents. The caller stores how the campaign ended ([`Store::set_state`]).
     /// Errors: there is no such campaign; another process is adding records.
     pub fn journal(&mut self, id: CampaignId) -> Result<StoreJournal<'_>, StoreError> {
         self.get(id)?;
         let lock = self.lock(id)?;
-        self.conclude(id, CampaignState::Open, None)?;
+        self.set_state(id, CampaignState::Open, None)?;
         let session = self.next_session(id)?;
         Ok(StoreJournal { store: self, id, session, added: false, _lock: lock })
     }

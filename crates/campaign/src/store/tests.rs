@@ -48,14 +48,14 @@ fn a_campaign_is_read_as_it_was_written() {
     let id = store.create(&campaign()).unwrap();
     store.append(id, &record(0, 0.1)).unwrap();
     let conclusion = serde_json::json!({ "best": 0.1 });
-    store.conclude(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
+    store.set_state(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
     let mut journal = store.journal(id).unwrap();
     journal.append(&record(1, 0.2)).unwrap();
     drop(journal);
     assert_eq!(store.get(id).unwrap().conclusion, None, "it was drawn from fewer records");
-    store.conclude(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
+    store.set_state(id, CampaignState::Stopped, Some(&conclusion)).unwrap();
     drop(store.journal(id).unwrap());
-    store.conclude(id, CampaignState::Finished, None).unwrap();
+    store.set_state(id, CampaignState::Finished, None).unwrap();
 
     let store = Store::open(&path).unwrap();
     let info = store.get(id).unwrap();
@@ -77,9 +77,9 @@ fn a_record_of_a_part_ends_what_the_whole_had_concluded() {
     let of_first = store.create(&part(first)).unwrap();
     let all = [whole, first, second, of_first];
     for id in all {
-        store.conclude(id, CampaignState::Stopped, Some(&serde_json::json!(1))).unwrap();
+        store.set_state(id, CampaignState::Stopped, Some(&serde_json::json!(1))).unwrap();
     }
-    store.conclude(whole, CampaignState::Finished, None).unwrap();
+    store.set_state(whole, CampaignState::Finished, None).unwrap();
     store.journal(of_first).unwrap().append(&record(0, 1.0)).unwrap();
     let concluded = all.map(|id| store.get(id).unwrap().conclusion.is_some());
     assert_eq!(concluded, [false, false, true, false]);
@@ -227,7 +227,7 @@ fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgra
     let connection = connection.unwrap();
     let (inode, locked) = (None, Default::default());
     let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode, locked };
-    fixed.prepare().unwrap();
+    fixed.check_or_create().unwrap();
     assert_eq!(fixed.format, 2);
     read(&fixed);
     drop(fixed);
@@ -406,7 +406,7 @@ fn a_store_that_is_removed_or_replaced_meanwhile_is_rescued_and_ends_the_campaig
         assert_eq!(rescued.records(id).unwrap(), [record(0, 1.0), record(1, 2.0)]);
         // The end of a campaign is written, too.
         remove(Path::new(&copy));
-        assert!(store.conclude(id, CampaignState::Finished, None).is_err());
+        assert!(store.set_state(id, CampaignState::Finished, None).is_err());
     }
 }
 

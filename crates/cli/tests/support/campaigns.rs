@@ -117,9 +117,9 @@ impl Made {
         .unwrap();
         if ending == Ending::Finished {
             let outcome = serde_json::to_value(search.outcome(&unit, &records, None)).unwrap();
-            store.conclude(id, CampaignState::Finished, Some(&outcome)).unwrap();
+            store.set_state(id, CampaignState::Finished, Some(&outcome)).unwrap();
         } else {
-            store.conclude(id, CampaignState::Stopped, None).unwrap();
+            store.set_state(id, CampaignState::Stopped, None).unwrap();
         }
     }
 
