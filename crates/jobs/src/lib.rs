@@ -80,8 +80,8 @@ pub use threads::{
     ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 pub use tune::{
-    Concluded, Finals, FinalsQuestion, PoliciesQuestion, PolicyTrial, PolicyTrials, TuneAnswer,
-    TuneConclusion, TuneRequest, TunedPlacement,
+    Concluded, Finals, FinalsQuestion, PoliciesQuestion, PolicyMeasurement, PolicyMeasurements,
+    TuneAnswer, TuneConclusion, TuneRequest, TunedPlacement,
 };
 
 /// Serves as the guardian, which puts affinities back, if this process was started for that. A

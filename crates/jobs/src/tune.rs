@@ -38,7 +38,7 @@ use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Note, Shortlist};
 use pinwise_topology::{Machine, SharingTree};
 use policies::{Policies, rates};
-pub use policies::{PoliciesQuestion, PolicyTrial, PolicyTrials};
+pub use policies::{PoliciesQuestion, PolicyMeasurement, PolicyMeasurements};
 use program::TunedProgram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -131,7 +131,7 @@ pub struct TuneAnswer {
     /// The search for the number alone; `None` before its first probe.
     pub threads: Option<ThreadsOutcome>,
     /// Numbers under policies of placement.
-    pub trials: PolicyTrials,
+    pub policies: PolicyMeasurements,
     /// The placements of the numbers near the best, in the order in which they were made last.
     pub placements: Vec<TunedPlacement>,
     /// The last comparison, and what follows; `None` before.
@@ -335,9 +335,10 @@ fn contenders(
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
     let begin = Instant::now();
-    let trials = policies(info, number, program, placing.mul_f64(POLICIES), caller, store, events)?;
+    let measured =
+        policies(info, number, program, placing.mul_f64(POLICIES), caller, store, events)?;
     let rates = rates(&number.outcome);
-    let list = trials.shortlist(&rates, number.found.parameter);
+    let list = measured.shortlist(&rates, number.found.parameter);
     let time = placing.saturating_sub(begin.elapsed());
     let (n, placed) = placements(info, program, list, time, caller, store, events)?;
     let unplaced = placed
@@ -504,7 +505,7 @@ fn policies(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<PolicyTrials, JobError> {
+) -> Result<PolicyMeasurements, JobError> {
     let parent = Parent::new(info.id, &TuneStep::Policies);
     let known = stored::part(store, &parent)?;
     let machine = match &known {
@@ -513,29 +514,29 @@ fn policies(
     };
     if known.is_none() {
         let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
-        let Some(question) = asked else { return Ok(PolicyTrials::default()) };
+        let Some(question) = asked else { return Ok(PolicyMeasurements::default()) };
         let question = serde_json::to_value(&question)?;
         part(store, info, TuneStep::Policies, |new| {
             Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
         })?;
     }
     let Some(part) = stored::part(store, &parent)? else {
-        return Ok(PolicyTrials::default());
+        return Ok(PolicyMeasurements::default());
     };
     let (mut strategy, question) = opened_policies(&part)?;
     if part.state == CampaignState::Finished {
-        return Ok(strategy.trials(&store.records(part.id)?));
+        return Ok(strategy.measured(&store.records(part.id)?));
     }
     let budget = Budget::Time(question.time);
     let measured = measure_on(store, &part, budget, &mut strategy, program, caller, events)?;
     program.end();
-    let trials = strategy.trials(&measured.records);
-    if let Some(unit) = &trials.unit {
+    let found = strategy.measured(&measured.records);
+    if let Some(unit) = &found.unit {
         store.learn(part.id, &part.new.workload, unit)?;
     }
     let ends = Ends { restored: true, ..Ends::default() };
-    conclude(store, part.id, measured, ends, |_, _| trials.values.clone())?;
-    Ok(trials)
+    conclude(store, part.id, measured, ends, |_, _| found.values.clone())?;
+    Ok(found)
 }
 
 fn opened_policies(part: &CampaignInfo) -> Result<(Policies, PoliciesQuestion), JobError> {
@@ -643,9 +644,9 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         }
         _ => None,
     };
-    let trials = match of(TuneStep::Policies)? {
-        Some(part) => opened_policies(&part)?.0.trials(&store.records(part.id)?),
-        None => PolicyTrials::default(),
+    let policies = match of(TuneStep::Policies)? {
+        Some(part) => opened_policies(&part)?.0.measured(&store.records(part.id)?),
+        None => PolicyMeasurements::default(),
     };
     let mut placements = stored(store, info)?;
     let conclusion = stored::conclusion::<Option<TuneConclusion>>(info)?;
@@ -662,7 +663,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         }
         _ => None,
     };
-    let mut notes = trials.notes.clone();
+    let mut notes = policies.notes.clone();
     for placed in &placements {
         let n = placed.parameter;
         let reason = placed.reason.iter().cloned();
@@ -675,7 +676,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         campaign: info.clone(),
         budget: request.threads.time(),
         threads,
-        trials,
+        policies,
         placements,
         concluded,
         notes,

@@ -88,7 +88,8 @@ pub enum Runs {
 #[serde(rename_all = "snake_case")]
 pub enum ProbeStage {
     /// One whole run, which shows how long runs take.
-    Trial,
+    #[serde(rename = "trial")]
+    Timing,
     /// Moments of a run.
     Moments,
     /// Whole runs.
@@ -253,7 +254,7 @@ impl Search {
     /// program that need not end is broken off soon.
     pub fn limit(&self, stage: ProbeStage, limit: Duration) -> Duration {
         match (stage, &self.method) {
-            (ProbeStage::Trial, Method::Survey(question)) if self.runs == Runs::WhereShort => {
+            (ProbeStage::Timing, Method::Survey(question)) if self.runs == Runs::WhereShort => {
                 SHORT.min(question.most_time.map_or(SHORT, |most| most / FEWEST_RUNS))
             }
             _ => limit,
@@ -323,7 +324,7 @@ struct State<'a> {
     progressed: Progressed,
     /// Records so far.
     records: usize,
-    machine: Machine,
+    state: MethodState,
     attempts: Vec<Attempt>,
     /// The choice, once there is one.
     chosen: Option<Chosen>,
@@ -334,7 +335,8 @@ struct State<'a> {
     tried: Option<String>,
 }
 
-enum Machine {
+/// How far the search of a [`Method`] has come.
+enum MethodState {
     Survey(Box<SpeedSearch>),
     Reinforcer(Reinforcer),
     Sweep,
@@ -366,7 +368,7 @@ fn probe(parameter: u32, windows: f64) -> Step {
 impl<'a> State<'a> {
     fn new(search: &'a Search, convert: &'a dyn Fn(u32) -> u32) -> Self {
         let stage = match (&search.method, search.runs) {
-            (Method::Survey(_), Runs::WhereShort | Runs::Always) => ProbeStage::Trial,
+            (Method::Survey(_), Runs::WhereShort | Runs::Always) => ProbeStage::Timing,
             (_, Runs::Never | Runs::WhereShort) => ProbeStage::Moments,
             (_, Runs::Always) => ProbeStage::Runs,
         };
@@ -377,7 +379,7 @@ impl<'a> State<'a> {
             convert,
             progressed,
             records: 0,
-            machine: Machine::Sweep,
+            state: MethodState::Sweep,
             attempts: Vec::new(),
             chosen: None,
             closing: if search.goes_on { Closing::Wanted } else { Closing::Done },
@@ -392,27 +394,27 @@ impl<'a> State<'a> {
     fn begin(&mut self, stage: ProbeStage, spent: Duration) {
         self.attempts.clear();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
-        let machine = match &self.search.method {
+        let state = match &self.search.method {
             Method::Survey(question) => SpeedSearch::new(Question {
                 window: self.progressed.window,
                 most_time: question.most_time.map(|most| most.saturating_sub(spent)),
                 whole_runs: stage == ProbeStage::Runs,
                 ..question.clone()
             })
-            .map(|surveyor| Machine::Survey(Box::new(surveyor)))
+            .map(|surveyor| MethodState::Survey(Box::new(surveyor)))
             .map_err(|error| error.to_string()),
             Method::Reinforcer(Published { span, contexts, thresholds }) => {
                 Reinforcer::new(*span, *contexts, *thresholds)
-                    .map(Machine::Reinforcer)
+                    .map(MethodState::Reinforcer)
                     .map_err(|error| error.to_string())
             }
             Method::Sweep(sweep) if sweep.candidates.is_empty() => {
                 Err("there are no numbers of threads to try".into())
             }
-            Method::Sweep(_) => Ok(Machine::Sweep),
+            Method::Sweep(_) => Ok(MethodState::Sweep),
         };
-        match machine {
-            Ok(machine) => self.machine = machine,
+        match state {
+            Ok(state) => self.state = state,
             Err(reason) => self.failed = Some(reason),
         }
         self.look_for_end();
@@ -424,7 +426,7 @@ impl<'a> State<'a> {
         match &record.outcome {
             Err(error) if error.retry == Retry::Same => self.tried = Some(error.message.clone()),
             outcome if self.chosen.is_some() => self.close(outcome.as_ref()),
-            outcome if self.progressed.stage == ProbeStage::Trial => {
+            outcome if self.progressed.stage == ProbeStage::Timing => {
                 self.learn_length(outcome.as_ref(), record.elapsed);
             }
             Ok(measurement) => {
@@ -477,8 +479,8 @@ impl<'a> State<'a> {
         let attempt = self.attempt(asked, measurement)?;
         self.attempts.push(attempt);
         let Probe { profile, progress, cost, threads, .. } = attempt.probe;
-        match &mut self.machine {
-            Machine::Survey(surveyor) => {
+        match &mut self.state {
+            MethodState::Survey(surveyor) => {
                 let sample =
                     SpeedSample { value: progress.rate, error: progress.error, cost, threads };
                 let never = |error: crate::SpeedSearchError| {
@@ -486,10 +488,10 @@ impl<'a> State<'a> {
                 };
                 surveyor.observe(sample).map_err(never)?;
             }
-            Machine::Reinforcer(reinforcer) => {
+            MethodState::Reinforcer(reinforcer) => {
                 reinforcer.observe(profile);
             }
-            Machine::Sweep => {}
+            MethodState::Sweep => {}
         }
         self.look_for_end();
         Ok(())
@@ -503,7 +505,7 @@ impl<'a> State<'a> {
         let probe = Probe { progress: self.search.valued(&probed)?, ..probed.probe };
         let own = probe.progress.measure;
         // The published search compares no speeds.
-        let compared = !matches!(self.machine, Machine::Reinforcer(_));
+        let compared = !matches!(self.state, MethodState::Reinforcer(_));
         match self.attempts.first().map(|first| first.probe.progress.measure) {
             Some(first) if compared && first != own => Err(MeasureError::new(
                 Retry::Never,
@@ -520,19 +522,19 @@ impl<'a> State<'a> {
     /// What the search asks for: a number, and for how long it is watched. `None` after its end.
     fn asks(&self) -> Option<(u32, Duration)> {
         let window = self.progressed.window;
-        match (&self.machine, &self.search.method) {
-            (Machine::Survey(surveyor), _) => match surveyor.next() {
+        match (&self.state, &self.search.method) {
+            (MethodState::Survey(surveyor), _) => match surveyor.next() {
                 SpeedSearchStep::Probe { threads, window } => Some((*threads, *window)),
                 SpeedSearchStep::Stop(_) => None,
             },
-            (Machine::Reinforcer(reinforcer), _) => match reinforcer.next() {
+            (MethodState::Reinforcer(reinforcer), _) => match reinforcer.next() {
                 Next::Try(asked) => Some((asked, window)),
                 Next::Stop(_) => None,
             },
-            (Machine::Sweep, Method::Sweep(sweep)) => {
+            (MethodState::Sweep, Method::Sweep(sweep)) => {
                 sweep.next(self.attempts.len()).map(|asked| (asked, window))
             }
-            (Machine::Sweep, _) => None,
+            (MethodState::Sweep, _) => None,
         }
     }
 
@@ -541,12 +543,12 @@ impl<'a> State<'a> {
         let convert = self.convert;
         let last = self.attempts.last().copied();
         let parameter = last.map_or(0, |last| last.probe.parameter);
-        self.chosen = match (&mut self.machine, &self.search.method) {
-            (Machine::Survey(surveyor), _) => match surveyor.next() {
+        self.chosen = match (&mut self.state, &self.search.method) {
+            (MethodState::Survey(surveyor), _) => match surveyor.next() {
                 SpeedSearchStep::Probe { .. } => None,
                 SpeedSearchStep::Stop(advice) => Some(Chosen::by_survey(advice.clone(), None)),
             },
-            (Machine::Reinforcer(search), _) => loop {
+            (MethodState::Reinforcer(search), _) => loop {
                 match search.next() {
                     // A probe of the same program once more would show no parallelism.
                     Next::Try(asked)
@@ -562,22 +564,24 @@ impl<'a> State<'a> {
                     }
                 }
             },
-            (Machine::Sweep, Method::Sweep(sweep)) => sweep.swept(&self.attempts).map(|swept| {
-                let loss = swept.loss(swept.threads);
-                let Swept { threads: number, advice, .. } = swept;
-                let (numbers, rounds) = (sweep.candidates.len() as u32, sweep.rounds);
-                let stopped = Stopped::AllTried { numbers, rounds };
-                Chosen { number, advice, stopped, loss }
-            }),
-            (Machine::Sweep, _) => None,
+            (MethodState::Sweep, Method::Sweep(sweep)) => {
+                sweep.swept(&self.attempts).map(|swept| {
+                    let loss = swept.loss(swept.threads);
+                    let Swept { threads: number, advice, .. } = swept;
+                    let (numbers, rounds) = (sweep.candidates.len() as u32, sweep.rounds);
+                    let stopped = Stopped::AllTried { numbers, rounds };
+                    Chosen { number, advice, stopped, loss }
+                })
+            }
+            (MethodState::Sweep, _) => None,
         };
     }
 
     /// The time was over before a probe was.
     fn expire(&mut self, error: &MeasureError) {
         let broken_off = self.asks().map(|(asked, _)| (self.convert)(asked));
-        let advice = match &self.machine {
-            Machine::Survey(surveyor) => surveyor.expired(),
+        let advice = match &self.state {
+            MethodState::Survey(surveyor) => surveyor.expired(),
             _ => None,
         };
         match advice {
@@ -623,8 +627,8 @@ impl<'a> State<'a> {
         }
         match self.asks() {
             Some((asked, window)) => {
-                let trial = self.progressed.stage == ProbeStage::Trial;
-                let windows = if trial { 0.0 } else { window.as_secs_f64() / base };
+                let timing = self.progressed.stage == ProbeStage::Timing;
+                let windows = if timing { 0.0 } else { window.as_secs_f64() / base };
                 probe((self.convert)(asked), windows)
             }
             None => Step::Fail("the search ended without a choice".into()),

@@ -135,11 +135,11 @@ pub(crate) fn page(
             }
         },
     });
-    let tried = answer.trials.rows.iter().map(|trial| TriedPolicy {
-        n: trial.parameter,
-        policy: trial.policy,
-        threads: trial.threads,
-        performance: trial.performance,
+    let tried = answer.policies.rows.iter().map(|measured| TriedPolicy {
+        n: measured.parameter,
+        policy: measured.policy,
+        threads: measured.threads,
+        performance: measured.performance,
     });
     let next = document.as_ref().and_then(|document| {
         let conclusion = document.conclusion;
@@ -149,7 +149,7 @@ pub(crate) fn page(
         compared: document.as_ref().map(|document| (document.verdict(), &document.finals.unit)),
         notes: &notes,
         number: answer.threads.as_ref().map(super::threads::shown),
-        tried: (tried.collect(), answer.trials.unit.as_ref().unwrap_or(&unit)),
+        tried: (tried.collect(), answer.policies.unit.as_ref().unwrap_or(&unit)),
         placed: placed.collect(),
         parts: &parts,
         next,

@@ -143,7 +143,7 @@ impl<'a> Here<'a> {
         let survey = matches!(search.method, Method::Survey(_));
         let spent = records.last().map_or(Duration::ZERO, |record| record.elapsed);
         let progress = match progressed.stage {
-            ProbeStage::Trial | ProbeStage::Runs => ProgressSource::Runs,
+            ProbeStage::Timing | ProbeStage::Runs => ProgressSource::Runs,
             ProbeStage::Moments => self.progress.clone(),
         };
         let options = ProbeOptions {

@@ -40,7 +40,7 @@ pub struct PoliciesQuestion {
 
 /// A number in a place, measured.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PolicyTrial {
+pub struct PolicyMeasurement {
     /// n.
     pub parameter: u32,
     /// `None`: unpinned.
@@ -55,9 +55,9 @@ pub struct PolicyTrial {
 
 /// What was measured, and what follows.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct PolicyTrials {
+pub struct PolicyMeasurements {
     /// In the order in which they were made.
-    pub rows: Vec<PolicyTrial>,
+    pub rows: Vec<PolicyMeasurement>,
     /// What performances are counted in; `None` where nothing was measured.
     pub unit: Option<Unit>,
     /// The expected value of each number that was measured, pinned or not, in the best place known
@@ -232,8 +232,8 @@ impl Policies {
     }
 
     /// What these records show.
-    pub(super) fn trials(&self, history: &[Record]) -> PolicyTrials {
-        let mut trials = PolicyTrials::default();
+    pub(super) fn measured(&self, history: &[Record]) -> PolicyMeasurements {
+        let mut found = PolicyMeasurements::default();
         for record in history {
             let Some((parameter, policy)) = place(record) else { continue };
             match &record.outcome {
@@ -244,8 +244,8 @@ impl Policies {
                         continue;
                     };
                     let performance = measurement.performance;
-                    trials.unit.get_or_insert(unit);
-                    trials.rows.push(PolicyTrial {
+                    found.unit.get_or_insert(unit);
+                    found.rows.push(PolicyMeasurement {
                         parameter,
                         policy,
                         threads,
@@ -253,19 +253,19 @@ impl Policies {
                         performance,
                     });
                 }
-                Err(error) => trials.notes.push(TuneNote::NotMeasured {
+                Err(error) => found.notes.push(TuneNote::NotMeasured {
                     n: parameter,
                     policy,
                     error: error.message.clone(),
                 }),
             }
         }
-        if trials.rows.iter().any(|trial| trial.policy.is_some()) {
-            trials.values = self
+        if found.rows.iter().any(|row| row.policy.is_some()) {
+            found.values = self
                 .search(history)
                 .map_or_else(Vec::new, |search| believed(&search, &self.candidates));
         }
-        trials
+        found
     }
 }
 
@@ -290,7 +290,7 @@ impl Strategy for Policies {
     }
 }
 
-impl PolicyTrials {
+impl PolicyMeasurements {
     /// The numbers whose placement is worth a search: by what is expected since, and where nothing
     /// was pinned by the speed unpinned.
     pub(super) fn shortlist(&self, rates: &[(u32, f64)], first: u32) -> Shortlist {
@@ -431,7 +431,7 @@ mod tests {
             let mut testbed = Scripted(machine.clone(), workload, Unit::rate("1/s"));
             let ended =
                 drive(journal, &mut policies, &mut testbed, &clock, &stop, &mut count).unwrap();
-            (ended.0, policies.trials(&ended.1), ended.1.len())
+            (ended.0, policies.measured(&ended.1), ended.1.len())
         };
         let all = Duration::from_secs(10);
         let (ending, whole, records) = go(&mut MemoryJournal::default(), usize::MAX, all);

@@ -131,7 +131,7 @@ fn brief(n: u32, windows: f64, record: usize, stage: ProbeStage) -> Result<Probe
     let probe = amdahl(n, windows, record, stage)?;
     match stage {
         ProbeStage::Moments => Err(MeasureError::new(Retry::Other, "it ended by itself")),
-        ProbeStage::Trial | ProbeStage::Runs => {
+        ProbeStage::Timing | ProbeStage::Runs => {
             let progress = Progress {
                 rate: probe.progress.rate / 2.0,
                 measure: Measure::Runs,
@@ -161,7 +161,7 @@ fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
 #[test]
 fn whole_runs_take_over_where_a_program_ends_within_a_probe() {
     let by_moments = |n, windows, record, stage| match (stage, record) {
-        (ProbeStage::Trial, _) => Err(MeasureError::new(Retry::Other, "it ran longer")),
+        (ProbeStage::Timing, _) => Err(MeasureError::new(Retry::Other, "it ran longer")),
         // The second number is faster.
         (ProbeStage::Moments, 0 | 1) => amdahl(n, windows, record, stage),
         _ => brief(n, windows, record, stage),

@@ -4,8 +4,8 @@ use crate::command::threads;
 use crate::outcome;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{
-    Concluded, Finals, FinalsQuestion, PolicyTrial, PolicyTrials, StoredSearch, TuneAnswer,
-    TuneConclusion, TunedPlacement,
+    Concluded, Finals, FinalsQuestion, PolicyMeasurement, PolicyMeasurements, StoredSearch,
+    TuneAnswer, TuneConclusion, TunedPlacement,
 };
 use pinwise_measure::Unit;
 use pinwise_placement::{Estimate, Unmeasured, Way};
@@ -38,7 +38,7 @@ impl Remains<'_> {
     /// The fields of a finished search that are known by then.
     pub(super) fn json(&self) -> Value {
         let surveyed = json!(self.surveyed);
-        let unit = unit(&self.answer.placements).or(self.answer.trials.unit.as_ref());
+        let unit = unit(&self.answer.placements).or(self.answer.policies.unit.as_ref());
         json!({
             "campaign": self.answer.campaign.id,
             "program": self.surveyed.program,
@@ -52,7 +52,7 @@ impl Remains<'_> {
             "stopped_because": surveyed["stopped_because"],
             "monitor": surveyed["monitor"],
             "others": surveyed["others"],
-            "trials": trials(&self.answer.trials),
+            "trials": policies(&self.answer.policies),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
             "notes": notes(self.answer),
             "error": self.error,
@@ -154,7 +154,7 @@ impl<'a> Document<'a> {
             "upb_high": of("upb_high"),
             "gap_high": of("gap_high"),
             "measurements": of("measurements"),
-            "trials": trials(&self.answer.trials),
+            "trials": policies(&self.answer.policies),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
             "notes": notes(self.answer),
             "budget_seconds": self.answer.budget.as_secs_f64(),
@@ -220,19 +220,19 @@ fn row(placement: &TunedPlacement) -> Value {
     })
 }
 
-fn trials(trials: &PolicyTrials) -> Value {
-    let row = |trial: &PolicyTrial| {
+fn policies(policies: &PolicyMeasurements) -> Value {
+    let row = |measured: &PolicyMeasurement| {
         json!({
-            "parameter": trial.parameter,
-            "policy": trial.policy,
-            "threads": trial.threads,
-            "cores": trial.footprint.map(|used| used.cores),
-            "packages": trial.footprint.map(|used| used.packages),
-            "performance": trials.unit.as_ref().map(|unit| unit.quantity(trial.performance)),
-            "unit": trials.unit.as_ref().map(|unit| &unit.name),
+            "parameter": measured.parameter,
+            "policy": measured.policy,
+            "threads": measured.threads,
+            "cores": measured.footprint.map(|used| used.cores),
+            "packages": measured.footprint.map(|used| used.packages),
+            "performance": policies.unit.as_ref().map(|unit| unit.quantity(measured.performance)),
+            "unit": policies.unit.as_ref().map(|unit| &unit.name),
         })
     };
-    trials.rows.iter().map(row).collect()
+    policies.rows.iter().map(row).collect()
 }
 
 #[cfg(test)]

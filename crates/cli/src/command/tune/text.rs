@@ -3,7 +3,7 @@
 use super::document::{Document, Remains, unit};
 use crate::command::threads;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_jobs::{PolicyTrial, PolicyTrials, TuneAnswer, TunedPlacement};
+use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlacement};
 use pinwise_measure::Unit;
 use pinwise_placement::{Choice, Number, Way};
 use pinwise_present::figures::{self, Scale};
@@ -41,7 +41,7 @@ pub(super) fn result(document: &Document<'_>, width: usize, verbose: bool) -> St
     }
     sheet.text.push_str("\nPlacements of the best numbers:\n");
     sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
-    searched(&mut sheet, &document.surveyed, &document.answer.trials, verbose);
+    searched(&mut sheet, &document.surveyed, &document.answer.policies, verbose);
     let (took, budget) =
         (figures::duration(conclusion.time), figures::duration(document.answer.budget));
     let id = document.answer.campaign.id.0;
@@ -60,7 +60,7 @@ pub(super) fn remains(remains: &Remains<'_>, width: usize) -> String {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
         sheet.text.push_str(&placements(&remains.answer.placements, unit));
     }
-    searched(&mut sheet, &remains.surveyed, &remains.answer.trials, false);
+    searched(&mut sheet, &remains.surveyed, &remains.answer.policies, false);
     sheet.text
 }
 
@@ -71,10 +71,15 @@ fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
 }
 
 /// Numbers under policies of placement, and the number alone.
-fn searched(sheet: &mut Sheet, surveyed: &threads::Document, trials: &PolicyTrials, verbose: bool) {
-    if let Some(unit) = &trials.unit {
+fn searched(
+    sheet: &mut Sheet,
+    surveyed: &threads::Document,
+    policies: &PolicyMeasurements,
+    verbose: bool,
+) {
+    if let Some(unit) = &policies.unit {
         sheet.text.push_str("\nNumbers under placement policies, measured once each:\n");
-        sheet.text.push_str(&tried(trials, unit));
+        sheet.text.push_str(&tried(policies, unit));
     }
     sheet.text.push('\n');
     sheet.paragraph("The number alone: ", 0, &threads::answer(surveyed));
@@ -84,25 +89,26 @@ fn searched(sheet: &mut Sheet, surveyed: &threads::Document, trials: &PolicyTria
     }
 }
 
-fn tried(trials: &PolicyTrials, unit: &Unit) -> String {
-    let scale = Scale::new(unit, trials.rows.first().map_or(1.0, |trial| trial.performance));
-    let row = |trial: &PolicyTrial| {
+fn tried(policies: &PolicyMeasurements, unit: &Unit) -> String {
+    let scale =
+        Scale::new(unit, policies.rows.first().map_or(1.0, |measured| measured.performance));
+    let row = |measured: &PolicyMeasurement| {
         let used = |of: fn(&Footprint) -> u32| {
-            trial.footprint.as_ref().map_or("-".to_owned(), |used| of(used).to_string())
+            measured.footprint.as_ref().map_or("-".to_owned(), |used| of(used).to_string())
         };
         vec![
-            trial.parameter.to_string(),
-            policy_name(trial.policy).to_owned(),
-            trial.threads.to_string(),
+            measured.parameter.to_string(),
+            policy_name(measured.policy).to_owned(),
+            measured.threads.to_string(),
             used(|used| used.cores),
             used(|used| used.packages),
-            scale.show(trial.performance),
+            scale.show(measured.performance),
         ]
     };
     let figure = if unit.reciprocal { "time" } else { "speed" };
     table(
         vec!["n", "policy", "threads placed", "cores", "packages", figure],
-        trials.rows.iter().map(row),
+        policies.rows.iter().map(row),
     )
 }
 
