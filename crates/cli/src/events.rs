@@ -98,7 +98,7 @@ impl Events for Terminal {
                     progress.observe(record);
                 }
             }
-            Event::Rested => {
+            Event::MeasuringEnded => {
                 if let Some(progress) = self.progress.take() {
                     progress.finish();
                 }

@@ -22,29 +22,29 @@ pub(crate) struct Measured {
     /// What disturbed the measurements ([`pinwise_placement::Outcome::notes`]).
     pub(crate) notes: Vec<Note>,
     /// The metric shows no performance: measuring more of it does not help.
-    pub(crate) motionless: bool,
+    pub(crate) always_zero: bool,
 }
 
 /// Windows of zero that show that a metric is no performance. A program may get no CPU in a few.
 const ZEROS: usize = 10;
 
 /// A strategy that fails where the metric shows no performance, so that no answer rests on it.
-struct OfMovingMetric<'a> {
+struct RefuseZeroMetric<'a> {
     strategy: &'a mut dyn Strategy,
     /// What makes a measurement longer.
     longer: &'static str,
     /// Records of earlier sessions. What they had no objection to is replayed without one.
     known: u64,
-    motionless: bool,
+    always_zero: bool,
 }
 
-impl Strategy for OfMovingMetric<'_> {
+impl Strategy for RefuseZeroMetric<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         let step = self.strategy.step(history);
-        if (history.len() as u64) < self.known || !motionless(history) {
+        if (history.len() as u64) < self.known || !always_zero(history) {
             return step;
         }
-        self.motionless = true;
+        self.always_zero = true;
         Step::Fail(format!(
             "the metric was zero in each of {}, so it shows no performance: choose another \
              --metric, or measure longer ({})",
@@ -59,7 +59,7 @@ impl Strategy for OfMovingMetric<'_> {
 }
 
 /// Whether the metric shows no performance: it was zero in every window.
-fn motionless(history: &[Record]) -> bool {
+fn always_zero(history: &[Record]) -> bool {
     let mut values = history.iter().filter_map(|record| record.outcome.as_ref().ok());
     values.clone().count() >= ZEROS && values.all(|measured| measured.performance == 0.0)
 }
@@ -78,9 +78,9 @@ pub(crate) fn measure(
     let mut watched = WithOtherLoad::new(&mut *testbed);
     let longer = if watched.time() == Time::Real { "--period" } else { "--cycles" };
     let known = info.records;
-    let mut strategy = OfMovingMetric { strategy, longer, known, motionless: false };
+    let mut strategy = RefuseZeroMetric { strategy, longer, known, always_zero: false };
     let measured = measure_on(store, info, budget, &mut strategy, &mut watched, caller, events)?;
-    let measured = Measured { motionless: strategy.motionless, ..measured };
+    let measured = Measured { always_zero: strategy.always_zero, ..measured };
     for about in testbed.notes().into_iter().filter(|about| !before.contains(about)) {
         note(events, about)?;
     }
@@ -106,19 +106,19 @@ pub(crate) fn measure_on(
     let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
     let (ending, records) = drive(&mut journal, strategy, testbed, &clock, &stop, &mut observe)?;
     drop(journal);
-    events.take(Event::Rested).map_err(JobError::Output)?;
+    events.take(Event::MeasuringEnded).map_err(JobError::Output)?;
     let notes = disturbances(store, [info.id])?;
     if ending != Ending::Finished {
         for about in &notes {
             note(events, about.clone())?;
         }
     }
-    Ok(Measured { ending, records, notes, motionless: false })
+    Ok(Measured { ending, records, notes, always_zero: false })
 }
 
-/// What the end of a run without an answer depends on besides the records.
+/// What the end of a session without an answer depends on besides the records.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct EndContext {
     /// A real program was measured, whose affinities are restored.
     pub(crate) restored: bool,
     /// What helps where it failed.
@@ -127,13 +127,13 @@ pub(crate) struct Ends {
     pub(crate) names_nothing: bool,
 }
 
-impl Default for Ends {
+impl Default for EndContext {
     fn default() -> Self {
         Self { restored: false, remedy: Remedy::Resume, names_nothing: false }
     }
 }
 
-impl From<&dyn OpenSubject> for Ends {
+impl From<&dyn OpenSubject> for EndContext {
     fn from(testbed: &dyn OpenSubject) -> Self {
         let total = testbed.measures_a_total();
         Self {
@@ -144,17 +144,17 @@ impl From<&dyn OpenSubject> for Ends {
     }
 }
 
-/// Ends a run. A finished one has the answer that `finish` makes of it; any other has none.
+/// Ends a session. A finished one has the answer that `finish` makes of it; any other has none.
 pub(crate) fn conclude<A: Serialize>(
     store: &mut Store,
     id: CampaignId,
     measured: Measured,
-    ends: impl Into<Ends>,
+    ends: impl Into<EndContext>,
     finish: impl FnOnce(&[Record], Vec<Note>) -> A,
 ) -> Result<A, JobError> {
-    let Measured { ending, records, notes, motionless } = measured;
+    let Measured { ending, records, notes, always_zero } = measured;
     let mut ends = ends.into();
-    if motionless {
+    if always_zero {
         ends.remedy = Remedy::AskAgain;
     }
     if ending == Ending::Finished {
@@ -183,10 +183,10 @@ pub(crate) fn unanswered(
     store: &mut Store,
     id: CampaignId,
     ending: Ending,
-    ends: Ends,
+    ends: EndContext,
 ) -> Result<JobError, JobError> {
     let kept = stop(store, id)?;
-    let Ends { restored, remedy, names_nothing } = ends;
+    let EndContext { restored, remedy, names_nothing } = ends;
     let reason = match ending {
         Ending::Interrupted => {
             return Ok(JobError::Interrupted(Interruption { kept, restored }));
@@ -199,7 +199,7 @@ pub(crate) fn unanswered(
 }
 
 /// What ended a part, as what ended the campaign `id` that it is a part of.
-pub(crate) fn of_the_whole(
+pub(crate) fn as_parent_error(
     error: JobError,
     store: &mut Store,
     id: CampaignId,
@@ -289,7 +289,7 @@ mod tests {
             };
             values.iter().enumerate().map(record).collect()
         };
-        let is_refused = |values: &[f64]| motionless(&history(values));
+        let is_refused = |values: &[f64]| always_zero(&history(values));
         assert!(is_refused(&[0.0; 10]));
         assert!(!is_refused(&[0.0; 9]), "it may begin to move");
         assert!(!is_refused(&[]));
@@ -298,7 +298,7 @@ mod tests {
         // What an earlier run has recorded is replayed, whatever it was.
         let step = |known| {
             let strategy = &mut Stops;
-            OfMovingMetric { strategy, longer: "--period", known, motionless: false }
+            RefuseZeroMetric { strategy, longer: "--period", known, always_zero: false }
                 .step(&history(&[0.0; 10]))
         };
         assert_eq!(step(11), Stops.step(&[]));

@@ -1,6 +1,8 @@
 //! What programs on shared hardware do to each other.
 
-use crate::campaign_run::{Ends, answered, conclude, measure_on, of_the_whole, unanswered};
+use crate::campaign_run::{
+    EndContext, answered, as_parent_error, conclude, measure_on, unanswered,
+};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
@@ -65,13 +67,13 @@ pub struct CharacterizeAnswer {
     /// caches.
     pub time: Duration,
     /// Why nothing is decided by it, if so.
-    pub excerpt: Option<Excerpt>,
+    pub excerpt: Option<ExcerptReason>,
 }
 
-/// Why nothing is decided by a characterization.
+/// Why a characterization is an excerpt: nothing is decided by it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Excerpt {
+pub enum ExcerptReason {
     /// Only some of the benchmarks took part.
     SomeBenchmarks,
     /// Few stressors ran on other cores.
@@ -91,7 +93,7 @@ pub enum Excerpt {
     },
 }
 
-impl From<String> for Excerpt {
+impl From<String> for ExcerptReason {
     fn from(text: String) -> Self {
         Self::Text { text }
     }
@@ -102,7 +104,7 @@ impl From<String> for Excerpt {
 struct Conclusion {
     characterization: Characterization,
     #[serde(default, deserialize_with = "optional_value_or_text")]
-    excerpt: Option<Excerpt>,
+    excerpt: Option<ExcerptReason>,
 }
 
 /// What measures: the request and what the benchmarks run on.
@@ -179,14 +181,14 @@ impl Job for CharacterizeRequest {
         if let OpenBench::Host(host) = &mut bench {
             match look_at_caches(host, info, caller, store, events) {
                 Ok(found) => host.know_caches(found),
-                Err(error) => return Err(of_the_whole(error, store, info.id)?),
+                Err(error) => return Err(as_parent_error(error, store, info.id)?),
             }
         }
         let bench = bench.bench();
         // The look may have left out what was asked for.
         let plan = &match plan(&request, bench) {
             Ok(plan) => plan,
-            Err(error) => return Err(of_the_whole(error, store, info.id)?),
+            Err(error) => return Err(as_parent_error(error, store, info.id)?),
         };
         announce(bench, plan, request.conditions, events)?;
         let tasks = plan.tasks(request.conditions);
@@ -320,10 +322,10 @@ fn look_at_caches(
 }
 
 /// What helps where there is no answer: what a run gave and was refused is refused again.
-fn ends(records: &[Record]) -> Ends {
+fn ends(records: &[Record]) -> EndContext {
     let refused = records.last().is_some_and(|record| record.outcome.is_err());
     let remedy = if refused { Remedy::AskAgain } else { Remedy::Resume };
-    Ends { remedy, ..Ends::default() }
+    EndContext { remedy, ..EndContext::default() }
 }
 
 /// What a look found.
@@ -413,14 +415,14 @@ fn why_excerpt(
     plan: &Plan,
     bench: &dyn Bench,
     found: &Characterization,
-) -> Option<Excerpt> {
+) -> Option<ExcerptReason> {
     if plan.benchmarks.len() < bench.benchmarks().len() {
-        return Some(Excerpt::SomeBenchmarks);
+        return Some(ExcerptReason::SomeBenchmarks);
     }
     if request.stressors < STRESSORS {
-        return Some(Excerpt::FewStressors { enough: STRESSORS });
+        return Some(ExcerptReason::FewStressors { enough: STRESSORS });
     }
-    found.noise.busy().then_some(Excerpt::Busy { share: found.noise.share })
+    found.noise.busy().then_some(ExcerptReason::Busy { share: found.noise.share })
 }
 
 /// Says what there is to do.

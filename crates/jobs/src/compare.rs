@@ -4,7 +4,7 @@
 //! again beside naive and balanced placements and the program unpinned: these are the comparison's
 //! own records.
 
-use crate::campaign_run::{conclude, disturbances, measure, of_the_whole};
+use crate::campaign_run::{as_parent_error, conclude, disturbances, measure};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
@@ -188,7 +188,7 @@ impl Job for CompareRequest {
                         note(events, unlooked)?;
                     }
                 }
-                Err(error) => return Err(of_the_whole(error, store, info.id)?),
+                Err(error) => return Err(as_parent_error(error, store, info.id)?),
             }
         }
         events.take(Event::Comparison).map_err(JobError::Output)?;

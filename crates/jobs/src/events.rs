@@ -34,7 +34,7 @@ pub enum Event<'a> {
     /// A measurement was made and is stored.
     Measured(&'a Record),
     /// Measurements ended.
-    Rested,
+    MeasuringEnded,
     /// What is going to be done, and how long it takes.
     Outlook(&'a Notice),
     /// Something to know.

@@ -115,7 +115,7 @@ pub fn run<J: Job>(
     events: &mut dyn Events,
 ) -> Result<J::Answer, JobError> {
     store.ensure_writable()?;
-    heard(caller, events, |caller, events| {
+    with_listener(caller, events, |caller, events| {
         let (new, ready) = job.prepare(caller, store, events)?;
         upgrade(store, events)?;
         let id = store.create(&new)?;
@@ -149,8 +149,8 @@ fn upgrade(store: &mut Store, events: &mut dyn Events) -> Result<(), JobError> {
     note(events, Notice::StoreUpgraded { copy })
 }
 
-/// Has `act` done while somebody listens. Once nobody does, it ends as if it had been interrupted.
-pub(crate) fn heard<T>(
+/// Runs `act` while somebody takes its events. Once nobody does, it ends as if interrupted.
+pub(crate) fn with_listener<T>(
     caller: &Caller,
     events: &mut dyn Events,
     act: impl FnOnce(&Caller, &mut dyn Events) -> Result<T, JobError>,

@@ -4,7 +4,7 @@ use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
 use crate::compare::{CompareAnswer, CompareRequest};
 use crate::error::JobError;
 use crate::events::Events;
-use crate::job::{Caller, Job, heard, resume_job};
+use crate::job::{Caller, Job, resume_job, with_listener};
 use crate::latency::{LatencyAnswer, LatencyRequest};
 use crate::place::{PlaceAnswer, PlaceRequest};
 use crate::request::SelectRequest;
@@ -98,7 +98,7 @@ pub fn resume(
     events: &mut dyn Events,
 ) -> Result<Answer, JobError> {
     let (info, steps) = answering(store.get(id)?, store)?;
-    heard(caller, events, |caller, events| (steps.resume)(&info, caller, store, events))
+    with_listener(caller, events, |caller, events| (steps.resume)(&info, caller, store, events))
 }
 
 /// What a campaign answers, as far as it came. Nothing is measured.
@@ -154,7 +154,7 @@ mod tests {
         let other = Store::open(store.path()).unwrap();
         let mut looked = 0;
         let mut events = Listening(|event: Event<'_>| {
-            if matches!(event, Event::Begun(_) | Event::Rested) {
+            if matches!(event, Event::Begun(_) | Event::MeasuringEnded) {
                 looked += 1;
                 assert!(matches!(other.lock(CampaignId(1)), Err(StoreError::Running { .. })));
             }

@@ -1,6 +1,6 @@
 //! How far the contexts of this machine are apart.
 
-use crate::campaign_run::{Ends, conclude, measure_on};
+use crate::campaign_run::{EndContext, conclude, measure_on};
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
@@ -96,7 +96,7 @@ impl Job for LatencyRequest {
         let mut strategy = InOrder(order);
         let measured =
             measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
-        let latencies = conclude(store, info.id, measured, Ends::default(), |records, _| {
+        let latencies = conclude(store, info.id, measured, EndContext::default(), |records, _| {
             latencies(records, ticks.ghz())
         })?;
         Ok(LatencyAnswer { campaign: store.get(info.id)?, latencies })

@@ -54,7 +54,7 @@ mod with_other_load;
 
 pub use calibration::{Calibration, CalibrationExamples, CalibrationRequest, calibrate_thresholds};
 pub use campaign_run::records_of;
-pub use characterize::{CharacterizeAnswer, CharacterizeRequest, Excerpt, STRESSORS};
+pub use characterize::{CharacterizeAnswer, CharacterizeRequest, ExcerptReason, STRESSORS};
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};

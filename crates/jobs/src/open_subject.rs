@@ -215,7 +215,7 @@ fn launch(command: &[String], request: &Request) -> Launch {
 }
 
 /// An error of the target with the exit code it deserves.
-fn told(error: TargetError) -> JobError {
+fn target_error(error: TargetError) -> JobError {
     match error {
         TargetError::Measure(MeasureError { interrupted: true, .. }) => {
             JobError::nothing_measured(true)

@@ -1,6 +1,6 @@
 //! Which of the ready programs run together, and where.
 
-use crate::campaign_run::{conclude, measure, of_the_whole};
+use crate::campaign_run::{as_parent_error, conclude, measure};
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
@@ -105,7 +105,7 @@ impl Job for SelectRequest {
         if request.alone.is_empty() {
             request.alone = match place_alone(&request, info, caller, store, events) {
                 Ok(alone) => alone,
-                Err(error) => return Err(of_the_whole(error, store, info.id)?),
+                Err(error) => return Err(as_parent_error(error, store, info.id)?),
             };
         }
         let mut testbed = open_ready(&request)?;

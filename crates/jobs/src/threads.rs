@@ -10,7 +10,7 @@ mod here;
 mod outcome;
 mod request;
 
-use crate::campaign_run::{Ends, answered, stop, unanswered};
+use crate::campaign_run::{EndContext, answered, stop, unanswered};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events, note};
 use crate::interrupt::Interrupt;
@@ -183,10 +183,10 @@ pub(crate) struct Searched {
 }
 
 impl Searched {
-    pub(crate) fn ends(&self) -> Ends {
+    pub(crate) fn ends(&self) -> EndContext {
         // What the probes showed does not change when the campaign is resumed.
         let over = matches!(self.outcome.found, Err(Some(_)));
-        Ends {
+        EndContext {
             restored: false,
             remedy: if over { Remedy::AskAgain } else { Remedy::Resume },
             names_nothing: self.program.names_nothing(),
@@ -284,7 +284,7 @@ pub(crate) fn search_threads(
             }
         }
     };
-    events.take(Event::Rested).map_err(JobError::Output)?;
+    events.take(Event::MeasuringEnded).map_err(JobError::Output)?;
     let outcome = ThreadsOutcome::of(question.clone(), &records)?;
     if outcome.found.is_err() {
         note_left_over(question, events)?;

@@ -10,7 +10,9 @@ mod finals;
 mod policies;
 mod program;
 
-use crate::campaign_run::{Ends, answered, conclude, measure_on, of_the_whole, unanswered};
+use crate::campaign_run::{
+    EndContext, answered, as_parent_error, conclude, measure_on, unanswered,
+};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
@@ -237,7 +239,7 @@ fn conduct(
     let ended = parts(info, request, caller, store, events);
     let (unfinished, cut_short) = match ended {
         Ok(ended) => ended,
-        Err(error) => return Err(of_the_whole(error, store, info.id)?),
+        Err(error) => return Err(as_parent_error(error, store, info.id)?),
     };
     Ok(TuneAnswer { unfinished, cut_short, ..answer(store, &store.get(info.id)?)? })
 }
@@ -431,7 +433,7 @@ fn finals(
     if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
         store.set_state(part.id, CampaignState::Stopped, None)?;
     } else {
-        let ends = Ends { restored: true, ..Ends::default() };
+        let ends = EndContext { restored: true, ..EndContext::default() };
         let ways = finals.contest.ways().iter();
         let means = ways.map(|&way| (way, finals.contest.estimate(way))).collect::<Vec<_>>();
         conclude(store, part.id, measured, ends, |_, _| means)?;
@@ -481,7 +483,7 @@ fn number(
         search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
     };
     let searched = searched?;
-    let ends = Ends { restored: true, ..searched.ends() };
+    let ends = EndContext { restored: true, ..searched.ends() };
     let Searched { outcome, ending, program } = searched;
     if let Some(unit) = &outcome.unit {
         store.learn(part.id, &part.new.workload, unit)?;
@@ -534,7 +536,7 @@ fn policies(
     if let Some(unit) = &found.unit {
         store.learn(part.id, &part.new.workload, unit)?;
     }
-    let ends = Ends { restored: true, ..Ends::default() };
+    let ends = EndContext { restored: true, ..EndContext::default() };
     conclude(store, part.id, measured, ends, |_, _| found.values.clone())?;
     Ok(found)
 }
@@ -803,7 +805,8 @@ mod tests {
         let (_folder, mut store) = stored::empty_store();
         let caller = Caller::default();
         // It has its number when it is stopped.
-        let mut events = stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::Rested));
+        let mut events =
+            stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::MeasuringEnded));
         run(request(), &caller, &mut store, &mut events).unwrap_err();
         let whole = store.list().unwrap().campaigns.remove(0);
         let number = stored::part(&store, &Parent::new(whole.id, &TuneStep::Threads));

@@ -10,7 +10,7 @@ use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::Store;
 use pinwise_characterization::{Absent, Characterization, Conditions};
-use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, Excerpt, STRESSORS};
+use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, ExcerptReason, STRESSORS};
 use pinwise_measure::Fame;
 use pinwise_present::{figures, tagged};
 use serde::Serialize;
@@ -168,16 +168,16 @@ pub(crate) fn tell(
     output::print(&text::text(&kept.characterization))
 }
 
-fn why(excerpt: &Excerpt) -> String {
+fn why(excerpt: &ExcerptReason) -> String {
     match excerpt {
-        Excerpt::SomeBenchmarks => "only some of the benchmarks took part".to_owned(),
-        Excerpt::FewStressors { enough } => {
+        ExcerptReason::SomeBenchmarks => "only some of the benchmarks took part".to_owned(),
+        ExcerptReason::FewStressors { enough } => {
             format!("fewer than {enough} stressors ran on other cores")
         }
-        Excerpt::Busy { share } => {
+        ExcerptReason::Busy { share } => {
             format!("programs had their contexts for {} of the time", figures::percent(*share))
         }
-        Excerpt::Text { text } => text.clone(),
+        ExcerptReason::Text { text } => text.clone(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! A program that runs, and is re-pinned while it does.
 
 use super::{
-    OpenSubject, Opening, launch, metric_options, scope, this_machine, thread_filter, told, usage,
+    OpenSubject, Opening, launch, metric_options, scope, target_error, this_machine, thread_filter,
+    usage,
 };
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
@@ -68,13 +69,13 @@ pub(super) fn open(
     let filter = thread_filter(request, &opening)?;
     let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
-            let target = Target::attach(scope).map_err(told)?;
+            let target = Target::attach(scope).map_err(target_error)?;
             metric.check(&options, Some(&target.pids())).map_err(usage)?;
             (target, Streams::default())
         }
         (Subject::Launched(command), _) => {
             metric.check(&options, None).map_err(usage)?;
-            Target::launch(&launch(command, request)).map_err(told)?
+            Target::launch(&launch(command, request)).map_err(target_error)?
         }
         (subject, None) => {
             return Err(JobError::failed(format!("{subject:?} is nothing to attach to")));
@@ -90,7 +91,7 @@ pub(super) fn open(
     }
     let options =
         LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };
-    LiveTestbed::new(target, &machine, meter, options, interrupt.flag()).map_err(told)
+    LiveTestbed::new(target, &machine, meter, options, interrupt.flag()).map_err(target_error)
 }
 
 /// Takes up the metric. If the program has ended, the error says that, and not that the metric is
@@ -131,11 +132,11 @@ fn take_up(
     if let Err(end) = target.check() {
         let unmatched =
             matches!(error, MetricError::Closed { numbers: 0, .. }) && target.finished();
-        let told = told(end);
+        let error = target_error(end);
         return Err(if unmatched {
-            told.context(format!("--metric '{metric}' matched no line"))
+            error.context(format!("--metric '{metric}' matched no line"))
         } else {
-            told
+            error
         });
     }
     let over = options.until.is_some_and(|until| Instant::now() >= until);

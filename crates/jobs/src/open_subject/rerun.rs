@@ -1,7 +1,7 @@
 //! A program that is started anew for each measurement.
 
 use super::{
-    OpenSubject, Opening, launch, metric_options, this_machine, thread_filter, told, usage,
+    OpenSubject, Opening, launch, metric_options, target_error, this_machine, thread_filter, usage,
 };
 use crate::error::JobError;
 use crate::interrupt::Interrupt;
@@ -48,7 +48,7 @@ pub(super) fn open(
     let metric = whole_run(&metric, &metric_options)?;
     let options = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
     RerunTestbed::new(launch(command, request), &machine, metric, options, interrupt.flag())
-        .map_err(told)
+        .map_err(target_error)
 }
 
 /// What a whole run's performance is.
