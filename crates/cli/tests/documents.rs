@@ -155,6 +155,22 @@ fn documents() -> BTreeMap<&'static str, Value> {
             ]),
         ),
         (
+            "threads calibrate",
+            run(&[
+                "threads",
+                "calibrate",
+                "--machine",
+                "2x4",
+                "--max",
+                "16",
+                "--rounds",
+                "1",
+                "--json",
+                "--store",
+                &file("calibrated.db"),
+            ]),
+        ),
+        (
             "tune",
             run(&[
                 "tune",

@@ -239,11 +239,13 @@ fn every_other_kind_of_question_that_is_killed_and_resumed_ends_with_its_answer(
     let workload = ["compare", "--workload", "intadd:1", "--draws", "3", "--rounds", "5"];
     let choose = ["select", "--workload", "intadd:2+intmul:2", "--choose", "2"];
     let benchmarks = ["characterize", "--benchmarks", "intadd,FPdiv", "--stressors", "4"];
+    let examples = ["threads", "calibrate", "--machine", "2x4", "--max", "16", "--rounds", "1"];
     // On a model nothing of the answer depends on the time that it took.
-    let modelled: [(&[&str], &[&str]); 3] = [
+    let modelled: [(&[&str], &[&str]); 4] = [
         (&[&workload[..], &model, &compare].concat(), &["best", "ways", "rounds"]),
         (&[&choose[..], &model, &compare].concat(), &["best", "alone", "upb", "selections"]),
         (&[&benchmarks[..], &model].concat(), &["isolation", "slowdowns", "findings"]),
+        (&examples, &["thresholds", "examples"]),
     ];
     let mut met = 0;
     for (question, keys) in modelled {

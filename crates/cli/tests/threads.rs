@@ -455,9 +455,17 @@ fn sigterm_ends_a_search_on_a_model() {
 fn calibrated_thresholds_are_a_file_that_a_search_takes() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("calibrated.toml");
-    let calibrated = pinwise(["threads", "calibrate", "--machine", "opteron-24", "--rounds", "1"]);
+    let store = folder.path().join("pinwise.db");
+    let at = ["--store", store.to_str().unwrap()];
+    let calibrate = ["threads", "calibrate", "--machine", "opteron-24", "--rounds", "1"];
+    let calibrated = pinwise(calibrate.iter().chain(&at));
     assert!(calibrated.status.success(), "{}", String::from_utf8_lossy(&calibrated.stderr));
     fs::write(&file, &calibrated.stdout).unwrap();
+    let shown = pinwise(["campaign", "show", "1"].iter().chain(&at));
+    assert_eq!(shown.stdout, calibrated.stdout, "as it was printed");
+    let listed = json(&pinwise(["campaign", "list", "--json"].iter().chain(&at)));
+    assert_eq!(listed["campaigns"][0]["kind"], "calibrate");
+    assert_eq!(listed["campaigns"].as_array().unwrap().len(), 4, "one part for each example");
     let words = [
         "threads",
         "--method",

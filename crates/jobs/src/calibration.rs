@@ -2,33 +2,47 @@
 //!
 //! As the paper did with fluidanimate, facesim and blackscholes on small inputs: each example is
 //! probed with growing numbers of threads, and a threshold is where what it shows begins to rise
-//! fast ([`pinwise_threads::calibrate`]). Nothing is stored: the thresholds are all there is to
-//! know.
+//! fast ([`pinwise_threads::calibrate`]). The probes of each example are a part of the campaign.
 
-use crate::error::JobError;
-use crate::events::{Event, Events, note};
-use crate::interrupt::Interrupt;
-use crate::threads::platform;
-use pinwise_campaign::{Ending, MemoryJournal, Purpose, Record, Step, Strategy, Trial, drive};
-use pinwise_measure::{Effort, Probed, SchedulingProfile, Setting, Testbed, ThreadCount};
+use crate::campaign_run::{EndContext, answered, as_parent_error, conclude, measure_on};
+use crate::error::{Failure, JobError, Remedy};
+use crate::events::{Events, note};
+use crate::job::{Caller, Job};
+use crate::resume_check::check_machine;
+use crate::stored;
+use crate::summary::Summary;
+use crate::threads::{parameter, platform, seen};
+use pinwise_campaign::{
+    CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Step, Store, Strategy,
+    Trial,
+};
+use pinwise_measure::{
+    Effort, MeasureError, Probed, SchedulingProfile, Setting, ThreadCount, Unit, Workload,
+};
+use pinwise_placement::Budget;
 use pinwise_present::Notice;
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
 use pinwise_scheduler::{ModelProber, Program};
-use pinwise_threads::{Curve, Note, ThreadRange, Thresholds, calibrate};
-use pinwise_topology::Machine;
-use std::time::{Duration, Instant};
+use pinwise_threads::{Curve, Example, Note, ThreadRange, Thresholds, calibrate};
+use pinwise_topology::{Alike, Machine};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
 
-/// The paper's examples, in the order of [`CalibrationExamples::Commands`], and how much of an
-/// iteration's work their small inputs have: fluidanimate's particles, simlarge to native (300,000
-/// to 500,000), for all three.
+/// The paper's examples, in the order of [`Example::ALL`], and how much of an iteration's work
+/// their small inputs have: fluidanimate's particles, simlarge to native (300,000 to 500,000), for
+/// all three.
 const PAPER: [&str; 3] = ["fluidanimate", "facesim", "blackscholes"];
 const SMALL: f64 = 0.6;
+
+/// The seed of the programs on a model.
+const SEED: u64 = 1000;
 
 /// How long an example may run.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// How often the published search finds something high: the question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationRequest {
     /// The programs.
     pub examples: CalibrationExamples,
@@ -44,11 +58,10 @@ pub struct CalibrationRequest {
 }
 
 /// What is probed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CalibrationExamples {
-    /// Three shell commands with `{n}` in them. With more threads, those of the first wait for
-    /// locks and migrate more. Those of the second switch voluntarily. The parallelism of the third
-    /// ends early.
+    /// Three shell commands with `{n}` in them, in the order of [`Example::ALL`].
     Commands([String; 3]),
     /// The paper's programs on a modelled machine.
     Modelled {
@@ -60,103 +73,156 @@ pub enum CalibrationExamples {
 }
 
 /// What counts as high on a machine.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Calibration {
-    /// The thresholds.
-    pub thresholds: Thresholds,
+#[derive(Clone, Debug)]
+pub struct CalibrationAnswer {
+    /// The campaign.
+    pub campaign: CampaignInfo,
+    /// The question, with every default decided.
+    pub request: CalibrationRequest,
     /// For steps of so many threads.
     pub step: u32,
     /// On a machine of so many contexts.
     pub contexts: u32,
-    /// The examples.
-    pub examples: [String; 3],
+    /// What each example showed, as far as it was probed: what it is for, the program, and the
+    /// means of the rounds.
+    pub examples: Vec<(Example, String, Curve)>,
+    /// The thresholds. `None`: not every example was probed, or one shows no rise.
+    pub thresholds: Option<Thresholds>,
 }
 
-/// Probes the examples, and finds where what they show begins to rise fast.
-///
-/// # Errors
-/// Too few numbers of threads tell anything; an example cannot be probed; its probes show no rise;
-/// the user asked to stop.
-pub fn calibrate_thresholds(
-    request: &CalibrationRequest,
-    interrupt: &Interrupt,
-    events: &mut dyn Events,
-) -> Result<Calibration, JobError> {
-    let (contexts, examples, curves) = match &request.examples {
-        CalibrationExamples::Commands(commands) => {
-            let machine = pinwise_linux::machine()
-                .map_err(|error| JobError::from(error).context("cannot read the topology"))?;
-            let contexts = machine.allowed.len() as u32;
-            let numbers = Numbers::of(request, contexts)?;
-            let mut curve = |command: &String| {
-                let words = ["sh", "-c", command].map(str::to_owned).to_vec();
-                let recipe = Recipe::new(words, &[], None).map_err(JobError::usage)?;
-                let options = ProbeOptions {
-                    contexts,
-                    window: request.probe,
-                    limit: LIMIT,
-                    ..ProbeOptions::default()
-                };
-                let program = ProbedProgram::Anew(recipe);
-                let mut prober =
-                    LinuxProber::new(machine.clone(), program, options, interrupt.flag())
-                        .map_err(JobError::failed)?;
-                numbers.curve(&|threads| threads, &mut prober, interrupt, events)
-            };
-            let [locks, switches, parallelism] = commands;
-            let curves = [curve(locks)?, curve(switches)?, curve(parallelism)?];
-            (contexts, commands.clone(), curves)
-        }
-        CalibrationExamples::Modelled { name, machine } => {
-            let (platform, shared) = platform(name, machine)?;
-            let contexts = platform.contexts() as u32;
-            let numbers = Numbers::of(request, contexts)?;
-            if shared {
-                note(events, Notice::Threads(Note::SharedCores))?;
+impl Job for CalibrationRequest {
+    const KIND: Kind = Kind::Calibrate;
+    type Answer = CalibrationAnswer;
+    /// The question, with every default decided.
+    type Ready = Self;
+
+    fn prepare(
+        self,
+        caller: &Caller,
+        _: &Store,
+        _: &mut dyn Events,
+    ) -> Result<(NewCampaign, Self), JobError> {
+        let machine = match &self.examples {
+            CalibrationExamples::Commands(commands) => {
+                commands.iter().try_for_each(|command| recipe(command).map(drop))?;
+                pinwise_linux::machine()
+                    .map_err(|error| JobError::from(error).context("cannot read the topology"))?
             }
-            let mut curve = |name: &str| {
-                let mut program = Program::built_in(name).map_err(JobError::failed)?;
-                program.fitted.work_ms *= SMALL;
-                let mut prober = ModelProber::new(platform.clone(), program.clone(), 1000)
-                    .watching_for(request.probe)
-                    .cancelled_by(interrupt.flag());
-                let parameter = |threads| program.parameter(threads);
-                numbers.curve(&parameter, &mut prober, interrupt, events)
-            };
-            let [locks, switches, parallelism] = PAPER;
-            let curves = [curve(locks)?, curve(switches)?, curve(parallelism)?];
-            (contexts, PAPER.map(str::to_owned), curves)
+            CalibrationExamples::Modelled { name, machine } => {
+                platform(name, machine)?.0.machine().clone()
+            }
+        };
+        let range = self.range(&machine);
+        let (max, step) = (Some(range.max), Some(range.step));
+        let decided = Self { max, step, rounds: self.rounds.max(1), ..self };
+        decided.check(&machine)?;
+        let new = NewCampaign {
+            kind: Self::KIND,
+            parent: None,
+            command: caller.command.clone(),
+            machine,
+            alike: Alike::ExceptNuma,
+            workload: Workload { name: "calibration examples".into(), threads: Vec::new() },
+            // Known from the first measurement of an example on.
+            unit: Unit::rate("1/s"),
+            question: serde_json::to_value(&decided)?,
+            seed: SEED,
+        };
+        Ok((new, decided))
+    }
+
+    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
+        let request: Self = stored::question(info)?;
+        if let CalibrationExamples::Commands(_) = request.examples {
+            check_machine(info, &pinwise_linux::machine()?)?;
         }
-    };
-    let range = range(request, contexts);
-    let [locks, switches, parallelism] = &curves;
-    let thresholds =
-        calibrate(range, contexts, locks, switches, parallelism).map_err(JobError::failed)?;
-    Ok(Calibration { thresholds, step: range.step, contexts, examples })
+        Ok(request)
+    }
+
+    fn conduct(
+        request: Self,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<CalibrationAnswer, JobError> {
+        if let CalibrationExamples::Modelled { name, machine } = &request.examples
+            && platform(name, machine)?.1
+        {
+            note(events, Notice::Threads(Note::SharedCores))?;
+        }
+        match request.thresholds(info, caller, store, events) {
+            Ok(found) => answered(store, info.id, CampaignState::Finished, &found)?,
+            Err(error) => return Err(as_parent_error(error, store, info.id)?),
+        }
+        Self::answer(&store.get(info.id)?, caller, store)
+    }
+
+    fn answer(
+        info: &CampaignInfo,
+        _: &Caller,
+        store: &Store,
+    ) -> Result<CalibrationAnswer, JobError> {
+        let request: Self = stored::question(info)?;
+        let curve = |example: Example| {
+            let records = match stored::part(store, &Parent::new(info.id, &example))? {
+                Some(part) => store.records(part.id)?,
+                None => Vec::new(),
+            };
+            Ok((example, request.program(example).to_owned(), request.curve(info, &records)?))
+        };
+        let examples = Example::ALL.into_iter().map(curve).collect::<Result<_, JobError>>()?;
+        Ok(CalibrationAnswer {
+            campaign: info.clone(),
+            step: request.range(&info.new.machine).step,
+            contexts: request.contexts(&info.new.machine),
+            request,
+            examples,
+            thresholds: stored::conclusion(info)?,
+        })
+    }
+
+    fn summary(conclusion: &Value) -> Option<Summary> {
+        let thresholds = Thresholds::deserialize(conclusion).ok()?;
+        Some(Summary::Calibrate { lock: thresholds.lock })
+    }
 }
 
-fn range(request: &CalibrationRequest, contexts: u32) -> ThreadRange {
-    let published = ThreadRange::published_on(contexts);
-    let step = request.step.unwrap_or(published.step);
-    ThreadRange { min: step, max: request.max.unwrap_or(published.max).max(step), step }
+fn recipe(command: &str) -> Result<Recipe, JobError> {
+    Recipe::new(["sh", "-c", command].map(str::to_owned).to_vec(), &[], None)
+        .map_err(JobError::usage)
 }
 
-/// The numbers of threads that an example is probed with, each so often.
-struct Numbers {
-    numbers: Vec<u32>,
-    rounds: u32,
-}
+impl CalibrationRequest {
+    fn contexts(&self, machine: &Machine) -> u32 {
+        let contexts = match self.examples {
+            CalibrationExamples::Commands(_) => machine.allowed.len(),
+            CalibrationExamples::Modelled { .. } => machine.contexts.len(),
+        };
+        contexts as u32
+    }
 
-impl Numbers {
-    /// One thread and every half step up to the most. Four numbers at least tell where something
-    /// begins to rise fast: of VCX_RATE up to as many threads as contexts, of MIGR_RATE from there
-    /// on.
-    fn of(request: &CalibrationRequest, contexts: u32) -> Result<Self, JobError> {
-        let ThreadRange { max, step, .. } = range(request, contexts);
+    fn range(&self, machine: &Machine) -> ThreadRange {
+        let published = ThreadRange::published_on(self.contexts(machine));
+        let step = self.step.unwrap_or(published.step);
+        ThreadRange { min: step, max: self.max.unwrap_or(published.max).max(step), step }
+    }
+
+    /// The numbers of threads that each example is probed with: one, and every half step up to the
+    /// most.
+    fn numbers(&self, machine: &Machine) -> Vec<u32> {
+        let ThreadRange { max, step, .. } = self.range(machine);
         let half = (step / 2).max(1);
         let mut numbers: Vec<u32> =
             std::iter::once(1).chain((half..=max).step_by(half as usize)).collect();
         numbers.dedup();
+        numbers
+    }
+
+    /// Four numbers at least show where something begins to rise fast: of VCX_RATE up to as many
+    /// threads as contexts, of MIGR_RATE from there on.
+    fn check(&self, machine: &Machine) -> Result<(), JobError> {
+        let (numbers, contexts) = (self.numbers(machine), self.contexts(machine));
         let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
         if within < 4 {
             return Err(JobError::Usage(format!(
@@ -172,41 +238,98 @@ impl Numbers {
                  up; --max and --step leave {beyond}: raise --max or lower --step"
             )));
         }
-        Ok(Self { numbers, rounds: request.rounds.max(1) })
+        Ok(())
     }
 
-    /// The profile with each of the numbers, the mean of the rounds. `parameter` is what makes so
-    /// many threads.
-    fn curve(
-        &self,
-        parameter: &dyn Fn(u32) -> u32,
-        testbed: &mut dyn Testbed,
-        interrupt: &Interrupt,
-        events: &mut dyn Events,
-    ) -> Result<Curve, JobError> {
-        let (start, mut unheard) = (Instant::now(), None);
-        let mut strategy = Rounds { numbers: self, parameter };
-        let (ending, records) = drive(
-            &mut MemoryJournal::default(),
-            &mut strategy,
-            testbed,
-            &|| start.elapsed(),
-            &|| interrupt.came(),
-            &mut |record| unheard = events.take(Event::Measured(record)).err().or(unheard.take()),
-        )?;
-        unheard.map_or(Ok(()), |error| Err(JobError::Output(error)))?;
-        match ending {
-            Ending::Finished => self.means(&records),
-            Ending::Failed(reason) => Err(JobError::failed(reason)),
-            Ending::Interrupted => Err(JobError::nothing_measured(false)),
+    fn program(&self, example: Example) -> &str {
+        match &self.examples {
+            CalibrationExamples::Commands(commands) => &commands[example as usize],
+            CalibrationExamples::Modelled { .. } => PAPER[example as usize],
         }
     }
 
-    fn means(&self, records: &[Record]) -> Result<Curve, JobError> {
+    /// Probes every example that was not probed yet.
+    fn thresholds(
+        &self,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<Thresholds, JobError> {
+        let mut probed = |example| self.probed(example, info, caller, store, events);
+        let [locks, switches, parallelism] = Example::ALL;
+        let curves = [probed(locks)?, probed(switches)?, probed(parallelism)?];
+        let [locks, switches, parallelism] = &curves;
+        let machine = &info.new.machine;
+        let (range, contexts) = (self.range(machine), self.contexts(machine));
+        calibrate(range, contexts, locks, switches, parallelism).map_err(|error| {
+            let (reason, remedy) = (error.to_string(), Remedy::AskAgain);
+            JobError::Failed(Failure { reason, kept: None, remedy })
+        })
+    }
+
+    /// What an example shows: probed in a part of the campaign `info`, or read where that has it.
+    fn probed(
+        &self,
+        example: Example,
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<Curve, JobError> {
+        let part = stored::part_for(store, info, &example, |new| {
+            let workload = Workload { name: self.program(example).into(), threads: Vec::new() };
+            Ok(NewCampaign { kind: Kind::Example, workload, ..new })
+        })?;
+        let known = store.records(part.id)?;
+        if part.state == CampaignState::Finished {
+            return self.curve(info, &known);
+        }
+        let _lock = store.lock(part.id)?;
+        let machine = &info.new.machine;
+        let mut rounds = Rounds { parameters: self.numbers(machine), rounds: self.rounds };
+        let budget = Budget::Measurements(rounds.parameters.len() as u64 * u64::from(self.rounds));
+        let measured = match &self.examples {
+            CalibrationExamples::Commands(_) => {
+                let options = ProbeOptions {
+                    contexts: self.contexts(machine),
+                    window: self.probe,
+                    limit: LIMIT,
+                    ..ProbeOptions::default()
+                };
+                let program = ProbedProgram::Anew(recipe(self.program(example))?);
+                let flag = caller.interrupt.flag();
+                let mut prober = LinuxProber::new(machine.clone(), program, options, flag)
+                    .map_err(JobError::failed)?
+                    .after(seen(&known));
+                measure_on(store, &part, budget, &mut rounds, &mut prober, caller, events)?
+            }
+            CalibrationExamples::Modelled { name, machine } => {
+                let mut program =
+                    Program::built_in(self.program(example)).map_err(JobError::failed)?;
+                program.fitted.work_ms *= SMALL;
+                rounds.parameters.iter_mut().for_each(|n| *n = program.parameter(*n));
+                let mut prober = ModelProber::new(platform(name, machine)?.0, program, SEED)
+                    .watching_for(self.probe)
+                    .after(known.iter().filter_map(parameter))
+                    .cancelled_by(caller.interrupt.flag());
+                measure_on(store, &part, budget, &mut rounds, &mut prober, caller, events)?
+            }
+        };
+        if let Some(unit) = unit(&measured.records) {
+            store.learn(part.id, &part.new.workload, &unit)?;
+        }
+        let curve = self.curve(info, &measured.records)?;
+        let ends = EndContext::after(&measured.records);
+        conclude(store, part.id, measured, ends, |_, _| curve)
+    }
+
+    /// What these records of an example show: of each number whose rounds are all there, the mean.
+    fn curve(&self, info: &CampaignInfo, records: &[Record]) -> Result<Curve, JobError> {
         let rounds = f64::from(self.rounds);
         let measured: Vec<_> =
             records.iter().filter_map(|record| record.outcome.as_ref().ok()).collect();
-        let mean = |(&threads, measured): (&u32, &[&_])| {
+        let mean = |(threads, measured): (u32, &[&_])| {
             let mut sum = SchedulingProfile::default();
             for measurement in measured {
                 let profile = Probed::of(measurement)?.probe.profile;
@@ -215,32 +338,38 @@ impl Numbers {
                 sum.migr_rate += profile.migr_rate / rounds;
                 sum.cpu_util += profile.cpu_util / rounds;
             }
-            Ok((threads, sum))
+            Ok::<_, MeasureError>((threads, sum))
         };
-        let of_numbers = measured.chunks(self.rounds as usize);
-        self.numbers.iter().zip(of_numbers).map(mean).collect::<Result<_, _>>().map(Curve)
+        let of_numbers = measured.chunks_exact(self.rounds as usize);
+        let numbers = self.numbers(&info.new.machine).into_iter();
+        Ok(Curve(numbers.zip(of_numbers).map(mean).collect::<Result<_, _>>()?))
     }
 }
 
-/// Probes each of the numbers in turn. A number that cannot be probed ends it.
-struct Rounds<'a> {
-    numbers: &'a Numbers,
-    parameter: &'a dyn Fn(u32) -> u32,
+/// What the records count in.
+fn unit(records: &[Record]) -> Option<Unit> {
+    let mut measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
+    Some(Probed::of(measured.next()?).ok()?.unit)
 }
 
-impl Strategy for Rounds<'_> {
+/// Probes each number in turn. One that cannot be probed ends it.
+struct Rounds {
+    /// What makes each of the numbers.
+    parameters: Vec<u32>,
+    rounds: u32,
+}
+
+impl Strategy for Rounds {
     fn step(&mut self, history: &[Record]) -> Step {
         if let Some(Err(error)) = history.last().map(|record| &record.outcome) {
             return Step::Fail(error.message.clone());
         }
         let probes = history.iter().filter(|record| record.outcome.is_ok()).count();
-        let Numbers { numbers, rounds } = self.numbers;
-        let Some(&threads) = numbers.get(probes / *rounds as usize) else {
+        let Some(&n) = self.parameters.get(probes / self.rounds as usize) else {
             return Step::Stop;
         };
-        let n = Some((self.parameter)(threads));
         Step::Measure(Trial {
-            setting: Setting::Threads(ThreadCount { n, placed: None }),
+            setting: Setting::Threads(ThreadCount { n: Some(n), placed: None }),
             purpose: Purpose::Probe,
             effort: Effort { windows: 1.0 },
         })
@@ -250,37 +379,56 @@ impl Strategy for Rounds<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::Silent;
-    use std::io;
-    use std::sync::atomic::Ordering;
+    use crate::error::Interruption;
+    use crate::events::{Event, Silent, stopping_at};
+    use crate::job::{resume_job, run};
+    use crate::stored::empty_store;
 
     fn request() -> CalibrationRequest {
-        let machine = Box::new(Machine::model("opteron-24").unwrap());
-        let examples = CalibrationExamples::Modelled { name: "opteron-24".into(), machine };
-        let probe = Duration::from_millis(100);
-        CalibrationRequest { examples, max: None, step: None, rounds: 1, probe }
+        let machine = Box::new(Machine::from_shape("2x4").unwrap());
+        let examples = CalibrationExamples::Modelled { name: "2x4".into(), machine };
+        let probe = Duration::from_millis(20);
+        CalibrationRequest { examples, max: Some(16), step: None, rounds: 2, probe }
     }
 
     #[test]
-    fn the_papers_examples_are_probed_and_an_interruption_is_no_calibration() {
-        /// Asks to stop at the third probe.
-        struct Third(Interrupt, u32);
-        impl Events for Third {
-            fn take(&mut self, event: Event<'_>) -> io::Result<()> {
-                self.1 += u32::from(matches!(event, Event::Measured(_)));
-                if self.1 == 3 {
-                    self.0.flag().store(true, Ordering::Relaxed);
-                }
-                Ok(())
-            }
+    fn a_calibration_that_is_interrupted_in_any_example_ends_as_it_would_have() {
+        let (_folder, mut store) = empty_store();
+        let whole = run(request(), &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert_eq!(whole.campaign.state, CampaignState::Finished);
+        let thresholds = whole.thresholds.unwrap();
+        let numbers: Vec<usize> = whole.examples.iter().map(|(.., curve)| curve.0.len()).collect();
+        let [n, ..] = numbers[..] else { panic!("{numbers:?}") };
+        assert_eq!(numbers, [n; 3]);
+        // Between two examples, and within a number of the last one.
+        for stop in [2 * n, 5 * n + 1] {
+            let (_folder, mut store) = empty_store();
+            let caller = Caller::default();
+            let mut events =
+                stopping_at(&caller.interrupt, stop, |event| matches!(event, Event::Measured(_)));
+            let error = run(request(), &caller, &mut store, &mut events).unwrap_err();
+            let JobError::Interrupted(Interruption { kept: Some(kept), .. }) = error else {
+                panic!("{error}")
+            };
+            assert_eq!(kept.records, stop as u64);
+            let info = store.get(kept.campaign).unwrap();
+            let part = CalibrationRequest::answer(&info, &caller, &store).unwrap();
+            let made: usize = part.examples.iter().map(|(.., curve)| curve.0.len()).sum();
+            assert_eq!((part.thresholds, made), (None, stop / 2));
+            let caller = Caller::default();
+            let resumed =
+                resume_job::<CalibrationRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
+            assert_eq!(resumed.examples, whole.examples, "stopped after {stop}");
+            assert_eq!(resumed.thresholds, Some(thresholds), "stopped after {stop}");
         }
-        let interrupt = Interrupt::default();
-        let mut third = Third(interrupt.clone(), 0);
-        let ended = calibrate_thresholds(&request(), &interrupt, &mut third);
-        assert!(matches!(ended, Err(JobError::Interrupted(_))), "{ended:?}");
-        assert_eq!(third.1, 3);
-        let none = CalibrationRequest { max: Some(24), ..request() };
-        let refused = calibrate_thresholds(&none, &Interrupt::default(), &mut Silent);
+    }
+
+    #[test]
+    fn too_few_numbers_of_threads_make_no_campaign() {
+        let (_folder, mut store) = empty_store();
+        let few = CalibrationRequest { max: Some(8), ..request() };
+        let refused = run(few, &Caller::default(), &mut store, &mut Silent);
         assert!(matches!(&refused, Err(JobError::Usage(why)) if why.contains("MIGR_RATE")));
+        assert!(store.list().unwrap().campaigns.is_empty());
     }
 }

@@ -133,6 +133,16 @@ impl Default for EndContext {
     }
 }
 
+impl EndContext {
+    /// Of a strategy that fails where its last measurement did. That record is replayed, and the
+    /// strategy fails again.
+    pub(crate) fn after(records: &[Record]) -> Self {
+        let failed = records.last().is_some_and(|record| record.outcome.is_err());
+        let remedy = if failed { Remedy::AskAgain } else { Remedy::Resume };
+        Self { remedy, ..Self::default() }
+    }
+}
+
 impl From<&dyn OpenSubject> for EndContext {
     fn from(testbed: &dyn OpenSubject) -> Self {
         let total = testbed.measures_a_total();

@@ -3,7 +3,7 @@
 use crate::campaign_run::{
     EndContext, answered, as_parent_error, conclude, measure_on, unanswered,
 };
-use crate::error::{JobError, Remedy};
+use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::model::Model;
@@ -214,7 +214,7 @@ impl Job for CharacterizeRequest {
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
         let time = time(store, info, &measured.records)?;
-        let ends = ends(&measured.records);
+        let ends = EndContext::after(&measured.records);
         conclude(store, info.id, measured, ends, |_, _| found)?;
         Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, time, excerpt })
     }
@@ -296,15 +296,9 @@ fn look_at_caches(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<WorkingSets, JobError> {
-    let parent = Parent::new(info.id, &CharacterizeStep::Caches);
-    let part = match stored::part(store, &parent)? {
-        Some(part) => part,
-        None => {
-            let (kind, parent) = (Kind::Caches, Some(parent));
-            let id = store.create(&NewCampaign { kind, parent, ..info.new.clone() })?;
-            store.get(id)?
-        }
-    };
+    let part = stored::part_for(store, info, &CharacterizeStep::Caches, |new| {
+        Ok(NewCampaign { kind: Kind::Caches, ..new })
+    })?;
     if let Some(found) = stored::conclusion(&part)? {
         return Ok(found);
     }
@@ -315,17 +309,15 @@ fn look_at_caches(
     let measured = measure_on(store, &part, budget, &mut strategy, &mut testbed, caller, events)?;
     let found = measured.records.iter().rev().find_map(looked);
     let Some(found) = found else {
-        return Err(unanswered(store, part.id, measured.ending, ends(&measured.records))?);
+        return Err(unanswered(
+            store,
+            part.id,
+            measured.ending,
+            EndContext::after(&measured.records),
+        )?);
     };
     answered(store, part.id, CampaignState::Finished, &found)?;
     Ok(found)
-}
-
-/// What helps where there is no answer: what a run gave and was refused is refused again.
-fn ends(records: &[Record]) -> EndContext {
-    let refused = records.last().is_some_and(|record| record.outcome.is_err());
-    let remedy = if refused { Remedy::AskAgain } else { Remedy::Resume };
-    EndContext { remedy, ..EndContext::default() }
 }
 
 /// What a look found.
@@ -571,6 +563,7 @@ impl Testbed for Benchmarks<'_> {
 mod tests {
     use super::*;
     use crate::error::Failure;
+    use crate::error::Remedy;
     use crate::events::Silent;
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;

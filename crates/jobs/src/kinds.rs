@@ -1,5 +1,6 @@
 //! The kinds of questions that there are, and what comes of each.
 
+use crate::calibration::{CalibrationAnswer, CalibrationRequest};
 use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
 use crate::compare::{CompareAnswer, CompareRequest};
 use crate::error::JobError;
@@ -38,7 +39,7 @@ macro_rules! questions {
             fn of(kind: Kind) -> Option<Self> {
                 match kind {
                     $(Kind::$kind => Some(Self::of_job::<$request>()),)*
-                    Kind::Policies | Kind::Finals | Kind::Caches => None,
+                    Kind::Policies | Kind::Finals | Kind::Caches | Kind::Example => None,
                 }
             }
         }
@@ -54,6 +55,8 @@ questions! {
     Select: SelectRequest => SelectAnswer,
     /// How many threads a program should run.
     Threads: ThreadsRequest => ThreadsAnswer,
+    /// What counts as high for the published search for a number of threads.
+    Calibrate: CalibrationRequest => CalibrationAnswer,
     /// How many threads, and where each of them runs.
     Tune: TuneRequest => TuneAnswer,
     /// What programs on shared hardware do to each other.

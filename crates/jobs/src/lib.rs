@@ -52,7 +52,7 @@ mod threads;
 mod tune;
 mod with_other_load;
 
-pub use calibration::{Calibration, CalibrationExamples, CalibrationRequest, calibrate_thresholds};
+pub use calibration::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::records_of;
 pub use characterize::{CharacterizeAnswer, CharacterizeRequest, ExcerptReason, STRESSORS};
 pub use compare::{CompareAnswer, CompareRequest, Compared};

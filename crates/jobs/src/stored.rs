@@ -1,8 +1,9 @@
 //! What a campaign has stored, as the types of its kind.
 
 use crate::error::JobError;
-use pinwise_campaign::{CampaignInfo, Parent, Store};
+use pinwise_campaign::{CampaignInfo, NewCampaign, Parent, Store};
 use pinwise_present::shell;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The question.
@@ -47,4 +48,23 @@ pub(crate) fn empty_store() -> (tempfile::TempDir, Store) {
 pub(crate) fn part(store: &Store, parent: &Parent) -> Result<Option<CampaignInfo>, JobError> {
     let parts = store.parts(parent.id)?;
     Ok(parts.into_iter().find(|part| part.new.parent.as_ref() == Some(parent)))
+}
+
+/// The part of a campaign for a step. Where there is none, it is what `new` makes of its parent.
+///
+/// # Errors
+/// As `new`; the store cannot serve.
+pub(crate) fn part_for(
+    store: &mut Store,
+    info: &CampaignInfo,
+    step: &impl Serialize,
+    new: impl FnOnce(NewCampaign) -> Result<NewCampaign, JobError>,
+) -> Result<CampaignInfo, JobError> {
+    let parent = Parent::new(info.id, step);
+    if let Some(part) = part(store, &parent)? {
+        return Ok(part);
+    }
+    let new = new(NewCampaign { parent: Some(parent), ..info.new.clone() })?;
+    let id = store.create(&new)?;
+    Ok(store.get(id)?)
 }

@@ -29,6 +29,11 @@ pub enum Summary {
         /// n.
         n: u32,
     },
+    /// Of a calibration.
+    Calibrate {
+        /// From how much LOCK on it counts as high, in percent.
+        lock: f64,
+    },
     /// Of a search for number and placement.
     Tune {
         /// What to do.

@@ -18,6 +18,7 @@ use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
+pub(crate) use here::seen;
 pub(crate) use here::usable;
 use here::{Here, names_nothing};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
@@ -302,7 +303,7 @@ fn note_left_over(question: &ThreadsQuestion, events: &mut dyn Events) -> Result
 }
 
 /// The parameter of a probe.
-fn parameter(record: &Record) -> Option<u32> {
+pub(crate) fn parameter(record: &Record) -> Option<u32> {
     match record.trial.setting {
         Setting::Threads(ThreadCount { n, .. }) => n,
         _ => None,

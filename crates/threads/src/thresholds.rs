@@ -91,18 +91,25 @@ pub struct ThresholdError {
 }
 
 /// Profiles of one program by its number of threads, ascending.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve(pub Vec<(u32, SchedulingProfile)>);
 
 /// The three examples by what they show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Example {
-    /// LOCK and MIGR_RATE: fluidanimate in the paper.
+    /// LOCK and MIGR_RATE: with more threads, they wait for locks and migrate more. fluidanimate in
+    /// the paper.
     Locks,
-    /// VCX_RATE: facesim in the paper.
+    /// VCX_RATE: its threads switch voluntarily. facesim in the paper.
     Switches,
-    /// CPU_UTIL: blackscholes in the paper.
+    /// CPU_UTIL: its parallelism ends early. blackscholes in the paper.
     Parallelism,
+}
+
+impl Example {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Locks, Self::Switches, Self::Parallelism];
 }
 
 impl fmt::Display for Example {

@@ -37,6 +37,10 @@ pub enum Kind {
     Select,
     /// How many threads.
     Threads,
+    /// What counts as high for the published search for a number of threads.
+    Calibrate,
+    /// The probes of one example program, as a part of [`Kind::Calibrate`].
+    Example,
     /// How many threads, and where.
     Tune,
     /// Numbers of threads under policies of placement, as a part of [`Kind::Tune`].
@@ -59,6 +63,8 @@ impl Kind {
             Self::Compare => "compare",
             Self::Select => "select",
             Self::Threads => "threads",
+            Self::Calibrate => "calibrate",
+            Self::Example => "example",
             Self::Tune => "tune",
             Self::Policies => "policies",
             Self::Finals => "finals",

@@ -205,6 +205,7 @@ fn brief(summary: &Summary) -> String {
         Summary::Compare { best: None } => "no best known".to_owned(),
         Summary::Select { speedup } => format!("{speedup:.2} times alone"),
         Summary::Threads { n } => format!("n = {n}"),
+        Summary::Calibrate { lock } => format!("LOCK from {lock:.1} %"),
         Summary::Tune { choice, n, gain: of } => {
             let n = n.map_or("its own n".to_owned(), |n| format!("n = {n}"));
             let pinned = if *choice == Choice::Placed { ", pinned" } else { "" };
@@ -421,5 +422,6 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
         Answer::Latency(answer) => latency::tell(answer, one.json),
         Answer::Tune(answer) => tune::tell(answer, named, one.json, false),
         Answer::Threads(answer) => threads::tell(answer, named, one.json, false),
+        Answer::Calibrate(answer) => threads::tell_calibration(answer, named, one.json),
     }
 }

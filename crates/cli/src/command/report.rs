@@ -102,6 +102,11 @@ impl Report {
                 ),
             },
             Answer::Threads(answer) => threads::page(answer, files)?,
+            Answer::Calibrate(_) => anyhow::bail!(
+                "campaign {id} is a calibration and has no page; see it with: pinwise campaign \
+                 show {id}{}",
+                files.flag()
+            ),
             Answer::Place(answer) => {
                 pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
             }

@@ -7,6 +7,7 @@ mod placing;
 mod text;
 
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
+pub(crate) use calibrate::tell as tell_calibration;
 pub(crate) use document::{Document, notes};
 pub(crate) use text::{answer, probed, watched};
 

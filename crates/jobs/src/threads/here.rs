@@ -173,7 +173,7 @@ impl<'a> Here<'a> {
 }
 
 /// What the probes of these records showed.
-fn seen(records: &[Record]) -> Vec<ProbeDetails> {
+pub(crate) fn seen(records: &[Record]) -> Vec<ProbeDetails> {
     let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
     measured.filter_map(|measurement| Probed::more(measurement).ok()).collect()
 }

@@ -1,14 +1,20 @@
 //! `pinwise threads calibrate`: what counts as high, from example programs.
 
+use super::text::{rate, share, table};
 use crate::command::place::time;
-use crate::events::{self, Terminal, listen};
+use crate::events;
 use crate::machine::MachineArgument;
 use crate::number::whole;
-use crate::output::{self, Interrupted, Usage};
+use crate::output::{self, Usage};
+use crate::store::StoreArguments;
 use clap::Args;
-use pinwise_jobs::{
-    Calibration, CalibrationExamples, CalibrationRequest, JobError, calibrate_thresholds,
-};
+use pinwise_campaign::CampaignId;
+use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
+use pinwise_measure::SchedulingProfile;
+use pinwise_present::{Files, one_line};
+use pinwise_threads::{Curve, Example, Thresholds};
+use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 
 /// Calibrate the thresholds of the published search from example programs
@@ -45,12 +51,130 @@ pub(crate) struct Calibrate {
     probe: Duration,
     #[command(flatten)]
     machine: MachineArgument,
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The JSON document.
+#[derive(Serialize)]
+struct Document<'a> {
+    campaign: CampaignId,
+    machine: &'a str,
+    contexts: u32,
+    step: u32,
+    thresholds: Option<Thresholds>,
+    examples: Vec<ExampleRow<'a>>,
+}
+
+/// An example, as far as it was probed.
+#[derive(Serialize)]
+struct ExampleRow<'a> {
+    #[serde(rename = "for")]
+    shows: Example,
+    program: &'a str,
+    probes: Vec<NumberRow>,
+}
+
+/// What an example showed with a number of threads: the mean of its rounds.
+#[derive(Serialize)]
+struct NumberRow {
+    threads: u32,
+    lock: f64,
+    vcx_rate: f64,
+    migr_rate: f64,
+    cpu_util: f64,
+}
+
+impl NumberRow {
+    fn new(&(threads, profile): &(u32, SchedulingProfile)) -> Self {
+        let SchedulingProfile { lock, vcx_rate, migr_rate, cpu_util } = profile;
+        Self { threads, lock: lock / 100.0, vcx_rate, migr_rate, cpu_util: cpu_util / 100.0 }
+    }
+}
+
+impl<'a> Document<'a> {
+    fn new(answer: &'a CalibrationAnswer) -> Self {
+        let row = |(shows, program, curve): &'a (Example, String, Curve)| ExampleRow {
+            shows: *shows,
+            program,
+            probes: curve.0.iter().map(NumberRow::new).collect(),
+        };
+        Self {
+            campaign: answer.campaign.id,
+            machine: match &answer.request.examples {
+                CalibrationExamples::Commands(_) => "host",
+                CalibrationExamples::Modelled { name, .. } => name,
+            },
+            contexts: answer.contexts,
+            step: answer.step,
+            thresholds: answer.thresholds,
+            examples: answer.examples.iter().map(row).collect(),
+        }
+    }
+
+    /// The thresholds as a file for --thresholds.
+    fn file(&self, thresholds: &Thresholds) -> anyhow::Result<String> {
+        let Self { machine, contexts, step, examples, .. } = self;
+        let programs: Vec<&str> = examples.iter().map(|example| example.program).collect();
+        // A shell command may have several lines.
+        let programs = one_line(&programs.join(", ")).into_owned();
+        Ok(format!(
+            "# Thresholds for steps of {step} threads on {contexts} contexts ({machine}), from \
+             {programs}.\n{}",
+            toml::to_string(thresholds)?
+        ))
+    }
+
+    /// What was probed so far.
+    fn probed(&self) -> String {
+        let of = |example: &ExampleRow<'_>| {
+            let row = |row: &NumberRow| {
+                vec![
+                    row.threads.to_string(),
+                    share(row.lock),
+                    rate(row.vcx_rate),
+                    rate(row.migr_rate),
+                    share(row.cpu_util),
+                ]
+            };
+            let header = vec!["threads", "LOCK", "VCX_RATE", "MIGR_RATE", "CPU_UTIL"];
+            let table = table(header, example.probes.iter().map(row));
+            let program = one_line(example.program);
+            format!("{} ({program})\n{}\n\n", example.shows, table.trim_fmt())
+        };
+        self.examples.iter().filter(|example| !example.probes.is_empty()).map(of).collect()
+    }
+}
+
+/// Prints the thresholds, or what was probed where there are none yet. `named` is the store, where
+/// commands have to name it.
+pub(crate) fn tell(
+    answer: &CalibrationAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let document = Document::new(answer);
+    let id = answer.campaign.id.0;
+    match &document.thresholds {
+        _ if json => output::print_json(&document)?,
+        Some(thresholds) => output::print(&document.file(thresholds)?)?,
+        None => output::print(&document.probed())?,
+    }
+    if document.thresholds.is_none() {
+        let flag = Files { plan: None, store: named }.flag();
+        output::aside(&format!(
+            "note: campaign {id} has no thresholds yet; continue with: pinwise campaign resume \
+             {id}{flag}"
+        ));
+    }
+    Ok(())
 }
 
 impl Calibrate {
     pub(super) fn run(&self) -> anyhow::Result<()> {
-        let interrupt = listen()?;
-        let from = self.machine.machine.clone();
         let request = CalibrationRequest {
             examples: self.examples()?,
             max: self.max,
@@ -58,24 +182,10 @@ impl Calibrate {
             rounds: self.rounds,
             probe: self.probe,
         };
-        let mut terminal = Terminal::new(false);
-        let found =
-            calibrate_thresholds(&request, &interrupt, &mut terminal).map_err(
-                |error| match error {
-                    JobError::Interrupted(_) => Interrupted(
-                        "interrupted: all that was started has ended, nothing is stored".into(),
-                    )
-                    .into(),
-                    error => events::failed(error),
-                },
-            );
-        let Calibration { thresholds, step, contexts, examples } = found?;
-        output::print(&format!(
-            "# Thresholds for steps of {step} threads on {contexts} contexts ({from}), from \
-             {}.\n{}",
-            examples.join(", "),
-            toml::to_string(&thresholds)?
-        ))
+        let caller = events::caller(self.store.named())?;
+        let mut store = self.store.open()?;
+        let answer = events::run(request, &caller, &mut store, self.json)?;
+        tell(&answer, self.store.named(), self.json)
     }
 
     fn examples(&self) -> anyhow::Result<CalibrationExamples> {

@@ -215,7 +215,7 @@ fn roles(roles: &[Part]) -> Table {
     table(header, roles.iter().map(row))
 }
 
-fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> Table {
+pub(super) fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     let columns = header.len();
     table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
@@ -226,12 +226,12 @@ fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> Table {
     table
 }
 
-fn share(fraction: f64) -> String {
+pub(super) fn share(fraction: f64) -> String {
     figures::percent(fraction)
 }
 
 /// A rate of events, per second.
-fn rate(rate: f64) -> String {
+pub(super) fn rate(rate: f64) -> String {
     let unit = Unit::rate("/s");
     if rate < 10.0 { format!("{rate:.1} /s") } else { Scale::new(&unit, rate).show(rate) }
 }
