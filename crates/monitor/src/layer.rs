@@ -100,16 +100,45 @@ pub struct UnknownLayer(String);
 pub struct Unavailable {
     /// Which.
     pub layer: Layer,
-    /// Why.
+    /// Why, for programs.
+    #[serde(default)]
+    pub kind: Obstacle,
+    /// Why, in words.
     pub reason: String,
     /// What to do.
     pub remedy: String,
 }
 
 impl Unavailable {
-    pub(super) fn new(layer: Layer, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { layer, reason: reason.into(), remedy: remedy.into() }
+    pub(super) fn new(
+        layer: Layer,
+        kind: Obstacle,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { layer, kind, reason: reason.into(), remedy: remedy.into() }
     }
+}
+
+/// Why a layer cannot be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Obstacle {
+    /// pinwise may not: a capability or a setting of the kernel is missing.
+    NotPermitted,
+    /// This build of pinwise does not have it, or not on this architecture.
+    NotInBuild,
+    /// This kernel does not have it.
+    NotInKernel,
+    /// pinwise runs in a PID namespace of its own.
+    PidNamespace,
+    /// The kernel is locked down.
+    LockedDown,
+    /// It took too much of the program's CPU time.
+    TooCostly,
+    /// Another error, which the words name, or a probe that was stored before there were kinds.
+    #[default]
+    Other,
 }
 
 #[cfg(test)]

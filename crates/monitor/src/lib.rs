@@ -52,7 +52,7 @@ mod source;
 mod thread_watch;
 
 pub use activity::{Activity, ThreadActivity};
-pub use layer::{Layer, Unavailable, UnknownLayer};
+pub use layer::{Layer, Obstacle, Unavailable, UnknownLayer};
 pub use lookout::Lookout;
 pub use monitor::{Monitor, MonitorError, best_layer};
 pub use other_load::{Moment, OtherLoad, OtherLoadMeter, OtherLoadWatch};

@@ -6,7 +6,7 @@
 //! program.
 
 use crate::activity::Activity;
-use crate::layer::{Layer, Unavailable};
+use crate::layer::{Layer, Obstacle, Unavailable};
 use crate::monitor::{Monitor, MonitorError, rest};
 use pinwise_linux::Scope;
 use std::io;
@@ -80,6 +80,7 @@ impl Lookout {
             format!("took {:.2} % of {of}, limit {:.1} %", 100.0 * cost / time, 100.0 * MOST);
         self.refused.push(Unavailable::new(
             seen.layer,
+            Obstacle::TooCostly,
             reason,
             "/proc is used instead, which costs context switches nothing",
         ));

@@ -273,6 +273,7 @@ fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
         #[cfg(not(feature = "bpf"))]
         Layer::Ebpf => Err(Unavailable::new(
             layer,
+            crate::layer::Obstacle::NotInBuild,
             "not in this build of pinwise",
             "cargo build --features bpf",
         )),

@@ -17,7 +17,7 @@ mod turns;
 
 use crate::activity::ThreadActivity;
 use crate::calibration;
-use crate::layer::{Layer, Unavailable};
+use crate::layer::{Layer, Obstacle, Unavailable};
 use crate::overhead::{Overhead, now};
 use crate::sampling::Sampling;
 use crate::source::Source;
@@ -271,19 +271,25 @@ fn online() -> io::Result<CpuSet> {
 
 /// Why it cannot be, by the kernel's answer.
 fn refused(error: &io::Error) -> Unavailable {
-    let refuse = |reason, remedy| Unavailable::new(Layer::Perf, reason, remedy);
+    let refuse = |kind, reason, remedy| Unavailable::new(Layer::Perf, kind, reason, remedy);
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => refuse(
+            Obstacle::NotPermitted,
             "not permitted".into(),
             "sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl \
              kernel.perf_event_paranoid=0",
         ),
         Some(libc::ENOSYS) => refuse(
+            Obstacle::NotInKernel,
             "no perf_event_open in this kernel or container".into(),
             "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's \
              seccomp profile",
         ),
-        _ => refuse(format!("records of context switches: {error}"), "see perf_event_open(2)"),
+        _ => refuse(
+            Obstacle::Other,
+            format!("records of context switches: {error}"),
+            "see perf_event_open(2)",
+        ),
     }
 }
 

@@ -243,6 +243,7 @@ fn judge_monitor(layer: Layer, refused: &[Unavailable]) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_monitor::Obstacle;
 
     fn errno(number: i32) -> io::Result<()> {
         Err(io::Error::from_raw_os_error(number))
@@ -303,6 +304,7 @@ mod tests {
         assert!(best.is_ok() && best.detail.starts_with("ebpf: "));
         let refused = |layer| Unavailable {
             layer,
+            kind: Obstacle::NotPermitted,
             reason: "not permitted".into(),
             remedy: format!("allow {layer}"),
         };

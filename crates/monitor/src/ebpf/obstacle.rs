@@ -1,6 +1,6 @@
 //! Why the program cannot run in the kernel, before and after an attempt.
 
-use crate::layer::{Layer, Unavailable};
+use crate::layer::{Layer, Obstacle, Unavailable};
 use pinwise_linux::capabilities;
 use std::error::Error;
 use std::io;
@@ -9,15 +9,20 @@ use std::io;
 pub(super) fn obstacle() -> Option<Unavailable> {
     /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
     const FIRST: &str = "pid:[4026531836]";
-    let obstacle = |reason, remedy| Some(Unavailable::new(Layer::Ebpf, reason, remedy));
+    let obstacle = |kind, reason, remedy| Some(Unavailable::new(Layer::Ebpf, kind, reason, remedy));
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return obstacle("not on this architecture", "x86-64 and AArch64 have it");
+        return obstacle(
+            Obstacle::NotInBuild,
+            "not on this architecture",
+            "x86-64 and AArch64 have it",
+        );
     }
     if !capabilities::permit_bpf(capabilities::effective()) {
         return Some(not_permitted());
     }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
         return obstacle(
+            Obstacle::NotInKernel,
             "no type information (/sys/kernel/btf/vmlinux)",
             "use a kernel with CONFIG_DEBUG_INFO_BTF",
         );
@@ -25,13 +30,18 @@ pub(super) fn obstacle() -> Option<Unavailable> {
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST {
         return obstacle(
+            Obstacle::PidNamespace,
             "the kernel's thread numbers differ from those in this PID namespace",
             "run pinwise outside the container, or with --pid=host",
         );
     }
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
-        return obstacle("the kernel is locked down", "boot with lockdown=integrity or without");
+        return obstacle(
+            Obstacle::LockedDown,
+            "the kernel is locked down",
+            "boot with lockdown=integrity or without",
+        );
     }
     None
 }
@@ -39,6 +49,7 @@ pub(super) fn obstacle() -> Option<Unavailable> {
 fn not_permitted() -> Unavailable {
     Unavailable::new(
         Layer::Ebpf,
+        Obstacle::NotPermitted,
         "not permitted",
         "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"",
     )
@@ -54,6 +65,7 @@ pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     }
     Unavailable::new(
         Layer::Ebpf,
+        Obstacle::Other,
         with_causes(error),
         "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
     )

@@ -4,7 +4,7 @@ use pinwise_campaign::CampaignId;
 use pinwise_jobs::{ShownProbe, ThreadsOutcome};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Unit};
-use pinwise_monitor::{Activity, ThreadActivity, Unavailable};
+use pinwise_monitor::{Activity, Obstacle, ThreadActivity, Unavailable};
 use pinwise_present::{sentence, tagged, texts, threads_note};
 use pinwise_programs::{Drift, ProbeDetails};
 use pinwise_threads::{
@@ -148,6 +148,8 @@ pub(super) struct MonitorRow {
 #[derive(Serialize)]
 pub(super) struct RefusedRow {
     pub(super) layer: &'static str,
+    /// Why, for programs, and in words.
+    pub(super) kind: Obstacle,
     pub(super) reason: String,
     /// What to do about it.
     pub(super) remedy: String,
@@ -169,8 +171,9 @@ impl MonitorRow {
             refused: last
                 .refused
                 .iter()
-                .map(|Unavailable { layer, reason, remedy }| RefusedRow {
+                .map(|Unavailable { layer, kind, reason, remedy }| RefusedRow {
                     layer: layer.name(),
+                    kind: *kind,
                     reason: reason.clone(),
                     remedy: remedy.clone(),
                 })
