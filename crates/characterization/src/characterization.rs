@@ -423,11 +423,7 @@ pub enum Warning {
     },
 }
 
-impl From<String> for Warning {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(Warning);
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

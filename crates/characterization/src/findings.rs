@@ -180,11 +180,7 @@ pub enum Doubt {
     },
 }
 
-impl From<String> for Doubt {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(Doubt);
 
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -63,11 +63,7 @@ pub enum AbsenceReason {
     },
 }
 
-impl From<String> for AbsenceReason {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(AbsenceReason);
 
 impl fmt::Display for AbsenceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -126,11 +126,19 @@ pub enum Note {
     },
 }
 
-impl From<String> for Note {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
+/// Makes a type's variant `Text { text }` of the text that stood for its values in earlier versions.
+#[macro_export]
+macro_rules! text_in_old_stores {
+    ($type:ty) => {
+        impl From<String> for $type {
+            fn from(text: String) -> Self {
+                Self::Text { text }
+            }
+        }
+    };
 }
+
+text_in_old_stores!(Note);
 
 /// A value, or the text that stood for it in earlier versions.
 #[derive(Deserialize)]

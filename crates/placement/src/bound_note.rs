@@ -120,11 +120,7 @@ impl BoundNote {
     }
 }
 
-impl From<String> for BoundNote {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(BoundNote);
 
 impl From<Refusal> for BoundNote {
     fn from(refusal: Refusal) -> Self {

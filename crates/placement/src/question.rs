@@ -62,11 +62,7 @@ pub enum LevelSource {
     },
 }
 
-impl From<String> for LevelSource {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(LevelSource);
 
 impl fmt::Display for LevelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -209,17 +209,9 @@ pub fn joined<T: fmt::Display>(reasons: &[T]) -> String {
     reasons.iter().map(T::to_string).collect::<Vec<_>>().join("; ")
 }
 
-impl From<String> for StopReason {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(StopReason);
 
-impl From<String> for StrategyReason {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(StrategyReason);
 
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

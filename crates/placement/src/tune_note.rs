@@ -26,11 +26,7 @@ pub enum Unmeasured {
     },
 }
 
-impl From<String> for Unmeasured {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(Unmeasured);
 
 /// Something to know about such a search, besides what its search for the number says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,8 +108,4 @@ pub enum TuneNote {
     },
 }
 
-impl From<String> for TuneNote {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(TuneNote);

@@ -127,11 +127,7 @@ pub enum Note {
     Program(pinwise_measure::Note),
 }
 
-impl From<String> for Note {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(Note);
 
 impl From<pinwise_measure::Note> for Note {
     fn from(met: pinwise_measure::Note) -> Self {

@@ -86,11 +86,7 @@ pub enum LeftOutReason {
     },
 }
 
-impl From<String> for LeftOutReason {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(LeftOutReason);
 
 /// Everything that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -138,11 +138,7 @@ pub enum ProfilingEnd {
     },
 }
 
-impl From<String> for ProfilingEnd {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(ProfilingEnd);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
