@@ -38,7 +38,7 @@ fn begin(store: &mut Store) -> CampaignId {
         command: vec!["pinwise".into(), "place".into()],
         machine: Machine::from_shape("8x2x4").unwrap(),
         alike: Alike::ByStructure,
-        workload: Workload { name: "none".into(), threads: vec![] },
+        workload: Workload::new("none", &[]),
         unit: Unit::rate("ops/s"),
         question: serde_json::Value::Null,
         seed: 1,

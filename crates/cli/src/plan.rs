@@ -175,7 +175,7 @@ mod tests {
                     .to_vec(),
                 machine: Machine::from_shape("2").unwrap(),
                 alike: Alike::ByStructure,
-                workload: Workload { name: "a".into(), threads: Vec::new() },
+                workload: Workload::new("a", &[]),
                 unit: Unit::cost("s"),
                 question: question(),
                 seed: 1,

@@ -55,7 +55,7 @@ fn store(path: &Path) {
     let id = store.create(&campaign).unwrap();
     let measured = || {
         let duration = Duration::from_secs(1);
-        Ok(Measurement { performance: 5.0, duration, spread: None, detail: None })
+        Ok(Measurement::new(5.0, duration))
     };
     let failed = MeasureError::new(Retry::Other, HOSTILE);
     let pinned = Setting::Pinned(Assignment::new(vec![0, 1]));

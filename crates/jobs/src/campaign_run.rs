@@ -289,12 +289,7 @@ mod tests {
                     purpose: Purpose::Baseline,
                     effort: Effort { windows: 1.0 },
                 },
-                outcome: Ok(Measurement {
-                    performance,
-                    duration: Duration::from_millis(40),
-                    spread: None,
-                    detail: None,
-                }),
+                outcome: Ok(Measurement::new(performance, Duration::from_millis(40))),
                 elapsed: Duration::ZERO,
             };
             values.iter().enumerate().map(record).collect()

@@ -93,11 +93,7 @@ pub enum ExcerptReason {
     },
 }
 
-impl From<String> for ExcerptReason {
-    fn from(text: String) -> Self {
-        Self::Text { text }
-    }
-}
+pinwise_measure::text_in_old_stores!(ExcerptReason);
 
 /// The conclusion of a campaign of this kind.
 #[derive(Serialize, Deserialize)]
@@ -273,7 +269,7 @@ fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, Job
 
 /// The benchmarks are not the threads of a program.
 fn no_workload() -> Workload {
-    Workload { name: "microbenchmarks".into(), threads: Vec::new() }
+    Workload::new("microbenchmarks", &[])
 }
 
 /// What `records` took, with the look at the caches.

@@ -60,7 +60,7 @@ impl Job for LatencyRequest {
             command: caller.command.clone(),
             machine: pinwise_linux::machine()?,
             alike: Alike::ByStructure,
-            workload: Workload { name: "core-to-core latency".into(), threads: Vec::new() },
+            workload: Workload::new("core-to-core latency", &[]),
             unit: Unit::cost("ns"),
             question: serde_json::to_value(&self)?,
             seed: SEED,
@@ -151,7 +151,7 @@ struct Contexts {
 
 impl Contexts {
     fn new(machine: Machine, cancelled: Arc<AtomicBool>) -> Self {
-        let workload = Workload { name: "latency".into(), threads: Vec::new() };
+        let workload = Workload::new("latency", &[]);
         Self { machine, workload, unit: Unit::cost("ns"), cancelled }
     }
 }

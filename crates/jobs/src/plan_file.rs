@@ -180,7 +180,7 @@ mod tests {
                 command: Vec::new(),
                 machine: Machine::from_shape("2").unwrap(),
                 alike: Alike::ByStructure,
-                workload: Workload { name: "a".into(), threads: Vec::new() },
+                workload: Workload::new("a", &[]),
                 unit: Unit::cost("s"),
                 question: serde_json::Value::Null,
                 seed: 1,

@@ -164,7 +164,7 @@ impl ThreadsQuestion {
             machine,
             alike: Alike::ExceptNuma,
             // How many threads there are is what is asked.
-            workload: Workload { name: self.request.name(), threads: Vec::new() },
+            workload: Workload::new(self.request.name(), &[]),
             // Known from the first measurement on.
             unit: Unit::rate("1/s"),
             question,

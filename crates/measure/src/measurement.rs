@@ -58,6 +58,13 @@ pub struct Measurement {
     pub detail: Option<Detail>,
 }
 
+impl Measurement {
+    /// A performance, measured over `duration`, of which nothing else is known.
+    pub fn new(performance: f64, duration: Duration) -> Self {
+        Self { performance, duration, spread: None, detail: None }
+    }
+}
+
 /// What a testbed observed besides performance, as the testbed's own type serializes it.
 ///
 /// Campaigns store it without knowing the type. Whoever made the campaign reads it back.

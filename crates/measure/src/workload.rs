@@ -24,6 +24,19 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// A workload of instances, each with one thread for each of its roles: `rx0` and `tx0` are
+    /// the threads of the first instance if its roles are `rx` and `tx`.
+    pub fn new(name: impl Into<String>, instances: &[&[&str]]) -> Self {
+        let threads = instances.iter().enumerate().flat_map(|(instance, roles)| {
+            roles.iter().map(move |role| Thread {
+                name: format!("{role}{instance}"),
+                role: (*role).to_owned(),
+                instance,
+            })
+        });
+        Self { name: name.into(), threads: threads.collect() }
+    }
+
     /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none
     /// where there are fewer instances.
     pub fn members(&self, number: usize) -> Vec<usize> {

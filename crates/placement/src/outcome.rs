@@ -403,12 +403,7 @@ mod tests {
             let (setting, purpose) = (Setting::Unpinned, Purpose::Baseline);
             let trial = Trial { setting, purpose, effort: Effort::default() };
             let outcome = match performance {
-                Some(performance) => Ok(Measurement {
-                    performance,
-                    duration: Duration::ZERO,
-                    spread: None,
-                    detail: None,
-                }),
+                Some(performance) => Ok(Measurement::new(performance, Duration::ZERO)),
                 None => Err(MeasureError::interrupted()),
             };
             Record { number: 0, trial, outcome, elapsed: Duration::ZERO }

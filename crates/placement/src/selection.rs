@@ -316,16 +316,12 @@ impl Strategy for MixSearch {
 mod tests {
     use super::*;
     use crate::fixture::recorded;
-    use pinwise_measure::Thread;
     use pinwise_topology::{Alike, Machine};
 
     /// Three instances each of a light and a heavy program, one thread each.
     fn ready() -> Workload {
-        let thread = |instance: usize| {
-            let role = if instance < 3 { "light" } else { "heavy" };
-            Thread { name: format!("{role}{instance}"), role: role.to_owned(), instance }
-        };
-        Workload { name: "light+heavy".into(), threads: (0..6).map(thread).collect() }
+        let (light, heavy): (&[&str], &[&str]) = (&["light"], &["heavy"]);
+        Workload::new("light+heavy", &[light, light, light, heavy, heavy, heavy])
     }
 
     fn question(choose: usize) -> MixQuestion {

@@ -104,7 +104,7 @@ impl LinuxProber {
         let (other_load, unit, error) = (OtherLoadMeter::here().ok(), Unit::rate("1/s"), None);
         Ok(Self {
             machine,
-            workload: Workload { name, threads: Vec::new() },
+            workload: Workload::new(name, &[]),
             lookout,
             subject,
             live,

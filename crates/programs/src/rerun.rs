@@ -136,7 +136,7 @@ impl RerunTestbed {
             RunMetric::Runtime => Unit::cost("s"),
             RunMetric::Output { unit, .. } => unit.clone(),
         };
-        let workload = Workload { name: launch.name(), threads: Vec::new() };
+        let workload = Workload::new(launch.name(), &[]);
         let mut testbed = Self {
             launch: quiet(launch, &metric),
             metric,

@@ -29,7 +29,7 @@ pub(crate) struct Bed<F> {
 
 impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Bed<F> {
     pub(crate) fn new(probe: F) -> Self {
-        let workload = Workload { name: "program {n}".into(), threads: Vec::new() };
+        let workload = Workload::new("program {n}", &[]);
         let machine = Machine::from_shape("1x4").unwrap();
         Self { machine, workload, unit: Unit::rate("1/s"), probe }
     }

@@ -114,12 +114,7 @@ impl Testbed for Frozen {
         let truth = self.truth(setting, start)?;
         let mut random = self.disturbance.chance(number)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
-        Ok(Measurement {
-            performance,
-            duration: Duration::from_millis(1),
-            spread: None,
-            detail: None,
-        })
+        Ok(Measurement::new(performance, Duration::from_millis(1)))
     }
 
     fn profiles(&self) -> bool {

@@ -99,14 +99,9 @@ impl Contention {
         let of_role = |figures: &Vec<f64>| figures.len() == names.len();
         assert!(of_role(&demand.time) && demand.burden.iter().all(of_role), "one figure per role");
         assert!(demand.near < levels, "the machine has {levels} levels");
-        let thread = |index: usize| {
-            let (instance, role) = (index / roles.len(), roles[index % roles.len()]);
-            Thread { name: format!("{role}{instance}"), role: role.to_owned(), instance }
-        };
-        let threads = (0..instances * roles.len()).map(thread).collect();
         Self {
             machine,
-            workload: Workload { name: "contention".into(), threads },
+            workload: Workload::new("contention", &vec![roles; instances]),
             unit: Unit::rate("packets/s"),
             stages,
             crowding: Crowding::Sum,
@@ -243,7 +238,7 @@ impl Testbed for Contention {
         };
         let mut random = self.disturbance.chance(number)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
-        Ok(Measurement { performance, duration: WINDOW, spread: None, detail: None })
+        Ok(Measurement::new(performance, WINDOW))
     }
 
     fn profiles(&self) -> bool {

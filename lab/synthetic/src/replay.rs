@@ -124,7 +124,7 @@ impl Testbed for Replay {
         let mut random = self.disturbance.chance(number)?;
         let truth = self.truth(setting, &mut random)?;
         let performance = self.disturbance.disturbed(truth, number, effort, &mut random);
-        Ok(Measurement { performance, duration: WINDOW, spread: None, detail: None })
+        Ok(Measurement::new(performance, WINDOW))
     }
 
     fn time(&self) -> Time {
@@ -142,7 +142,7 @@ mod tests {
 
     fn replay(disturbance: Disturbance) -> Replay {
         let machine = Machine::from_shape("1x2").unwrap();
-        let workload = Workload { name: "made up".into(), threads: vec![] };
+        let workload = Workload::new("made up", &[]);
         let population = [(Assignment::new(vec![0]), 100.0)];
         Replay::new(
             machine,

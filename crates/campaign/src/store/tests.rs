@@ -27,12 +27,7 @@ fn record(number: u64, performance: f64) -> Record {
             purpose: Purpose::Sample,
             effort: Effort::default(),
         },
-        outcome: Ok(Measurement {
-            performance,
-            duration: Duration::from_millis(30),
-            spread: None,
-            detail: None,
-        }),
+        outcome: Ok(Measurement::new(performance, Duration::from_millis(30))),
         elapsed: Duration::from_millis(40 * (number + 1)),
     }
 }

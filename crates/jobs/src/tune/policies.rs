@@ -427,7 +427,7 @@ mod tests {
             let mut count = |_: &Record| made.set(made.get() + 1);
             let mut policies =
                 Policies::new(PoliciesQuestion { time, ..question.clone() }, &machine);
-            let workload = Workload { name: "p".into(), threads: Vec::new() };
+            let workload = Workload::new("p", &[]);
             let mut testbed = Scripted(machine.clone(), workload, Unit::rate("1/s"));
             let ended =
                 drive(journal, &mut policies, &mut testbed, &clock, &stop, &mut count).unwrap();

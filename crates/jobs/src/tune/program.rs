@@ -96,7 +96,7 @@ impl<'a> TunedProgram<'a> {
             (None, threads) => (Some(cpus), Some(TuneNote::DefaultAssumed { n: cpus, threads })),
         };
         Ok(Self {
-            workload: Workload { name: program.name(), threads: Vec::new() },
+            workload: Workload::new(program.name(), &[]),
             program: program.clone(),
             request,
             recipe,

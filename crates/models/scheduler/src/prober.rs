@@ -44,7 +44,7 @@ pub struct ModelProber {
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
     pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
-        let workload = Workload { name: program.name.clone(), threads: Vec::new() };
+        let workload = Workload::new(&program.name, &[]);
         Self {
             platform,
             program,

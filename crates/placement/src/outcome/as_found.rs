@@ -102,7 +102,7 @@ mod tests {
         );
         let space = Space::new(tree, 1, pinwise_topology::PerContext::AtMost(1)).unwrap();
         let question = Question::new(crate::StrategyName::Auto, crate::Budget::Measurements(1));
-        let workload = Workload { name: String::new(), threads: Vec::new() };
+        let workload = Workload::new("", &[]);
         let (strategy, stopped) = (Vec::new(), Vec::new());
         let empty =
             Outcome::new(&question, &space, &workload, &Unit::rate("1/s"), &[], strategy, stopped);

@@ -162,12 +162,7 @@ mod tests {
                     let trial = trial(setting.clone(), Purpose::Reference);
                     let trial = Trial { effort: Effort::default(), ..trial };
                     let performance = performance * (1.0 + sign * noise);
-                    let measured = Measurement {
-                        performance,
-                        duration: Duration::ZERO,
-                        spread: None,
-                        detail: None,
-                    };
+                    let measured = Measurement::new(performance, Duration::ZERO);
                     history.learn(&Record {
                         number: 0,
                         trial,

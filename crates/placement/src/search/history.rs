@@ -249,12 +249,7 @@ mod tests {
                 effort: Effort::default(),
             },
             outcome: outcome
-                .map(|performance| Measurement {
-                    performance,
-                    duration: Duration::ZERO,
-                    spread: None,
-                    detail: None,
-                })
+                .map(|performance| Measurement::new(performance, Duration::ZERO))
                 .map_err(|retry| MeasureError::new(retry, "failed")),
             elapsed: Duration::ZERO,
         }

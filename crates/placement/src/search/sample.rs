@@ -98,12 +98,7 @@ mod tests {
         let mut random = Random::new(1);
         for (number, class) in space.classes().enumerate() {
             let performance = 100.0 * (1.0 - random.unit() * random.unit());
-            let outcome = Ok(Measurement {
-                performance,
-                duration: Duration::ZERO,
-                spread: None,
-                detail: None,
-            });
+            let outcome = Ok(Measurement::new(performance, Duration::ZERO));
             let (trial, elapsed) = (pinned(&class, Purpose::Sample), Duration::ZERO);
             history.learn(&Record { number: number as u64, trial, outcome, elapsed });
         }

@@ -245,12 +245,7 @@ pub(crate) mod tests {
     }
 
     fn learn(history: &mut History, setting: &Setting, performance: Option<f64>) {
-        let measured = |performance| Measurement {
-            performance,
-            duration: Duration::ZERO,
-            spread: None,
-            detail: None,
-        };
+        let measured = |performance| Measurement::new(performance, Duration::ZERO);
         history.learn(&Record {
             number: 0,
             trial: trial(setting.clone(), Purpose::Profile),

@@ -244,7 +244,7 @@ impl<F: FnMut() -> f64 + Send> Meter for Reading<F> {
                 Duration::from_millis(5).min(end.saturating_duration_since(Instant::now())),
             );
         }
-        Ok(Measurement { performance: (self.0)(), duration: window, spread: None, detail: None })
+        Ok(Measurement::new((self.0)(), window))
     }
 }
 

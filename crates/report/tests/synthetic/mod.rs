@@ -199,12 +199,7 @@ impl Maker {
         self.record(
             setting,
             purpose,
-            Ok(Measurement {
-                performance,
-                duration: Duration::from_millis(40),
-                spread: None,
-                detail: None,
-            }),
+            Ok(Measurement::new(performance, Duration::from_millis(40))),
         );
         performance
     }
