@@ -98,11 +98,9 @@ pub fn served_as_guardian() -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn both_first_pages_show_an_example() {
+    fn the_first_page_shows_an_example() {
         let example = include_str!("../examples/place.rs");
         let code = example.split_once("\n\n").unwrap().1;
-        for page in [include_str!("../../../README.md"), include_str!("../README.md")] {
-            assert!(page.contains(&format!("\n{code}```")), "{page}");
-        }
+        assert!(include_str!("../../../README.md").contains(&format!("\n{code}```")));
     }
 }

@@ -19,9 +19,7 @@ mod crowding;
 pub use crowding::Crowding;
 
 use crate::replay::{Disturbance, WINDOW};
-use pinwise_measure::{
-    Effort, MeasureError, Measurement, Setting, Testbed, Thread, Time, Unit, Workload,
-};
+use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::{Alike, CpuId, Machine, SharingTree};
 
 /// What a workload demands of the machine.

@@ -196,11 +196,7 @@ impl Maker {
         // Twelve uniforms make a normal deviate to the eye.
         let normal: f64 = (0..12).map(|_| self.random.unit()).sum::<f64>() - 6.0;
         let performance = value * (1.0 + spread * normal);
-        self.record(
-            setting,
-            purpose,
-            Ok(Measurement::new(performance, Duration::from_millis(40))),
-        );
+        self.record(setting, purpose, Ok(Measurement::new(performance, Duration::from_millis(40))));
         performance
     }
 
