@@ -2,7 +2,6 @@
 //! what the user sees is in [`command`], one file per command.
 
 mod command;
-mod comparison;
 mod events;
 mod help;
 mod machine;
@@ -14,7 +13,6 @@ mod output;
 mod plan;
 mod progress;
 mod refusal;
-mod selection;
 mod store;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

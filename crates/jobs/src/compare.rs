@@ -22,8 +22,8 @@ use pinwise_campaign::{
 use pinwise_evt::Method;
 use pinwise_measure::Note;
 use pinwise_placement::{
-    BoundClaim, Budget, Comparison, Contender, Entry, Judge, LeftOut, LeftOutReason, Lineup,
-    Outcome, Question, Search, StrategyName,
+    BoundClaim, Budget, ComparedWays, Comparison, ComparisonStrategy, Contender, Entry, LeftOut,
+    LeftOutReason, Outcome, Question, Search, StrategyName,
 };
 use pinwise_prediction::ThreadKinds;
 use pinwise_present::Notice;
@@ -53,7 +53,8 @@ pub struct Compared {
     #[serde(flatten)]
     pub request: Request,
     /// What is compared. Of a comparison with `searches` these join it as they end.
-    pub lineup: Lineup,
+    #[serde(rename = "lineup")]
+    pub ways: ComparedWays,
     /// The searches that take part. Empty where versions before this one compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Question>,
@@ -139,7 +140,7 @@ impl Job for CompareRequest {
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let threads = new.workload.threads.len();
-        let mut lineup = chance(&self, &request.question, &tree, threads)?;
+        let mut ways = chance(&self, &request.question, &tree, threads)?;
         let mut searches = Vec::new();
         for way in &WAYS {
             let mut of_way = request.clone();
@@ -149,10 +150,10 @@ impl Job for CompareRequest {
             }
             match question(way, &of_way, &new, &*testbed, store, events)? {
                 Ok(question) => searches.push(question),
-                Err(reason) => lineup.left_out.push(LeftOut { name: way.name.into(), reason }),
+                Err(reason) => ways.left_out.push(LeftOut { name: way.name.into(), reason }),
             }
         }
-        let compared = Compared { request, lineup, searches };
+        let compared = Compared { request, ways, searches };
         let question = serde_json::to_value(&compared)?;
         let notes = testbed.notes().into_iter().map(Notice::from).chain(few).collect();
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
@@ -193,12 +194,12 @@ impl Job for CompareRequest {
         }
         events.take(Event::Comparison).map_err(JobError::Output)?;
         let compared = joined(compared, store, info)?;
-        let lineup = &compared.lineup;
-        let mut judge = Judge::new(lineup);
-        let expected = Budget::Measurements(Judge::measurements(lineup));
-        let measured = measure(store, info, expected, &mut judge, testbed, caller, events)?;
+        let ways = &compared.ways;
+        let mut strategy = ComparisonStrategy::new(ways);
+        let expected = Budget::Measurements(ComparisonStrategy::measurements(ways));
+        let measured = measure(store, info, expected, &mut strategy, testbed, caller, events)?;
         let comparison = conclude(store, info.id, measured, &*testbed, |records, _| {
-            Comparison::new(lineup, &info.new.unit, records)
+            Comparison::new(ways, &info.new.unit, records)
         })?;
         let notes = notes(store, info, &compared)?;
         Ok(CompareAnswer { campaign: store.get(info.id)?, compared, comparison, notes })
@@ -207,7 +208,7 @@ impl Job for CompareRequest {
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<CompareAnswer, JobError> {
         let compared = joined(stored::question(info)?, store, info)?;
         let records = store.records(info.id)?;
-        let comparison = Comparison::new(&compared.lineup, &info.new.unit, &records);
+        let comparison = Comparison::new(&compared.ways, &info.new.unit, &records);
         let notes = notes(store, info, &compared)?;
         Ok(CompareAnswer { campaign: info.clone(), compared, comparison, notes })
     }
@@ -225,7 +226,7 @@ fn chance(
     question: &Question,
     tree: &SharingTree,
     threads: usize,
-) -> Result<Lineup, JobError> {
+) -> Result<ComparedWays, JobError> {
     let per_context = match question.per_context {
         Some(most) => PerContext::AtMost(most),
         None if threads > tree.leaves().len() => PerContext::Any,
@@ -243,7 +244,7 @@ fn chance(
         campaign: None,
         claim: None,
     };
-    Ok(Lineup {
+    Ok(ComparedWays {
         contenders: vec![
             contender("OS default", Entry::Unpinned),
             contender("naive", Entry::Drawn(drawn)),
@@ -375,13 +376,13 @@ fn joined(
         let Some(way) = way.filter(|_| part.state == CampaignState::Finished) else { continue };
         let outcome = PlaceRequest::answer(&part, &Caller::default(), store)?.outcome;
         let searched = Searched::new(part.id, outcome, &store.records(part.id)?);
-        enter(&mut compared.lineup, way, &searched);
+        enter(&mut compared.ways, way, &searched);
     }
     Ok(compared)
 }
 
 /// Adds what a search came to.
-fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
+fn enter(ways: &mut ComparedWays, way: &Way, searched: &Searched) {
     let Searched { campaign, outcome, profiled, .. } = searched;
     let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
         name,
@@ -395,7 +396,7 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         // Without the selection phase nothing is measured but the profile (blackbox-scheduler,
         // figure 7).
         if let Some(first) = forecast.finalists.first() {
-            lineup.contenders.push(contender(
+            ways.contenders.push(contender(
                 format!("{name}, top 1"),
                 &first.assignment,
                 *profiled,
@@ -407,7 +408,7 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
     let Some(best) = &outcome.best else {
         let stopped_because = outcome.stopped_because.clone();
         let reason = LeftOutReason::NothingAnnounced { stopped_because };
-        lineup.left_out.push(LeftOut { name, reason });
+        ways.left_out.push(LeftOut { name, reason });
         return;
     };
     let bound = &outcome.bound;
@@ -421,12 +422,12 @@ fn enter(lineup: &mut Lineup, way: &Way, searched: &Searched) {
         gap,
         estimated: way.method == Method::Profile,
     });
-    lineup.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
+    ways.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
 }
 
 /// What disturbed the comparison's own measurements and those of its searches.
 fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<Note>, JobError> {
     let searches: BTreeSet<CampaignId> =
-        compared.lineup.contenders.iter().filter_map(|way| way.campaign).collect();
+        compared.ways.contenders.iter().filter_map(|way| way.campaign).collect();
     Ok(disturbances(store, searches.into_iter().chain([info.id]))?)
 }

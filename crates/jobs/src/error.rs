@@ -141,7 +141,7 @@ macro_rules! failures {
 failures!(
     pinwise_linux::CaptureError,
     pinwise_placement::SearchError,
-    pinwise_placement::MixError,
+    pinwise_placement::SelectionError,
     pinwise_topology::SpaceError,
     crate::own_testbed::OwnTestbedError,
     serde_json::Error,

@@ -3,7 +3,7 @@
 
 use crate::error::JobError;
 use crate::model::Model;
-use pinwise_placement::{Budget, MixQuestion, Question, StrategyName};
+use pinwise_placement::{Budget, Question, SelectionQuestion, StrategyName};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::CpuSet;
 use pinwise_workloads::Workload;
@@ -62,7 +62,7 @@ pub struct Request {
 pub struct SelectRequest {
     /// What is chosen.
     #[serde(flatten)]
-    pub mix: MixQuestion,
+    pub question: SelectionQuestion,
     /// The ready programs, on a simulated processor.
     pub subject: Subject,
     /// What each instance does alone, in packets/s. Empty in a question: it is measured first, in

@@ -11,7 +11,7 @@ use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
-use pinwise_placement::{Budget, MixError, MixOutcome, MixSearch, Outcome};
+use pinwise_placement::{Budget, Outcome, SelectionError, SelectionOutcome, SelectionSearch};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct SelectAnswer {
     /// The question.
     pub request: SelectRequest,
     /// What was found so far.
-    pub outcome: MixOutcome,
+    pub outcome: SelectionOutcome,
 }
 
 /// Measurements of each program alone, to find what it does at best.
@@ -62,12 +62,12 @@ impl Job for SelectRequest {
             .ok_or_else(|| JobError::failed("the model has no such program"))?;
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let ready = PacketProgram::workload(&programs);
-        MixSearch::new(&self.mix, &tree, &ready).map_err(|error| match error {
-            MixError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
+        SelectionSearch::new(&self.question, &tree, &ready).map_err(|error| match error {
+            SelectionError::Space(SpaceError::TooManyThreads { threads, contexts, .. }) => {
                 JobError::Usage(format!(
                     "the {threads} threads of {} instances do not fit on {contexts} contexts, one \
                      each: choose fewer instances, or allow more contexts with --cpus",
-                    self.mix.choose
+                    self.question.choose
                 ))
             }
             error => JobError::usage(error),
@@ -86,7 +86,7 @@ impl Job for SelectRequest {
             workload,
             unit: testbed.unit().clone(),
             question: serde_json::to_value(&self)?,
-            seed: self.mix.seed,
+            seed: self.question.seed,
         };
         Ok((new, self))
     }
@@ -110,8 +110,8 @@ impl Job for SelectRequest {
         }
         let mut testbed = open_ready(&request)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
-        let mut search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
-        let budget = Budget::Measurements(request.mix.budget);
+        let mut search = SelectionSearch::new(&request.question, &tree, &info.new.workload)?;
+        let budget = Budget::Measurements(request.question.budget);
         let measured = measure(store, info, budget, &mut search, &mut testbed, caller, events)?;
         let outcome =
             conclude(store, info.id, measured, &testbed as &dyn OpenSubject, |records, _| {
@@ -126,13 +126,13 @@ impl Job for SelectRequest {
             request.alone = placed_alone(&request, info, store)?;
         }
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
-        let search = MixSearch::new(&request.mix, &tree, &info.new.workload)?;
+        let search = SelectionSearch::new(&request.question, &tree, &info.new.workload)?;
         let outcome = search.outcome(&store.records(info.id)?);
         Ok(SelectAnswer { campaign: info.clone(), request, outcome })
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
-        let best = MixOutcome::deserialize(conclusion).ok()?.best?;
+        let best = SelectionOutcome::deserialize(conclusion).ok()?.best?;
         Some(Summary::Select { speedup: best.performance.mean })
     }
 }
@@ -177,7 +177,7 @@ fn alone(request: &SelectRequest, program: &str) -> Result<Request, JobError> {
     let budget = Budget::Measurements(ALONE);
     let mut alone = Request::new(Subject::Simulated(simulation), "packets", budget);
     alone.cpus.clone_from(&request.cpus);
-    alone.question.seed = request.mix.seed;
+    alone.question.seed = request.question.seed;
     Ok(alone)
 }
 
@@ -212,7 +212,7 @@ mod tests {
     use crate::model::Model;
     use crate::request::simulated;
     use pinwise_campaign::CampaignState;
-    use pinwise_placement::MixQuestion;
+    use pinwise_placement::SelectionQuestion;
     use std::io;
 
     fn request() -> SelectRequest {
@@ -223,7 +223,7 @@ mod tests {
         };
         let others = vec![("intmul".to_owned(), 1)];
         SelectRequest {
-            mix: MixQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 },
+            question: SelectionQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 },
             subject: Subject::Simulated(Simulation { others, ..simulation }),
             alone: Vec::new(),
             cpus: Some("0-7".into()),

@@ -23,8 +23,8 @@ mod tune_step;
 pub use bound::Bound;
 pub use bound_note::BoundNote;
 pub use compare::{
-    BoundClaim, ClaimVerdict, Comparison, Contender, Entry, Judge, JudgedClaim, LeftOut,
-    LeftOutReason, Lineup, Loss, Row, Standing, Unclear,
+    BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonStrategy, Contender, Entry,
+    JudgedClaim, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
 };
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
@@ -34,7 +34,10 @@ pub use plan::{Measured, Number, Origin, Plan, PlanError, PlanNote, PlannedThrea
 pub use question::{BlackboxOptions, Budget, LevelSource, Question, StrategyName};
 pub use reason::{StopReason, StrategyReason, joined};
 pub use search::{Search, SearchError, core_local};
-pub use selection::{DrawnMix, MixError, MixOutcome, MixQuestion, MixSearch, PlacedMix};
+pub use selection::{
+    DrawnSelection, PlacedSelection, SelectionError, SelectionOutcome, SelectionQuestion,
+    SelectionSearch,
+};
 pub use tune_comparison::{Choice, Contest, Gain, Way};
 pub use tune_note::{TuneNote, Unmeasured};
 pub use tune_step::TuneStep;

@@ -13,7 +13,7 @@
 //! packets/s, each divided by what the instance does alone on the machine. As long as company makes
 //! nobody faster it is at most the number of instances, which caps the bound.
 //!
-//! [`MixSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows of
+//! [`SelectionSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows of
 //! the [`FINALISTS`] best: only these are announced.
 
 use crate::search::FINALISTS;
@@ -31,7 +31,7 @@ const SAMPLE_SHARE: f64 = 0.75;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MixQuestion {
+pub struct SelectionQuestion {
     /// How many of the ready instances run together.
     pub choose: usize,
     /// Measurements that may be made.
@@ -44,7 +44,7 @@ pub struct MixQuestion {
 
 /// Why there is nothing to choose from.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MixError {
+pub enum SelectionError {
     /// More instances are wanted than are ready, or none.
     #[error("{choose} of {ready} ready instances cannot be chosen: choose from 1 to {ready}")]
     Number {
@@ -60,7 +60,7 @@ pub enum MixError {
 
 /// Instances that run together, and where, with how they did on fresh windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PlacedMix {
+pub struct PlacedSelection {
     /// The instances, each with the leaf of each of its threads.
     pub pieces: Vec<Piece>,
     /// On fresh windows. The interval is corrected for the best having been chosen among several
@@ -70,7 +70,7 @@ pub struct PlacedMix {
 
 /// What the draws of one selection came to, whatever the placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DrawnMix {
+pub struct DrawnSelection {
     /// How many instances of each application run.
     pub counts: Vec<usize>,
     /// Over random placements.
@@ -81,28 +81,28 @@ pub struct DrawnMix {
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MixOutcome {
+pub struct SelectionOutcome {
     /// The best.
-    pub best: Option<PlacedMix>,
+    pub best: Option<PlacedSelection>,
     /// Other finalists whose fresh windows do not differ from those of the best beyond chance, best
     /// mean first.
-    pub ties: Vec<PlacedMix>,
+    pub ties: Vec<PlacedSelection>,
     /// Over all draws: what leaving both to chance gives.
     pub chance: Option<Estimate>,
     /// The bound on the best selection on its best assignment.
     pub bound: Bound,
     /// Every selection that was drawn, best mean first.
-    pub selections: Vec<DrawnMix>,
+    pub selections: Vec<DrawnSelection>,
     /// How many different selections there are, instances of one application being alike.
     pub different: u64,
     /// Measurements made.
     pub measurements: u64,
 }
 
-/// The strategy that answers a [`MixQuestion`].
+/// The strategy that answers a [`SelectionQuestion`].
 #[derive(Debug)]
-pub struct MixSearch {
-    question: MixQuestion,
+pub struct SelectionSearch {
+    question: SelectionQuestion,
     thread_kinds: ThreadKinds,
     tree: SharingTree,
     random: Random,
@@ -111,21 +111,21 @@ pub struct MixSearch {
     sampled: bool,
 }
 
-impl MixSearch {
+impl SelectionSearch {
     /// The search for the best of the instances of `workload` on the contexts of `tree`, one thread
     /// per context.
     ///
     /// # Errors
     /// There are not that many instances, or no room for them.
     pub fn new(
-        question: &MixQuestion,
+        question: &SelectionQuestion,
         tree: &SharingTree,
         workload: &Workload,
-    ) -> Result<Self, MixError> {
+    ) -> Result<Self, SelectionError> {
         let thread_kinds = ThreadKinds::new(workload);
         let (choose, ready) = (question.choose, thread_kinds.instances().len());
         if choose == 0 || choose > ready {
-            return Err(MixError::Number { choose, ready });
+            return Err(SelectionError::Number { choose, ready });
         }
         let mut sizes: Vec<usize> =
             thread_kinds.instances().iter().map(|instance| instance.threads.len()).collect();
@@ -201,20 +201,20 @@ impl MixSearch {
     }
 
     /// What `records`, all that was measured, answer.
-    pub fn outcome(&self, records: &[Record]) -> MixOutcome {
+    pub fn outcome(&self, records: &[Record]) -> SelectionOutcome {
         let confidence = self.question.confidence;
         let sample = windows(records, Purpose::Sample);
         let finals = windows(records, Purpose::Final);
         let together = 1.0 - (1.0 - confidence) / finals.len().max(1) as f64;
         let announce = |(pieces, windows): (&&Vec<Piece>, &Vec<f64>)| {
             let performance = Estimate { confidence, ..estimate(windows, together)? };
-            Some(PlacedMix { pieces: (*pieces).clone(), performance })
+            Some(PlacedSelection { pieces: (*pieces).clone(), performance })
         };
-        let mut announced: Vec<PlacedMix> = finals.iter().filter_map(announce).collect();
+        let mut announced: Vec<PlacedSelection> = finals.iter().filter_map(announce).collect();
         announced.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
         let mut announced = announced.into_iter();
         let best = announced.next();
-        let is_tie = |other: &PlacedMix| {
+        let is_tie = |other: &PlacedSelection| {
             let best = best.as_ref().and_then(|best| finals.get(&best.pieces));
             let pairs = best.zip(finals.get(&other.pieces));
             let pairs = pairs.map(|(best, other)| {
@@ -224,7 +224,7 @@ impl MixSearch {
                 .and_then(|pairs| ratio(&pairs, 0.0, together))
                 .is_none_or(|ratio| ratio.high >= 1.0)
         };
-        let ties: Vec<PlacedMix> = announced.filter(is_tie).collect();
+        let ties: Vec<PlacedSelection> = announced.filter(is_tie).collect();
         let question = Question {
             confidence,
             cap: Some(self.question.choose as f64),
@@ -241,11 +241,12 @@ impl MixSearch {
         }
         let drawn = |(counts, windows): (Vec<usize>, Vec<f64>)| {
             let best = windows.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            Some(DrawnMix { counts, performance: estimate(&windows, confidence)?, best })
+            Some(DrawnSelection { counts, performance: estimate(&windows, confidence)?, best })
         };
-        let mut selections: Vec<DrawnMix> = selections.into_iter().filter_map(drawn).collect();
+        let mut selections: Vec<DrawnSelection> =
+            selections.into_iter().filter_map(drawn).collect();
         selections.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
-        MixOutcome {
+        SelectionOutcome {
             best,
             ties,
             chance: estimate(&all, confidence),
@@ -273,7 +274,7 @@ impl MixSearch {
     }
 }
 
-/// The windows of each mix that were made for `purpose`, in order.
+/// The windows of each selection that were made for `purpose`, in order.
 fn windows(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, Vec<f64>> {
     let mut windows: BTreeMap<&Vec<Piece>, Vec<f64>> = BTreeMap::new();
     for record in settled(records).filter(|record| record.trial.purpose == purpose) {
@@ -295,7 +296,7 @@ fn trial(pieces: Vec<Piece>, purpose: Purpose) -> Trial {
     Trial { setting: Setting::Profile(pieces), purpose, effort: Effort::default() }
 }
 
-impl Strategy for MixSearch {
+impl Strategy for SelectionSearch {
     fn step(&mut self, history: &[Record]) -> Step {
         if self.queue.is_empty() && !self.sampled {
             self.sampled = true;
@@ -324,8 +325,8 @@ mod tests {
         Workload::new("light+heavy", &[light, light, light, heavy, heavy, heavy])
     }
 
-    fn question(choose: usize) -> MixQuestion {
-        MixQuestion { choose, budget: 400, confidence: 0.95, seed: 5 }
+    fn question(choose: usize) -> SelectionQuestion {
+        SelectionQuestion { choose, budget: 400, confidence: 0.95, seed: 5 }
     }
 
     fn tree() -> SharingTree {
@@ -333,7 +334,7 @@ mod tests {
     }
 
     /// Alone all do 1. A heavy instance on a core takes 0.4 from whoever else is on it; distance
-    /// costs a little, so that no two mixes are equal.
+    /// costs a little, so that no two selections are equal.
     fn speedup(pieces: &[Piece]) -> f64 {
         let core = |piece: &Piece| piece.leaves[0] / 2;
         let one = |piece: &Piece| {
@@ -345,8 +346,11 @@ mod tests {
         pieces.iter().map(one).sum()
     }
 
-    fn run(question: &MixQuestion, mut noise: impl FnMut() -> f64) -> (MixSearch, Vec<Record>) {
-        let mut search = MixSearch::new(question, &tree(), &ready()).unwrap();
+    fn run(
+        question: &SelectionQuestion,
+        mut noise: impl FnMut() -> f64,
+    ) -> (SelectionSearch, Vec<Record>) {
+        let mut search = SelectionSearch::new(question, &tree(), &ready()).unwrap();
         let records = recorded(&mut search, |setting, _| {
             let Setting::Profile(pieces) = setting else { panic!("{setting:?}") };
             Ok(speedup(pieces) * noise())
@@ -380,7 +384,7 @@ mod tests {
 
     #[test]
     fn every_set_is_equally_likely_and_the_same_question_asks_the_same() {
-        let (search, records) = run(&MixQuestion { budget: 4000, ..question(2) }, || 1.0);
+        let (search, records) = run(&SelectionQuestion { budget: 4000, ..question(2) }, || 1.0);
         // Of 15 pairs 3 are light, 3 heavy, 9 mixed.
         let outcome = search.outcome(&records);
         let share = |counts: &[usize]| {
@@ -398,7 +402,7 @@ mod tests {
             share(&[1, 1])
         );
         assert_eq!(outcome.different, 3);
-        assert_eq!(run(&MixQuestion { budget: 4000, ..question(2) }, || 1.0).1, records);
+        assert_eq!(run(&SelectionQuestion { budget: 4000, ..question(2) }, || 1.0).1, records);
     }
 
     #[test]
@@ -421,11 +425,14 @@ mod tests {
     #[test]
     fn what_cannot_be_chosen_is_refused() {
         for choose in [0, 7] {
-            let error = MixSearch::new(&question(choose), &tree(), &ready()).unwrap_err();
-            assert_eq!(error, MixError::Number { choose, ready: 6 });
+            let error = SelectionSearch::new(&question(choose), &tree(), &ready()).unwrap_err();
+            assert_eq!(error, SelectionError::Number { choose, ready: 6 });
         }
         let small = SharingTree::new(&Machine::from_shape("2x2").unwrap(), Alike::ByStructure);
-        assert!(matches!(MixSearch::new(&question(5), &small, &ready()), Err(MixError::Space(_))));
-        assert!(MixSearch::new(&question(4), &small, &ready()).is_ok());
+        assert!(matches!(
+            SelectionSearch::new(&question(5), &small, &ready()),
+            Err(SelectionError::Space(_))
+        ));
+        assert!(SelectionSearch::new(&question(4), &small, &ready()).is_ok());
     }
 }

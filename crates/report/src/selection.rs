@@ -10,7 +10,7 @@ use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Thread;
-use pinwise_placement::{MixOutcome, PlacedMix};
+use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{Files, NextStep, bound_notes, simulated};
 use pinwise_topology::{Assignment, SharingTree};
@@ -21,7 +21,7 @@ const DRAWN: usize = 30;
 /// What the page tells of, beside the campaign.
 pub struct Selection<'a> {
     /// What was found.
-    pub outcome: &'a MixOutcome,
+    pub outcome: &'a SelectionOutcome,
     /// What runs in the best selection: `intmul:2 + hash1_Mem`.
     pub best: String,
     /// The selections of the outcome, in its order.
@@ -106,7 +106,7 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
 }
 
 /// The threads that run, where they run.
-fn plan(info: &CampaignInfo, best: &PlacedMix) -> Block {
+fn plan(info: &CampaignInfo, best: &PlacedSelection) -> Block {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let members = best.pieces.iter().flat_map(|piece| info.new.workload.members(piece.instance));
     let threads: Vec<Thread> =
@@ -116,7 +116,7 @@ fn plan(info: &CampaignInfo, best: &PlacedMix) -> Block {
     floorplan::draw(&info.new.machine, tree.leaves(), &threads, &assignment)
 }
 
-fn bound(outcome: &MixOutcome, scale: &Scale) -> String {
+fn bound(outcome: &SelectionOutcome, scale: &Scale) -> String {
     let bound = &outcome.bound;
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
@@ -167,7 +167,7 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
             .map(|end| scale.value(end));
         chart = chart.bar(Ink::Data, at(index), (ends[0], ends[1], ends[2]));
     }
-    let points = |value: fn(&pinwise_placement::DrawnMix) -> f64| {
+    let points = |value: fn(&pinwise_placement::DrawnSelection) -> f64| {
         shown
             .iter()
             .enumerate()

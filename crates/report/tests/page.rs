@@ -6,7 +6,7 @@ mod tuned;
 use pinwise_campaign::CampaignState;
 use pinwise_evt::Method;
 use pinwise_measure::{Measure, Note, Piece, Probe, Progress, SchedulingProfile, Unit};
-use pinwise_placement::{Advice, DrawnMix, Estimate, MixOutcome, PlacedMix};
+use pinwise_placement::{Advice, DrawnSelection, Estimate, PlacedSelection, SelectionOutcome};
 use pinwise_present::{Files, no_tune_verdict, outcome_text};
 use pinwise_report::{
     ReportError, Selection, ThreadsSearch, TuneSearch, page, selection_page, threads_page,
@@ -279,15 +279,15 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
         confidence: 0.95,
         spread: 0.1,
     };
-    let drawn = |counts: [usize; 2], mean: f64| DrawnMix {
+    let drawn = |counts: [usize; 2], mean: f64| DrawnSelection {
         counts: counts.into(),
         performance: estimate(mean, 40),
         best: mean + 0.2,
     };
     let instance = campaign.info.new.workload.threads[0].instance;
     let threads = campaign.info.new.workload.members(instance).len() as u32;
-    let outcome = MixOutcome {
-        best: Some(PlacedMix {
+    let outcome = SelectionOutcome {
+        best: Some(PlacedSelection {
             pieces: vec![Piece { instance, leaves: (0..threads).collect() }],
             performance: estimate(1.8, 30),
         }),

@@ -2,11 +2,9 @@
 
 mod export;
 
-use crate::command::{characterize, latency, place, threads, tune};
-use crate::comparison;
+use crate::command::{characterize, compare, latency, place, select, threads, tune};
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
-use crate::selection;
 use crate::store::StoreArguments;
 use anyhow::ensure;
 use clap::{Args, Subcommand};
@@ -416,8 +414,8 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
     let named = one.id.store.named();
     match answer {
         Answer::Place(answer) => place::tell(answer, named, one.json),
-        Answer::Compare(answer) => comparison::print(store, answer, named, one.json),
-        Answer::Select(answer) => selection::print(answer, named, one.json),
+        Answer::Compare(answer) => compare::tell(store, answer, named, one.json),
+        Answer::Select(answer) => select::tell(answer, named, one.json),
         Answer::Characterize(answer) => characterize::tell(store, answer, None, one.json),
         Answer::Latency(answer) => latency::tell(answer, one.json),
         Answer::Tune(answer) => tune::tell(answer, named, one.json, false),

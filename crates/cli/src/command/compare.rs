@@ -1,7 +1,10 @@
 //! `pinwise compare`: ways of placing a program beside one another.
 
+mod answer;
+
+pub(crate) use answer::{page, tell};
+
 use super::place::{SearchArguments, SubjectArguments};
-use crate::comparison;
 use crate::events;
 use crate::number::whole;
 use clap::Args;
@@ -71,6 +74,6 @@ impl Compare {
             rounds: self.rounds,
         };
         let answer = events::run(job, &caller, &mut store, self.json)?;
-        comparison::print(&store, &answer, self.store.named(), self.json)
+        tell(&store, &answer, self.store.named(), self.json)
     }
 }

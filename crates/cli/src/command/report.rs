@@ -3,11 +3,9 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
-use crate::command::{latency, threads, tune};
-use crate::comparison;
+use crate::command::{compare, latency, select, threads, tune};
 use crate::events;
 use crate::output;
-use crate::selection;
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -90,8 +88,8 @@ impl Report {
         let answer = pinwise_jobs::answer(info.id, &caller, &store)
             .map_err(|error| events::explained(error, &caller, &store))?;
         let page = match &answer {
-            Answer::Compare(answer) => comparison::page(&store, answer, files, characterization)?,
-            Answer::Select(answer) => selection::page(answer, files, characterization)?,
+            Answer::Compare(answer) => compare::page(&store, answer, files, characterization)?,
+            Answer::Select(answer) => select::page(answer, files, characterization)?,
             Answer::Tune(answer) => tune::page(&store, answer, files)?,
             Answer::Latency(answer) => latency::page(answer)?,
             Answer::Characterize(answer) => match &answer.kept {

@@ -1,14 +1,17 @@
 //! `pinwise select`: which of the ready programs run together, and where.
 
+mod answer;
+
+pub(crate) use answer::{page, tell};
+
 use super::place::{self, WindowArguments};
 use crate::events;
 use crate::machine::Simulated;
 use crate::number::whole;
 use crate::output::Usage;
-use crate::selection;
 use clap::Args;
 use pinwise_jobs::{SelectRequest, Subject};
-use pinwise_placement::MixQuestion;
+use pinwise_placement::SelectionQuestion;
 
 /// Choose which of the ready programs to run together, and where
 ///
@@ -77,7 +80,7 @@ impl Select {
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let request = SelectRequest {
-            mix: MixQuestion {
+            question: SelectionQuestion {
                 choose: self.choose as usize,
                 budget: self.budget,
                 confidence: self.confidence,
@@ -89,6 +92,6 @@ impl Select {
             name: Some(self.workload),
         };
         let answer = events::run(request, &caller, &mut store, self.json)?;
-        selection::print(&answer, self.store.named(), self.json)
+        tell(&answer, self.store.named(), self.json)
     }
 }

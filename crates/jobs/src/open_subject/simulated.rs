@@ -37,7 +37,7 @@ pub(crate) fn open_ready(selected: &SelectRequest) -> Result<SimulatedTestbed, J
     let Parts { processor, machine, programs, window } =
         parts(selected.simulation()?, selected.cpus.as_deref())?;
     let alone = selected.alone.clone();
-    SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.mix.seed)
+    SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.question.seed)
         .map_err(usage)
 }
 

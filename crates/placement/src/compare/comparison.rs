@@ -6,20 +6,20 @@ mod verdict_rounds;
 
 pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
 
-use crate::compare::entrants::{Entry, LeftOut, LeftOutReason, Lineup};
-use crate::compare::runner::{Judge, Round, Seat};
+use crate::compare::strategy::{ComparisonStrategy, Round, Seat};
+use crate::compare::ways::{ComparedWays, Entry, LeftOut, LeftOutReason};
 use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use verdict_rounds::{VerdictRounds, judged};
 
-/// What the measurements of a [`Lineup`] show.
+/// What the measurements of a [`ComparedWays`] show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// What performance is counted in.
     pub unit: Unit,
-    /// In the order of the lineup; a draw has two, its mean and its worst. Where the best known is
+    /// In the order of the ways; a draw has two, its mean and its worst. Where the best known is
     /// a draw, it comes last.
     pub rows: Vec<Row>,
     /// Ways that are not in it.
@@ -45,43 +45,43 @@ pub struct Unclear<'a> {
 }
 
 impl Comparison {
-    /// From the records of a [`Judge`] of `lineup`: a pure function. Ways that could not be
+    /// From the records of a [`ComparisonStrategy`] of `ways`: a pure function. Ways that could not be
     /// measured are left out, with the reason.
-    pub fn new(lineup: &Lineup, unit: &Unit, records: &[Record]) -> Self {
-        let judge = Judge::replay(lineup, records);
+    pub fn new(ways: &ComparedWays, unit: &Unit, records: &[Record]) -> Self {
+        let strategy = ComparisonStrategy::replay(ways, records);
         let mut comparison = Self {
             unit: unit.clone(),
             rows: Vec::new(),
-            left_out: lineup.left_out.clone(),
-            rounds: judge.verdict().len(),
-            confidence: lineup.confidence,
-            within: lineup.within,
+            left_out: ways.left_out.clone(),
+            rounds: strategy.verdict().len(),
+            confidence: ways.confidence,
+            within: ways.within,
         };
-        let chosen = judge.chosen();
+        let chosen = strategy.chosen();
         let Some(best) = chosen.best.as_ref().map(|best| Seat::Of(Setting::Pinned(best.clone())))
         else {
             return comparison;
         };
-        let seats = judge
+        let seats = strategy
             .verdict()
             .iter()
             .flat_map(Round::keys)
             .collect::<std::collections::BTreeSet<_>>()
             .len();
         let verdict = VerdictRounds {
-            rounds: judge.verdict(),
+            rounds: strategy.verdict(),
             best,
-            lineup,
+            ways,
             losses: seats.saturating_sub(1).max(1),
         };
-        for (index, contender) in lineup.contenders.iter().enumerate() {
+        for (index, contender) in ways.contenders.iter().enumerate() {
             let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match verdict
                 .row(&seat)
             {
                 Some((performance, loss, standing)) => {
                     let claim = contender
                         .claim
-                        .map(|claim| judged(claim, verdict.most(&seat), lineup.within));
+                        .map(|claim| judged(claim, verdict.most(&seat), ways.within));
                     let assignment = assignment.cloned();
                     let (spent, campaign) = (contender.spent, contender.campaign);
                     comparison.rows.push(Row {
@@ -130,7 +130,7 @@ impl Comparison {
         };
         let name = format!(
             "best of {} draws",
-            verdict.lineup.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>()
+            verdict.ways.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>()
         );
         let assignment = Some(best.clone());
         self.rows.push(Row {
@@ -217,9 +217,9 @@ mod tests {
         Assignment::new(vec![leaf])
     }
 
-    fn lineup() -> Lineup {
+    fn ways() -> ComparedWays {
         let claim = |bound, gap| Some(BoundClaim { bound, gap, estimated: false });
-        Lineup {
+        ComparedWays {
             contenders: vec![
                 contender("unpinned", Entry::Unpinned, None),
                 contender("naive", Entry::Drawn(vec![on(1), on(2), on(2), on(3)]), None),
@@ -235,12 +235,12 @@ mod tests {
         }
     }
 
-    /// Runs a judge on a testbed where a setting does `performance`; nothing runs on leaf 9.
+    /// Runs a strategy on a testbed where a setting does `performance`; nothing runs on leaf 9.
     fn measure(
-        lineup: &Lineup,
+        ways: &ComparedWays,
         mut performance: impl FnMut(&Setting, usize) -> f64,
     ) -> Vec<Record> {
-        recorded(&mut Judge::new(lineup), |setting, number| match setting {
+        recorded(&mut ComparisonStrategy::new(ways), |setting, number| match setting {
             Setting::Pinned(assignment) if assignment.leaf(0) == 9 => {
                 Err(MeasureError::new(Retry::Other, "no"))
             }
@@ -262,13 +262,13 @@ mod tests {
 
     #[test]
     fn every_way_is_measured_beside_the_others_and_its_claim_is_judged() {
-        let (lineup, unit) = (lineup(), Unit::rate("1/s"));
-        let records = measure(&lineup, orderly);
+        let (ways, unit) = (ways(), Unit::rate("1/s"));
+        let records = measure(&ways, orderly);
         // Four draws. Four rounds of three draws and three announced, one of which fails once. Four
         // rounds of the worst draw, two announced, two windows unpinned and one of the draws.
         assert_eq!(records.len(), 4 + (4 * 5 + 1) + 4 * (1 + 2 + 2 + 1));
-        assert!(records.len() as u64 <= Judge::measurements(&lineup));
-        let comparison = Comparison::new(&lineup, &unit, &records);
+        assert!(records.len() as u64 <= ComparisonStrategy::measurements(&ways));
+        let comparison = Comparison::new(&ways, &unit, &records);
         let names: Vec<&str> = comparison.rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(
             names,
@@ -289,8 +289,8 @@ mod tests {
 
     /// Leaf 5 leads in the windows that choose, and does this share of that in those of the
     /// verdict.
-    fn trailing(lineup: &Lineup, share: f64) -> Vec<Record> {
-        measure(lineup, |setting, number| {
+    fn trailing(ways: &ComparedWays, share: f64) -> Vec<Record> {
+        measure(ways, |setting, number| {
             let trails = matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5)
                 && number >= 4 + (4 * 5 + 1);
             orderly(setting, number) * if trails { share } else { 1.0 }
@@ -300,9 +300,9 @@ mod tests {
     #[test]
     fn a_best_known_that_its_fresh_windows_do_not_bear_out_is_said_and_its_claim_is_judged_by_them()
     {
-        let lineup = lineup();
-        let records = trailing(&lineup, 0.8);
-        let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
+        let ways = ways();
+        let records = trailing(&ways, 0.8);
+        let comparison = Comparison::new(&ways, &Unit::rate("1/s"), &records);
         let best = comparison.best().unwrap();
         assert_eq!(best.name, "wide claim");
         let better = comparison.contradiction().unwrap();
@@ -315,7 +315,7 @@ mod tests {
         );
         assert!((best.claim.unwrap().loss.estimate - 0.12).abs() < 0.01, "{best:?}");
         let narrow = BoundClaim { bound: 120.0, gap: 0.05, estimated: false };
-        let mut claimed = lineup.clone();
+        let mut claimed = ways.clone();
         claimed.contenders[3].claim = Some(narrow);
         let comparison = Comparison::new(&claimed, &Unit::rate("1/s"), &records);
         assert_eq!(
@@ -324,17 +324,16 @@ mod tests {
             "nothing better than 5 % was claimed"
         );
         assert_eq!(
-            Comparison::new(&lineup, &Unit::rate("1/s"), &measure(&lineup, orderly))
-                .contradiction(),
+            Comparison::new(&ways, &Unit::rate("1/s"), &measure(&ways, orderly)).contradiction(),
             None
         );
     }
 
     #[test]
     fn a_best_known_that_gets_nothing_done_in_its_fresh_windows_is_not_borne_out() {
-        let lineup = lineup();
-        let records = trailing(&lineup, 0.0);
-        let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
+        let ways = ways();
+        let records = trailing(&ways, 0.0);
+        let comparison = Comparison::new(&ways, &Unit::rate("1/s"), &records);
         let best = comparison.best().unwrap();
         assert_eq!((best.name.as_str(), best.performance.mean), ("wide claim", 0.0));
         let better = comparison.contradiction().unwrap();
@@ -355,12 +354,12 @@ mod tests {
         let drawn = Entry::Drawn((10..40).map(on).collect());
         let announced = (1..6).map(|leaf| contender("search", Entry::Announced(on(leaf)), None));
         let contenders = [contender("naive", drawn, None)].into_iter().chain(announced).collect();
-        let lineup = Lineup { contenders, rounds: 6, ..lineup() };
+        let ways = ComparedWays { contenders, rounds: 6, ..ways() };
         let (mut best, mut worst, mut losses, mut told) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for seed in 0..200 {
-            let lineup = Lineup { seed, ..lineup.clone() };
-            let records = measure(&lineup, |_, _| 100.0 + 20.0 * normal());
-            let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
+            let ways = ComparedWays { seed, ..ways.clone() };
+            let records = measure(&ways, |_, _| 100.0 + 20.0 * normal());
+            let comparison = Comparison::new(&ways, &Unit::rate("1/s"), &records);
             best.push(comparison.best().unwrap().performance.mean);
             worst.push(comparison.rows[1].performance.mean);
             losses.extend(
@@ -385,12 +384,12 @@ mod tests {
 
     #[test]
     fn a_draw_that_nobody_announced_may_be_the_best_known() {
-        let lineup = Lineup { contenders: lineup().contenders.drain(..3).collect(), ..lineup() };
-        let records = measure(&lineup, |setting, _| match setting {
+        let ways = ComparedWays { contenders: ways().contenders.drain(..3).collect(), ..ways() };
+        let records = measure(&ways, |setting, _| match setting {
             Setting::Pinned(assignment) => f64::from(10 - assignment.leaf(0) as u32),
             _ => 1.0,
         });
-        let comparison = Comparison::new(&lineup, &Unit::rate("1/s"), &records);
+        let comparison = Comparison::new(&ways, &Unit::rate("1/s"), &records);
         let best = comparison.best().unwrap();
         assert_eq!((best.name.as_str(), &best.assignment), ("best of 4 draws", &Some(on(1))));
         assert_eq!(comparison.rows.len(), 5);
@@ -398,14 +397,14 @@ mod tests {
 
     #[test]
     fn a_judge_goes_on_where_it_was_interrupted() {
-        let lineup = lineup();
-        let records = measure(&lineup, orderly);
-        let mut judge = Judge::new(&lineup);
+        let ways = ways();
+        let records = measure(&ways, orderly);
+        let mut strategy = ComparisonStrategy::new(&ways);
         for (done, record) in records.iter().enumerate() {
-            assert_eq!(judge.step(&records[..done]), Step::Measure(record.trial.clone()));
+            assert_eq!(strategy.step(&records[..done]), Step::Measure(record.trial.clone()));
         }
-        assert_eq!(judge.step(&records), Step::Stop);
-        let part = |records: &[Record]| Comparison::new(&lineup, &Unit::rate("1/s"), records);
+        assert_eq!(strategy.step(&records), Step::Stop);
+        let part = |records: &[Record]| Comparison::new(&ways, &Unit::rate("1/s"), records);
         // Before the verdict there is nothing to show; in it there is.
         assert!(part(&records[..10]).rows.is_empty());
         assert!(part(&records[..records.len() - 8]).best().is_some());

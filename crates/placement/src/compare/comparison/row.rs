@@ -1,7 +1,7 @@
 //! One row of a comparison: a way of placing, its performance and its loss.
 
 use crate::Estimate;
-use crate::compare::entrants::BoundClaim;
+use crate::compare::ways::BoundClaim;
 use pinwise_campaign::CampaignId;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};

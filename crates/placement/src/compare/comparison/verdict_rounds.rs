@@ -2,8 +2,8 @@
 
 use super::{ClaimVerdict, JudgedClaim, Loss, Standing};
 use crate::Estimate;
-use crate::compare::entrants::{BoundClaim, Lineup};
-use crate::compare::runner::{Round, Seat};
+use crate::compare::strategy::{Round, Seat};
+use crate::compare::ways::{BoundClaim, ComparedWays};
 use crate::statistics::{estimate, mean, ratio};
 use pinwise_measure::Setting;
 
@@ -11,7 +11,7 @@ use pinwise_measure::Setting;
 pub(super) struct VerdictRounds<'a> {
     pub(super) rounds: &'a [Round],
     pub(super) best: Seat,
-    pub(super) lineup: &'a Lineup,
+    pub(super) ways: &'a ComparedWays,
     /// How many losses are read together.
     pub(super) losses: usize,
 }
@@ -20,7 +20,7 @@ impl VerdictRounds<'_> {
     pub(super) fn row(&self, seat: &Seat) -> Option<(Estimate, Loss, Standing)> {
         let windows: Vec<f64> =
             self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
-        let performance = estimate(&windows, self.lineup.confidence)?;
+        let performance = estimate(&windows, self.ways.confidence)?;
         if *seat == self.best {
             return Some((
                 performance,
@@ -42,7 +42,7 @@ impl VerdictRounds<'_> {
     fn loss(&self, seat: &Seat, against: &Seat, losses: usize) -> Option<Loss> {
         let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(against)?)));
         let pairs: Vec<(f64, f64)> = self.rounds.iter().filter_map(pair).collect();
-        let together = 1.0 - (1.0 - self.lineup.confidence) / losses as f64;
+        let together = 1.0 - (1.0 - self.ways.confidence) / losses as f64;
         match ratio(&pairs, 0.0, together) {
             Some(ratio) => Some(Loss {
                 estimate: 1.0 - ratio.value,
@@ -73,7 +73,7 @@ impl VerdictRounds<'_> {
             |other: &&Seat| matches!(other, Seat::Of(Setting::Pinned(_))) && *other != seat;
         let others: Vec<&Seat> = all.into_iter().filter(is_other).collect();
         let claims =
-            self.lineup.contenders.iter().filter(|contender| contender.claim.is_some()).count();
+            self.ways.contenders.iter().filter(|contender| contender.claim.is_some()).count();
         let losses = (claims * others.len()).max(1);
         let itself = Loss { estimate: 0.0, low: 0.0, high: 0.0 };
         // Without a common round the loss may be anything.

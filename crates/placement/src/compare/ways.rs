@@ -90,7 +90,7 @@ pinwise_measure::text_in_old_stores!(LeftOutReason);
 
 /// Everything that is compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Lineup {
+pub struct ComparedWays {
     /// In the order in which they are shown.
     pub contenders: Vec<Contender>,
     /// Ways that are not in it.
@@ -106,7 +106,7 @@ pub struct Lineup {
     pub seed: u64,
 }
 
-impl Lineup {
+impl ComparedWays {
     /// The assignments announced.
     pub(crate) fn announced(&self) -> impl Iterator<Item = &Assignment> {
         self.contenders.iter().filter_map(|contender| match &contender.entry {

@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{SelectAnswer, SelectRequest};
-use pinwise_placement::{DrawnMix, MixOutcome, PlacedMix};
+use pinwise_placement::{DrawnSelection, PlacedSelection, SelectionOutcome};
 use pinwise_prediction::ThreadKinds;
 use pinwise_present::Files;
 use pinwise_present::Sheet;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Prints what the records of a selection show.
-pub(crate) fn print(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let shown = ShownSelection::new(answer);
     if json {
         return output::print_json(&shown.document(&answer.outcome));
@@ -36,7 +36,7 @@ pub(crate) fn page(
     let (shown, outcome) = (ShownSelection::new(answer), &answer.outcome);
     let pieces = outcome.best.iter().flat_map(|best| &best.pieces);
     let selection = Selection {
-        best: shown.mix(pieces.map(|piece| piece.instance)),
+        best: shown.named(pieces.map(|piece| piece.instance)),
         names: outcome.selections.iter().map(|drawn| shown.counted(&drawn.counts)).collect(),
         alone: shown.alone(),
         ready: shown.names.len(),
@@ -61,7 +61,7 @@ impl<'a> ShownSelection<'a> {
     }
 
     /// `intmul:2 + hash1_Mem`
-    fn mix(&self, instances: impl Iterator<Item = usize>) -> String {
+    fn named(&self, instances: impl Iterator<Item = usize>) -> String {
         let mut counted: Vec<(&str, usize)> = Vec::new();
         for name in instances.filter_map(|instance| self.names.get(instance)) {
             match counted.iter_mut().find(|(known, _)| known == name) {
@@ -76,7 +76,7 @@ impl<'a> ShownSelection<'a> {
     }
 
     /// Which threads are which program's: `ipfwd0, ipfwd1 = hash1_L1; ipfwd2 = intmul`.
-    fn pipelines(&self, best: &PlacedMix) -> String {
+    fn pipelines(&self, best: &PlacedSelection) -> String {
         let workload = &self.info.new.workload;
         let mut programs: Vec<(&str, Vec<&str>)> = Vec::new();
         for piece in &best.pieces {
@@ -103,7 +103,7 @@ impl<'a> ShownSelection<'a> {
             all.filter(move |(_, instance)| instance.application == application)
                 .map(|(index, _)| index)
         };
-        self.mix(
+        self.named(
             counts
                 .iter()
                 .enumerate()
@@ -112,7 +112,7 @@ impl<'a> ShownSelection<'a> {
     }
 
     /// The threads that run, and where.
-    fn placed(&self, best: &PlacedMix) -> (Vec<String>, Assignment) {
+    fn placed(&self, best: &PlacedSelection) -> (Vec<String>, Assignment) {
         let workload = &self.info.new.workload;
         let names = best.pieces.iter().flat_map(|piece| workload.members(piece.instance));
         let names = names.map(|thread| workload.threads[thread].name.clone()).collect();
@@ -122,11 +122,11 @@ impl<'a> ShownSelection<'a> {
         )
     }
 
-    /// The other selections whose fresh windows do not differ from those of the best, `mix`.
-    fn open(&self, mix: &str, outcome: &MixOutcome) -> String {
+    /// The other selections whose fresh windows do not differ from those of the best, `selection`.
+    fn open(&self, selection: &str, outcome: &SelectionOutcome) -> String {
         let ties = outcome.ties.iter();
-        let mixes = ties.map(|tie| self.mix(tie.pieces.iter().map(|piece| piece.instance)));
-        let others: BTreeSet<String> = mixes.filter(|other| other != mix).collect();
+        let tied = ties.map(|tie| self.named(tie.pieces.iter().map(|piece| piece.instance)));
+        let others: BTreeSet<String> = tied.filter(|other| other != selection).collect();
         if others.is_empty() {
             return String::new();
         }
@@ -134,21 +134,21 @@ impl<'a> ShownSelection<'a> {
         format!(". Not told apart from it: {others}. A larger --budget may choose another")
     }
 
-    fn text(&self, outcome: &MixOutcome, files: Files<'_>, width: usize) -> String {
+    fn text(&self, outcome: &SelectionOutcome, files: Files<'_>, width: usize) -> String {
         let machine = &self.info.new.machine;
         let scale = Scale::new(&self.info.new.unit, 1.0);
         let mut sheet = Sheet { text: String::new(), width };
-        let (ready, choose) = (self.names.len(), self.selected.mix.choose);
+        let (ready, choose) = (self.names.len(), self.selected.question.choose);
         let caveat = simulated(self.info);
         match &outcome.best {
             Some(best) => {
-                let mix = self.mix(best.pieces.iter().map(|piece| piece.instance));
+                let selection = self.named(best.pieces.iter().map(|piece| piece.instance));
                 sheet.paragraph(
                     "",
                     0,
                     &format!(
-                        "Of {ready} ready instances run these {choose}: {mix}{}",
-                        self.open(&mix, outcome)
+                        "Of {ready} ready instances run these {choose}: {selection}{}",
+                        self.open(&selection, outcome)
                     ),
                 );
                 let (names, assignment) = self.placed(best);
@@ -191,9 +191,9 @@ impl<'a> ShownSelection<'a> {
             }
         }
         for (index, tie) in outcome.ties.iter().enumerate() {
-            let mix = self.mix(tie.pieces.iter().map(|piece| piece.instance));
+            let selection = self.named(tie.pieces.iter().map(|piece| piece.instance));
             let label = if index == 0 { "ties" } else { "" };
-            sheet.line(label, &format!("{mix}, elsewhere, {}", tie.performance.show(&scale)));
+            sheet.line(label, &format!("{selection}, elsewhere, {}", tie.performance.show(&scale)));
         }
         let bound = &outcome.bound;
         let confidence = figures::percent(bound.confidence);
@@ -251,7 +251,7 @@ impl<'a> ShownSelection<'a> {
         alone
     }
 
-    fn selections(&self, outcome: &MixOutcome, scale: &Scale) -> String {
+    fn selections(&self, outcome: &SelectionOutcome, scale: &Scale) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header([
             "",
@@ -280,9 +280,9 @@ impl<'a> ShownSelection<'a> {
     }
 
     /// The selection as one JSON document; the fields are a contract.
-    fn document(&self, outcome: &MixOutcome) -> Value {
+    fn document(&self, outcome: &SelectionOutcome) -> Value {
         let finite = |value: f64| value.is_finite().then_some(value);
-        let placed = |best: &PlacedMix| {
+        let placed = |best: &PlacedSelection| {
             let (names, assignment) = self.placed(best);
             let thread = |(index, name): (usize, &String)| {
                 let cpu = self.tree.leaves()[assignment.leaf(index)].0;
@@ -298,7 +298,7 @@ impl<'a> ShownSelection<'a> {
                 "n": best.performance.n,
             })
         };
-        let drawn = |drawn: &DrawnMix| {
+        let drawn = |drawn: &DrawnSelection| {
             json!({
                 "selection": self.counted(&drawn.counts),
                 "mean": drawn.performance.mean,
@@ -315,7 +315,7 @@ impl<'a> ShownSelection<'a> {
             "workload": self.info.new.workload.name,
             "ready": self.names,
             "alone": self.selected.alone,
-            "choose": self.selected.mix.choose,
+            "choose": self.selected.question.choose,
             "unit": self.info.new.unit.name,
             "confidence": bound.confidence,
             "best": outcome.best.as_ref().map(placed),

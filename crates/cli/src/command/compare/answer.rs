@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{CompareAnswer, Compared};
-use pinwise_placement::{Comparison, Judge, JudgedClaim, Row, Standing};
+use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Prints what the records of a comparison show.
-pub(crate) fn print(
+pub(crate) fn tell(
     store: &Store,
     answer: &CompareAnswer,
     named: Option<&Path>,
@@ -33,7 +33,7 @@ pub(crate) fn print(
         return output::print_json(&document(campaign, comparison, &notes, &records));
     }
     let files = Files { plan: None, store: named };
-    output::print(&tell(campaign, compared, comparison, &notes, files, output::width()))
+    output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
 }
 
 /// What to know of the comparison, in sentences: in the terminal, JSON and on the page.
@@ -50,7 +50,7 @@ pub(crate) fn page(
 ) -> anyhow::Result<String> {
     let CompareAnswer { campaign, compared, comparison, .. } = answer;
     let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
-    for way in &compared.lineup.contenders {
+    for way in &compared.ways.contenders {
         let Some((campaign, records)) =
             way.campaign.and_then(|id| Some((id, store.records(id).ok()?)))
         else {
@@ -73,8 +73,10 @@ pub(crate) fn page(
 
 /// How far a comparison is that has not ended, and how to go on with it.
 fn unfinished(info: &CampaignInfo, compared: &Compared, files: Files<'_>) -> Option<String> {
-    let (done, all) =
-        (figures::count(info.records), figures::count(Judge::measurements(&compared.lineup)));
+    let (done, all) = (
+        figures::count(info.records),
+        figures::count(ComparisonStrategy::measurements(&compared.ways)),
+    );
     let far = format!("{done} of at most {all} measurements of the comparison are made");
     match info.state {
         CampaignState::Finished => None,
@@ -87,7 +89,7 @@ fn unfinished(info: &CampaignInfo, compared: &Compared, files: Files<'_>) -> Opt
     }
 }
 
-fn tell(
+fn text(
     info: &CampaignInfo,
     compared: &Compared,
     comparison: &Comparison,
@@ -129,7 +131,7 @@ fn tell(
     for way in &comparison.left_out {
         sheet.paragraph("", 0, &format!("{} is left out: {}.", way.name, left_out(&way.reason)));
     }
-    let searched = compared.lineup.contenders.iter().filter_map(|way| way.campaign);
+    let searched = compared.ways.contenders.iter().filter_map(|way| way.campaign);
     let searched: BTreeSet<CampaignId> = searched.collect();
     let searched: Vec<String> = searched.iter().map(|id| id.0.to_string()).collect();
     let flag = files.flag();

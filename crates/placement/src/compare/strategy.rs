@@ -13,7 +13,7 @@
 //! choice say nothing about it, and losses come from the verdict alone. A round is in random order,
 //! and losses are taken round by round. So changes over time affect all alike.
 
-use crate::compare::entrants::Lineup;
+use crate::compare::ways::ComparedWays;
 use crate::confirmation::BASELINE_WINDOWS;
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
@@ -54,10 +54,10 @@ enum Stage {
     Verdict(usize),
 }
 
-/// Measures a [`Lineup`]; [`crate::Comparison`] is what that shows.
+/// Measures a [`ComparedWays`]; [`crate::Comparison`] is what that shows.
 #[derive(Debug)]
-pub struct Judge {
-    lineup: Lineup,
+pub struct ComparisonStrategy {
+    ways: ComparedWays,
     random: Random,
     stage: Stage,
     queue: VecDeque<(Option<Seat>, Trial)>,
@@ -74,12 +74,12 @@ pub struct Judge {
     verdict: Vec<Round>,
 }
 
-impl Judge {
-    /// A judge of `lineup`.
-    pub fn new(lineup: &Lineup) -> Self {
-        let mut judge = Self {
-            lineup: lineup.clone(),
-            random: Random::new(lineup.seed),
+impl ComparisonStrategy {
+    /// A strategy of `ways`.
+    pub fn new(ways: &ComparedWays) -> Self {
+        let mut strategy = Self {
+            ways: ways.clone(),
+            random: Random::new(ways.seed),
             stage: Stage::Draws,
             queue: VecDeque::new(),
             asked: None,
@@ -91,32 +91,32 @@ impl Judge {
             chosen: Chosen::default(),
             verdict: Vec::new(),
         };
-        let draws = lineup.drawn().flat_map(|(_, drawn)| drawn);
+        let draws = ways.drawn().flat_map(|(_, drawn)| drawn);
         let trials =
             draws.map(|drawn| (None, trial(Setting::Pinned(drawn.clone()), Purpose::Sample)));
-        judge.ask(trials.collect());
-        judge
+        strategy.ask(trials.collect());
+        strategy
     }
 
-    /// A judge that has seen `records`, as after a run of them.
-    pub(crate) fn replay(lineup: &Lineup, records: &[Record]) -> Self {
-        let mut judge = Self::new(lineup);
-        judge.step(&[]);
+    /// A strategy that has seen `records`, as after a run of them.
+    pub(crate) fn replay(ways: &ComparedWays, records: &[Record]) -> Self {
+        let mut strategy = Self::new(ways);
+        strategy.step(&[]);
         for last in settled(records) {
-            judge.step(records.get(..=last.number as usize).unwrap_or(records));
+            strategy.step(records.get(..=last.number as usize).unwrap_or(records));
         }
-        judge
+        strategy
     }
 
     /// How many measurements it takes at most, where none is repeated.
-    pub fn measurements(lineup: &Lineup) -> u64 {
-        let draws: usize = lineup.drawn().map(|(_, drawn)| drawn.len()).sum();
-        let (announced, ways) = (lineup.announced().count(), lineup.drawn().count());
-        let choice = announced + EXTREMES * (ways + 1);
-        let unpinned = if lineup.unpinned() { BASELINE_WINDOWS } else { 0 };
+    pub fn measurements(ways: &ComparedWays) -> u64 {
+        let draws: usize = ways.drawn().map(|(_, drawn)| drawn.len()).sum();
+        let (announced, drawn) = (ways.announced().count(), ways.drawn().count());
+        let choice = announced + EXTREMES * (drawn + 1);
+        let unpinned = if ways.unpinned() { BASELINE_WINDOWS } else { 0 };
         // The worst of each way and the best known, which may be a draw.
-        let verdict = announced + ways + 1 + unpinned;
-        (2 * draws + lineup.rounds * (choice + verdict)) as u64
+        let verdict = announced + drawn + 1 + unpinned;
+        (2 * draws + ways.rounds * (choice + verdict)) as u64
     }
 
     /// What was chosen; nothing before the verdict began.
@@ -175,11 +175,11 @@ impl Judge {
             ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
             ranked.into_iter().map(|(drawn, _)| drawn.clone()).collect::<Vec<_>>()
         };
-        let mut candidates: BTreeSet<Assignment> = self.lineup.announced().cloned().collect();
-        for (_, drawn) in self.lineup.drawn() {
+        let mut candidates: BTreeSet<Assignment> = self.ways.announced().cloned().collect();
+        for (_, drawn) in self.ways.drawn() {
             candidates.extend(ranked(&mut drawn.iter()).into_iter().take(EXTREMES));
         }
-        let all = ranked(&mut self.lineup.drawn().flat_map(|(_, drawn)| drawn));
+        let all = ranked(&mut self.ways.drawn().flat_map(|(_, drawn)| drawn));
         candidates.extend(all.into_iter().rev().take(EXTREMES));
         candidates
     }
@@ -196,7 +196,7 @@ impl Judge {
         Chosen {
             best: ranked(&mut self.candidates.iter()).pop().map(|(best, _)| best),
             worst: self
-                .lineup
+                .ways
                 .drawn()
                 .filter_map(|(index, drawn)| Some((index, lowest(drawn)?)))
                 .collect(),
@@ -207,14 +207,13 @@ impl Judge {
     fn round(&self, round: usize) -> Vec<(Option<Seat>, Trial)> {
         let pinned = |assignment: &Assignment| Setting::Pinned(assignment.clone());
         let chosen = self.chosen.worst.values().chain(&self.chosen.best);
-        let settings: BTreeSet<Setting> =
-            self.lineup.announced().chain(chosen).map(pinned).collect();
-        let unpinned = if self.lineup.unpinned() { BASELINE_WINDOWS } else { 0 };
+        let settings: BTreeSet<Setting> = self.ways.announced().chain(chosen).map(pinned).collect();
+        let unpinned = if self.ways.unpinned() { BASELINE_WINDOWS } else { 0 };
         let settings = settings.into_iter().chain(std::iter::repeat_n(Setting::Unpinned, unpinned));
         let mut seats: Vec<(Seat, Setting)> =
             settings.map(|setting| (Seat::Of(setting.clone()), setting)).collect();
-        for (index, drawn) in self.lineup.drawn() {
-            let share = drawn.iter().skip(round).step_by(self.lineup.rounds);
+        for (index, drawn) in self.ways.drawn() {
+            let share = drawn.iter().skip(round).step_by(self.ways.rounds);
             seats.extend(share.map(|drawn| (Seat::Draws(index), pinned(drawn))));
         }
         seats
@@ -226,7 +225,7 @@ impl Judge {
     /// Lets what is known so far fill the queue. `false`: there is nothing more to measure. Where
     /// nothing pinned could be measured, there is no verdict.
     fn refill(&mut self) -> bool {
-        let rounds = self.lineup.rounds;
+        let rounds = self.ways.rounds;
         self.stage = match self.stage {
             Stage::Draws => {
                 self.candidates = self.candidates();
@@ -258,7 +257,7 @@ fn trial(setting: Setting, purpose: Purpose) -> Trial {
     Trial { setting, purpose, effort: Effort::default() }
 }
 
-impl Strategy for Judge {
+impl Strategy for ComparisonStrategy {
     fn step(&mut self, history: &[Record]) -> Step {
         self.learn(history);
         loop {
