@@ -1,0 +1,447 @@
+//! The parts of the campaign, measured one after the other.
+//!
+//! 1. *Number*: the search for the number of threads alone.
+//! 2. *Policies*: promising numbers under simple policies of placement.
+//! 3. *Placements*: a search of its own for each number that may be best, by successive halving.
+//! 4. *Finals*: the last comparison, on fresh windows.
+//!
+//! Each part is a campaign that names its step. A part that is in the store is not measured again:
+//! if it has ended, its records are read, else they are continued. So a campaign that was killed
+//! goes on where it was. What the last comparison compares is decided once, when its part is made.
+//! At the end the plan is written and the whole campaign concluded.
+
+use super::finals::{Comparing, FEWEST_ROUNDS, Finals, FinalsQuestion};
+use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
+use super::program::TunedProgram;
+use super::{
+    NUMBER, TuneConclusion, TuneRequest, TunedPlacement, Unplaced, number_question, plan,
+    stored_placements,
+};
+use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
+use crate::error::JobError;
+use crate::events::{Event, Events, note};
+use crate::job::Caller;
+use crate::place::{StoredSearch, place_part};
+use crate::plan_file;
+use crate::stored;
+use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
+};
+use pinwise_linux::Pid;
+use pinwise_placement::{Budget, Plan, TuneNote, TuneStep, Unmeasured, Way};
+use pinwise_present::Notice;
+use pinwise_programs::LinuxProber;
+use pinwise_threads::{FoundNumber, Note, Shortlist};
+use pinwise_topology::Machine;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Shares of the time besides that of the number: for where; of that, the most for policies of
+/// placement, the rest for searches. What is left is for the last comparison.
+const PLACING: f64 = 0.5;
+const POLICIES: f64 = 1.0 / 3.0;
+
+/// Measures the parts one after the other, from where they are, and concludes the campaign. Returns
+/// what went wrong after the answer, and why the comparison did not end.
+pub(super) fn measure_parts(
+    info: &CampaignInfo,
+    request: &TuneRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(Vec<String>, Option<Unmeasured>), JobError> {
+    let (budget, before) = (request.threads.time(), spent(store, info.id)?);
+    let clock = TuneClock { budget, before, begin: Instant::now() };
+    let (number, prober) = number(info, request, caller, store, events)?;
+    let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
+    let part = match stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? {
+        Some(part) => part,
+        None => contenders(info, &number, &mut program, &clock, caller, store, events)?,
+    };
+    let placed = stored_placements(store, info)?;
+    let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
+    // Decided once: resumed, the campaign compares the same.
+    let compared: FinalsQuestion = stored::question(&part)?;
+    let (n, best) = (compared.n, search(compared.n));
+    let finals = finals(&part, &compared, best, &mut program, caller, store, events)?;
+    store.learn(info.id, &info.new.workload, &finals.unit)?;
+    let fewer = compared.default.unwrap_or(program.cpus) > n;
+    let choice = finals.contest.choice(fewer, request.threads.within);
+    let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
+    let mut unfinished = Vec::new();
+    let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
+    let plan = plan.and_then(|plan| match write(&plan, request, store) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            unfinished.push(error.to_string());
+            None
+        }
+    });
+    let mut notes: Vec<TuneNote> = compared.default_known.clone().into_iter().collect();
+    notes.extend(finals.notes());
+    match program.settle(parameter.unwrap_or(n)) {
+        Ok(note) => notes.extend(note),
+        Err(error) => unfinished.push(error.to_string()),
+    }
+    let state = match &finals.cut_short {
+        None => CampaignState::Finished,
+        Some(_) => CampaignState::Stopped,
+    };
+    let conclusion = TuneConclusion {
+        choice,
+        parameter,
+        gain: finals.contest.gain_of(choice),
+        command: program.command(),
+        unplaced: compared.unplaced,
+        cut_short: finals.cut_short,
+        notes,
+        plan,
+        time: clock.used(),
+    };
+    answered(store, info.id, state, &conclusion)?;
+    Ok((unfinished, conclusion.cut_short))
+}
+
+/// The time of a campaign, over all its sessions.
+struct TuneClock {
+    budget: Duration,
+    /// What earlier sessions used.
+    before: Duration,
+    begin: Instant,
+}
+
+impl TuneClock {
+    fn used(&self) -> Duration {
+        self.before + self.begin.elapsed()
+    }
+
+    fn left(&self) -> Duration {
+        self.budget.saturating_sub(self.used())
+    }
+}
+
+/// Searches for what is compared at last. Returns the part of the campaign for the comparison.
+fn contenders(
+    info: &CampaignInfo,
+    number: &NumberSearched,
+    program: &mut TunedProgram<'_>,
+    clock: &TuneClock,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<CampaignInfo, JobError> {
+    // Where the number took longer than its share, it is placing that has less.
+    let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
+    let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
+    let begin = Instant::now();
+    let measured =
+        policies(info, number, program, placing.mul_f64(POLICIES), caller, store, events)?;
+    let rates = rates(&number.outcome);
+    let list = measured.shortlist(&rates, number.found.parameter);
+    let time = placing.saturating_sub(begin.elapsed());
+    let (n, placed) = placements(info, program, list, time, caller, store, events)?;
+    let unplaced = placed
+        .into_iter()
+        .filter_map(|one| Some(Unplaced { parameter: one.parameter, reason: one.reason? }));
+    let unplaced = unplaced.collect();
+    let placed = stored_placements(store, info)?;
+    let best = |n| {
+        let placed = placed.iter().find(|placed| placed.parameter == n)?;
+        placed.searched.as_ref()?.outcome.best.as_ref()
+    };
+    part(store, info, TuneStep::Finals, |new| {
+        // Something has to be compared with the default.
+        let alike = alike(&number.outcome.notes);
+        let as_default = |n| {
+            program
+                .default
+                .is_some_and(|own| own == n || [own, n].iter().all(|n| alike.contains(n)))
+        };
+        let others: Vec<(u32, f64)> =
+            rates.iter().copied().filter(|&(n, _)| !as_default(n)).collect();
+        let nothing = best(n).is_none() && as_default(n);
+        let n = if nothing { runner_up(&others, n).unwrap_or(n) } else { n };
+        let question = FinalsQuestion {
+            n,
+            default: program.default,
+            as_default: as_default(n),
+            default_known: program.note.clone(),
+            placed: best(n).map(|best| best.assignment.clone()),
+            time: clock.left(),
+            windows: program.effort().windows,
+            unplaced,
+        };
+        Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
+    })
+}
+
+/// The numbers with which the program makes the same threads.
+fn alike(notes: &[Note]) -> &[u32] {
+    let capped = notes.iter().find_map(|note| match note {
+        Note::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
+        _ => None,
+    });
+    capped.unwrap_or_default()
+}
+
+/// Of the numbers that were probed the fastest one but `n`.
+fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
+    let mean = |n: u32| {
+        let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
+        own.clone().sum::<f64>() / own.count() as f64
+    };
+    let others = rates.iter().map(|rate| rate.0).filter(|&other| other != n);
+    others.max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
+}
+
+/// Compares at last. `best`: the search for the placement of the number.
+fn finals(
+    part: &CampaignInfo,
+    compared: &FinalsQuestion,
+    best: Option<&StoredSearch>,
+    program: &mut TunedProgram<'_>,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Finals, JobError> {
+    if part.state == CampaignState::Finished {
+        return Ok(compared.finals(&store.records(part.id)?, None));
+    }
+    program.end();
+    if let Some(best) = best {
+        program.know(compared.n, best.info.new.workload.clone());
+    }
+    program.in_rounds_of(compared.ways().len());
+    let mut strategy = Comparing(compared.clone());
+    let time = Budget::Time(compared.time);
+    events.take(Event::Comparison).map_err(JobError::Output)?;
+    let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
+    program.end();
+    let cut_short = match &measured.ending {
+        Ending::Finished => None,
+        Ending::Interrupted => Some(Unmeasured::Interrupted),
+        Ending::Failed(reason) => Some(Unmeasured::Failed { error: reason.clone() }),
+    };
+    let finals = compared.finals(&measured.records, cut_short);
+    if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
+        store.set_state(part.id, CampaignState::Stopped, None)?;
+    } else {
+        let ends = EndContext { restored: true, ..EndContext::default() };
+        let ways = finals.contest.ways().iter();
+        let means = ways.map(|&way| (way, finals.contest.estimate(way))).collect::<Vec<_>>();
+        conclude(store, part.id, measured, ends, |_, _| means)?;
+    }
+    store.learn(part.id, &part.new.workload, &finals.unit)?;
+    Ok(finals)
+}
+
+/// The part of a campaign for a step, made by `new` where there is none.
+fn part(
+    store: &mut Store,
+    info: &CampaignInfo,
+    step: TuneStep,
+    new: impl FnOnce(NewCampaign) -> Result<NewCampaign, JobError>,
+) -> Result<CampaignInfo, JobError> {
+    let parent = Parent::new(info.id, &step);
+    if let Some(part) = stored::part(store, &parent)? {
+        return Ok(part);
+    }
+    let new = new(NewCampaign { parent: Some(parent), ..info.new.clone() })?;
+    let id = store.create(&new)?;
+    Ok(store.get(id)?)
+}
+
+/// The number alone.
+struct NumberSearched {
+    outcome: ThreadsOutcome,
+    found: FoundNumber,
+}
+
+/// Searches for the number alone, and keeps hold of a program that goes on running.
+fn number(
+    info: &CampaignInfo,
+    request: &TuneRequest,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(NumberSearched, LinuxProber), JobError> {
+    let part = part(store, info, TuneStep::Threads, |new| {
+        let (question, machine) = number_question(request)?;
+        let question = serde_json::to_value(&question)?;
+        Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
+    })?;
+    let question: ThreadsQuestion = stored::question(&part)?;
+    let searched = {
+        let mut journal = store.journal(part.id)?;
+        search_threads(&question, &part.new.machine, &mut journal, &caller.interrupt, events)
+    };
+    let searched = searched?;
+    let ends = EndContext { restored: true, ..searched.ends() };
+    let Searched { outcome, ending, program } = searched;
+    if let Some(unit) = &outcome.unit {
+        store.learn(part.id, &part.new.workload, unit)?;
+    }
+    match (&outcome.found, program, outcome.conclusion()) {
+        (Ok(found), HeldProgram::Here(prober), Some(conclusion)) => {
+            answered(store, part.id, CampaignState::Finished, &conclusion)?;
+            let found = found.clone();
+            Ok((NumberSearched { outcome, found }, *prober))
+        }
+        _ => Err(unanswered(store, part.id, ending, ends)?),
+    }
+}
+
+/// Measures numbers under policies of placement, where there is time for some.
+fn policies(
+    info: &CampaignInfo,
+    NumberSearched { outcome, found }: &NumberSearched,
+    program: &mut TunedProgram<'_>,
+    time: Duration,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<PolicyMeasurements, JobError> {
+    let parent = Parent::new(info.id, &TuneStep::Policies);
+    let known = stored::part(store, &parent)?;
+    let machine = match &known {
+        Some(part) => part.new.machine.clone(),
+        None => usable_machine(program)?,
+    };
+    if known.is_none() {
+        let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
+        let Some(question) = asked else { return Ok(PolicyMeasurements::default()) };
+        let question = serde_json::to_value(&question)?;
+        part(store, info, TuneStep::Policies, |new| {
+            Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
+        })?;
+    }
+    let Some(part) = stored::part(store, &parent)? else {
+        return Ok(PolicyMeasurements::default());
+    };
+    let question: PoliciesQuestion = stored::question(&part)?;
+    let mut strategy = Policies::new(question.clone(), &part.new.machine);
+    if part.state == CampaignState::Finished {
+        return Ok(strategy.measured(&store.records(part.id)?));
+    }
+    let budget = Budget::Time(question.time);
+    let measured = measure_on(store, &part, budget, &mut strategy, program, caller, events)?;
+    program.end();
+    let found = strategy.measured(&measured.records);
+    if let Some(unit) = &found.unit {
+        store.learn(part.id, &part.new.workload, unit)?;
+    }
+    let ends = EndContext { restored: true, ..EndContext::default() };
+    conclude(store, part.id, measured, ends, |_, _| found.values.clone())?;
+    Ok(found)
+}
+
+/// This machine, as far as the program may use it.
+fn usable_machine(program: &TunedProgram<'_>) -> Result<Machine, JobError> {
+    let mut machine = pinwise_linux::machine()?;
+    let process = program.process().map(Pid);
+    if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed) {
+        machine.allowed = machine.allowed.intersection(&allowed);
+    }
+    Ok(machine)
+}
+
+/// Places the numbers of `list` until one is left.
+fn placements(
+    info: &CampaignInfo,
+    program: &mut TunedProgram<'_>,
+    mut list: Shortlist,
+    time: Duration,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(u32, Vec<TunedPlacement>), JobError> {
+    let (begin, rounds) = (Instant::now(), list.rounds());
+    let of_round = time / rounds;
+    let mut placed: Vec<TunedPlacement> = Vec::new();
+    for round in 1..=rounds {
+        let each = time.saturating_sub(begin.elapsed()).min(of_round);
+        let each = each / list.numbers().len() as u32;
+        for &n in list.numbers() {
+            let parent = Parent::new(info.id, &TuneStep::Place { n, round });
+            let placement = place_number(program, parent, n, each, caller, store, events)?;
+            let earlier =
+                placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
+            if let Some(reason) = placement.reason.as_ref().filter(|_| earlier) {
+                note(events, Notice::NotPlacedAgain { n, reason: reason.clone() })?;
+                continue;
+            }
+            placed.retain(|earlier| earlier.parameter != n);
+            placed.push(placement);
+        }
+        list.halve(|n| placed.iter().find(|placed| placed.parameter == n)?.best());
+    }
+    Ok((list.numbers()[0], placed))
+}
+
+/// Places the program with `n`, in a campaign of its own. What keeps a number from being placed
+/// does not end the search for others.
+fn place_number(
+    program: &mut TunedProgram<'_>,
+    parent: Parent,
+    n: u32,
+    time: Duration,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<TunedPlacement, JobError> {
+    let known = stored::part(store, &parent)?;
+    if time.is_zero() && known.is_none() {
+        let reason = Some(Unmeasured::NoTime);
+        return Ok(TunedPlacement { parameter: n, searched: None, reason });
+    }
+    let time = time.max(Duration::from_millis(1));
+    let placed = program
+        .request(Some(n), time)
+        .and_then(|request| place_part(request, Some(parent), caller, store, events));
+    let (searched, reason) = match placed {
+        Ok(searched) => (Some(searched), None),
+        Err(JobError::Failed(failure)) => {
+            (None, Some(Unmeasured::Failed { error: failure.reason }))
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(TunedPlacement { parameter: n, searched, reason })
+}
+
+/// Writes the plan where the user wants it, or beside the store.
+fn write(plan: &Plan, request: &TuneRequest, store: &Store) -> Result<PathBuf, JobError> {
+    let Some(path) = &request.plan else {
+        return plan_file::keep_plan(store, &format!("tune-{}", plan.program), plan);
+    };
+    plan_file::write_plan(path, plan)?;
+    Ok(path.clone())
+}
+
+/// The time that the parts of a campaign took.
+fn spent(store: &Store, id: CampaignId) -> Result<Duration, JobError> {
+    let last = |part: &CampaignInfo| -> Result<Duration, JobError> {
+        Ok(store.records(part.id)?.last().map_or(Duration::ZERO, |record| record.elapsed))
+    };
+    store.parts(id)?.iter().map(last).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_count_as_one_are_alike() {
+        let capped =
+            |pooled| Note::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
+        assert_eq!(alike(&[Note::Simulated, capped(true)]), [2, 4]);
+        assert_eq!(alike(&[capped(false)]), [0; 0]);
+    }
+
+    #[test]
+    fn the_runner_up_is_the_fastest_other_number_on_average() {
+        let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
+        assert_eq!([runner_up(&rates, 2), runner_up(&rates, 3)], [Some(3), Some(4)]);
+        assert_eq!(runner_up(&[(2, 5.0), (2, 6.0)], 2), None);
+    }
+}
