@@ -161,7 +161,8 @@ impl Job for CompareRequest {
 
     fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
         let compared: Compared = stored::question(info)?;
-        let testbed = reopen(info, &compared.request, caller, store)?;
+        let mut testbed = reopen(info, &compared.request, caller, store)?;
+        recall_searches(&mut *testbed, info, store)?;
         Ok(Ready { compared, testbed, notes: Vec::new() })
     }
 
@@ -301,6 +302,18 @@ fn question(
     })
 }
 
+/// Tells a testbed what the searches measured on the one before it.
+fn recall_searches(
+    testbed: &mut dyn OpenSubject,
+    info: &CampaignInfo,
+    store: &Store,
+) -> Result<(), JobError> {
+    for part in store.parts(info.id)? {
+        testbed.recall(&store.records(part.id)?);
+    }
+    Ok(())
+}
+
 /// A search that was made.
 struct Searched {
     campaign: CampaignId,
@@ -430,4 +443,57 @@ fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<
     let searches: BTreeSet<CampaignId> =
         compared.ways.contenders.iter().filter_map(|way| way.campaign).collect();
     Ok(disturbances(store, searches.into_iter().chain([info.id]))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::stopping_at;
+    use crate::job::run;
+    use crate::model::Model;
+    use crate::open_subject::open;
+    use crate::request::simulated;
+    use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Unit, Workload};
+    use pinwise_topology::Machine;
+
+    /// Counts the unpinned windows that it recalls.
+    struct Recalling(Box<dyn OpenSubject>, usize);
+
+    impl Testbed for Recalling {
+        fn machine(&self) -> &Machine {
+            self.0.machine()
+        }
+        fn workload(&self) -> &Workload {
+            self.0.workload()
+        }
+        fn unit(&self) -> &Unit {
+            self.0.unit()
+        }
+        fn measure(&mut self, at: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+            self.0.measure(at, effort)
+        }
+    }
+
+    impl OpenSubject for Recalling {
+        fn recall(&mut self, records: &[Record]) {
+            let unpinned = records.iter().filter(|it| it.trial.setting == Setting::Unpinned);
+            self.1 += unpinned.count();
+        }
+    }
+
+    #[test]
+    fn a_comparison_that_goes_on_recalls_the_unpinned_windows_of_its_searches() {
+        let (_folder, mut store) = stored::empty_store();
+        let caller = Caller::default();
+        let request = simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(60));
+        let testbed = open(&request, &caller).unwrap();
+        let asked = CompareRequest { request, usual_budget: false, draws: 2, rounds: 5 };
+        let mut events =
+            stopping_at(&caller.interrupt, 30, |event| matches!(event, Event::Measured(_)));
+        run(asked, &caller, &mut store, &mut events).unwrap_err();
+        let whole = store.list().unwrap().campaigns.remove(0);
+        let mut recalling = Recalling(testbed, 0);
+        recall_searches(&mut recalling, &whole, &store).unwrap();
+        assert!(recalling.1 > 0);
+    }
 }
