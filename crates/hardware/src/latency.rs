@@ -32,11 +32,11 @@ use pinwise_linux::{
     sys::time_stamp,
     thread::Tid,
 };
+use pinwise_measure::Interrupt;
 use pinwise_topology::{CpuId, CpuSet, LatencyMatrix, LatencyUnit, Random};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 pub use warning::LatencyWarning;
 
@@ -256,7 +256,7 @@ impl TickRate {
 pub fn directed_latency(
     from: CpuId,
     to: CpuId,
-    cancelled: &AtomicBool,
+    cancelled: &Interrupt,
 ) -> Result<DirectedLatency, LatencyError> {
     // The first page is for warming up.
     let pages = (0..=PAGES).map(|_| Page::map()).collect::<io::Result<Vec<Page>>>()?;
@@ -319,9 +319,12 @@ mod tests {
 
     /// Every direction, one after the other.
     fn measure(contexts: &CpuSet, cancelled: bool) -> Result<Latencies, LatencyError> {
-        let (ticks, cancelled) = (TickRate::begin(), AtomicBool::new(cancelled));
+        let (ticks, interrupt) = (TickRate::begin(), Interrupt::default());
+        if cancelled {
+            interrupt.give_up();
+        }
         let order = Latencies::order(contexts, 1)?;
-        let measure = |(from, to)| directed_latency(from, to, &cancelled);
+        let measure = |(from, to)| directed_latency(from, to, &interrupt);
         let directions = order.into_iter().map(measure).collect::<Result<Vec<_>, _>>()?;
         Ok(Latencies::new(directions, ticks.ghz(), ticks.begin.elapsed()))
     }

@@ -298,8 +298,8 @@ impl CalibrationRequest {
                     ..ProbeOptions::default()
                 };
                 let program = ProbedProgram::Anew(recipe(self.program(example))?);
-                let flag = caller.interrupt.flag();
-                let mut prober = LinuxProber::new(machine.clone(), program, options, flag)
+                let interrupt = caller.interrupt.clone();
+                let mut prober = LinuxProber::new(machine.clone(), program, options, interrupt)
                     .map_err(JobError::failed)?
                     .after(seen(&known));
                 measure_on(store, &part, budget, &mut rounds, &mut prober, caller, events)?
@@ -312,7 +312,7 @@ impl CalibrationRequest {
                 let mut prober = ModelProber::new(platform(name, machine)?.0, program, SEED)
                     .watching_for(self.probe)
                     .after(known.iter().filter_map(parameter))
-                    .cancelled_by(caller.interrupt.flag());
+                    .cancelled_by(caller.interrupt.clone());
                 measure_on(store, &part, budget, &mut rounds, &mut prober, caller, events)?
             }
         };

@@ -260,7 +260,7 @@ impl Job for CharacterizeRequest {
 }
 
 fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, JobError> {
-    let cancelled = caller.interrupt.flag();
+    let cancelled = caller.interrupt.clone();
     Ok(match &request.model {
         Some(model) => OpenBench::Model(Box::new(ModelBench::new(model.processor()?, cancelled))),
         None => OpenBench::Host(Box::new(HostBench::new(pinwise_linux::machine()?, cancelled)?)),

@@ -1,9 +1,8 @@
 //! What happens while a job runs.
 
 use crate::error::JobError;
-use crate::interrupt::Interrupt;
 use pinwise_campaign::{CampaignInfo, Record};
-use pinwise_measure::Unit;
+use pinwise_measure::{Interrupt, Unit};
 use pinwise_placement::Budget;
 use pinwise_present::Notice;
 use std::io;
@@ -67,7 +66,7 @@ impl Events for Listener<'_> {
         if self.gone.is_none()
             && let Err(error) = self.events.take(event)
         {
-            self.interrupt.unheard();
+            self.interrupt.give_up();
             self.gone = Some(error);
         }
         Ok(())

@@ -2,9 +2,9 @@
 
 use crate::error::JobError;
 use crate::events::{Event, Events, Listener, note};
-use crate::interrupt::Interrupt;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
+use pinwise_measure::Interrupt;
 use pinwise_present::Notice;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -155,7 +155,7 @@ pub(crate) fn with_listener<T>(
     events: &mut dyn Events,
     act: impl FnOnce(&Caller, &mut dyn Events) -> Result<T, JobError>,
 ) -> Result<T, JobError> {
-    let caller = Caller { interrupt: caller.interrupt.of_a_job(), ..caller.clone() };
+    let caller = Caller { interrupt: caller.interrupt.of_one(), ..caller.clone() };
     let mut listener = Listener::new(events, &caller.interrupt);
     let done = act(&caller, &mut listener);
     let Some(error) = listener.gone else { return done };

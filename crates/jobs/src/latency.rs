@@ -12,14 +12,12 @@ use pinwise_campaign::{
 };
 use pinwise_hardware::{DirectedLatency, Latencies, LatencyError, TickRate, directed_latency};
 use pinwise_measure::{
-    Detail, Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
+    Detail, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
 };
 use pinwise_placement::Budget;
 use pinwise_topology::{Alike, CpuId, CpuSet, LatencyLevels, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// The seed of the order of pairs.
@@ -92,7 +90,7 @@ impl Job for LatencyRequest {
     ) -> Result<LatencyAnswer, JobError> {
         let ticks = TickRate::begin();
         let budget = Budget::Measurements(order.len() as u64);
-        let mut testbed = Contexts::new(info.new.machine.clone(), caller.interrupt.flag());
+        let mut testbed = Contexts::new(info.new.machine.clone(), caller.interrupt.clone());
         let mut strategy = InOrder(order);
         let measured =
             measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
@@ -146,11 +144,11 @@ struct Contexts {
     machine: Machine,
     workload: Workload,
     unit: Unit,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
 }
 
 impl Contexts {
-    fn new(machine: Machine, cancelled: Arc<AtomicBool>) -> Self {
+    fn new(machine: Machine, cancelled: Interrupt) -> Self {
         let workload = Workload::new("latency", &[]);
         Self { machine, workload, unit: Unit::cost("ns"), cancelled }
     }
@@ -243,7 +241,7 @@ mod tests {
         let machine = Machine::from_shape("4").unwrap();
         let order = Latencies::order(&machine.allowed, SEED).unwrap();
         assert_eq!(order.len(), 12);
-        let ruler = || Ruler(Contexts::new(machine.clone(), Arc::default()));
+        let ruler = || Ruler(Contexts::new(machine.clone(), Interrupt::default()));
         let go = |journal: &mut MemoryJournal, most: usize| {
             let made = std::cell::Cell::new(journal.records.len());
             let stop = || made.get() >= most;

@@ -19,7 +19,7 @@
 //!   `latency`. `job` has their trait, `kinds` their list.
 //! - From request to campaign: `request`, `model`, `open_subject`, `prepare`, `profile`,
 //!   `resume_check`.
-//! - Measuring: `campaign_run`, `with_other_load`, `events`, `interrupt`, `own_testbed`.
+//! - Measuring: `campaign_run`, `with_other_load`, `events`, `own_testbed`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -30,7 +30,6 @@ mod characterize;
 mod compare;
 mod error;
 mod events;
-mod interrupt;
 mod job;
 mod kinds;
 mod latency;
@@ -58,7 +57,6 @@ pub use characterize::{CharacterizeAnswer, CharacterizeRequest, ExcerptReason, S
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
-pub use interrupt::Interrupt;
 pub use job::{Caller, Job, run};
 pub use kinds::{Answer, answer, resume};
 pub use latency::{LatencyAnswer, LatencyRequest};
@@ -67,6 +65,7 @@ pub use no_plan::NoPlan;
 pub use open_subject::scope;
 pub use output_file::{check_writable, why_not};
 pub use own_testbed::{OwnTestbedError, place_on};
+pub use pinwise_measure::Interrupt;
 pub use place::{PROFILING, PlaceAnswer, PlaceRequest, StoredSearch};
 pub use plan_file::plan_of;
 pub use profile::{ProfilingCost, profiling_cost};

@@ -233,3 +233,27 @@ fn target_error(error: TargetError) -> JobError {
 fn usage(error: impl std::fmt::Display) -> JobError {
     JobError::usage(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::{Event, Listening, note};
+    use crate::job::heard;
+    use crate::place::PlaceRequest;
+    use pinwise_placement::Budget;
+
+    #[test]
+    fn a_listener_who_leaves_before_the_program_is_open_ends_its_start() {
+        let hour = ["sleep", "3600"].map(str::to_owned).to_vec();
+        let request = PlaceRequest::new(Subject::Rerun(hour), "runtime", Budget::Measurements(9));
+        let caller = Caller::default();
+        let mut left = Listening(|_: Event<'_>| Err(io::ErrorKind::BrokenPipe.into()));
+        // Where the first run goes on, its limit ends it: that is another error.
+        let opened = heard(&caller, &mut left, |caller, events| {
+            note(events, Note::MetricStill)?;
+            open(&request.request, caller).map(drop)
+        });
+        assert!(matches!(opened, Err(JobError::Output(_))), "{opened:?}");
+        assert!(!caller.interrupt.came(), "the caller's own");
+    }
+}

@@ -1,8 +1,7 @@
 //! A placement on a testbed of one's own.
 
-use crate::interrupt::Interrupt;
 use pinwise_campaign::{Ending, Journal, StoreError, drive};
-use pinwise_measure::Testbed;
+use pinwise_measure::{Interrupt, Testbed};
 use pinwise_placement::{Outcome, Question, Search, SearchError};
 use pinwise_topology::SharingTree;
 use std::time::Instant;

@@ -13,7 +13,6 @@ mod request;
 use crate::campaign_run::{EndContext, answered, stop, unanswered};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events, note};
-use crate::interrupt::Interrupt;
 use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
 use crate::stored;
@@ -25,7 +24,7 @@ pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
-use pinwise_measure::{Setting, ThreadCount, Unit, Workload};
+use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::Budget;
 use pinwise_present::Notice;
 use pinwise_programs::{LinuxProber, Setter};
@@ -275,7 +274,7 @@ pub(crate) fn search_threads(
                 let mut prober = ModelProber::new(platform, description, program.seed)
                     .watching_for(question.search.window)
                     .after(records.iter().filter_map(parameter))
-                    .cancelled_by(interrupt.flag());
+                    .cancelled_by(interrupt.clone());
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
                 break (ending, records, HeldProgram::Modelled);

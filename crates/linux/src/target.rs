@@ -9,12 +9,11 @@ use crate::stream::Streams;
 use crate::survey::{HARDLY_RUNS, SurveyedThread, same_crew, survey};
 use crate::target_error::TargetError;
 use crate::thread::{Pid, StartTime, Stat, ThreadId};
-use pinwise_measure::MeasureError;
+use pinwise_measure::{Interrupt, MeasureError};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The machine as far as both the target and pinwise may use it, and for each leaf of its sharing
@@ -122,10 +121,10 @@ impl Target {
     pub fn survey(
         &mut self,
         window: Duration,
-        cancelled: &AtomicBool,
+        cancelled: &Interrupt,
     ) -> Result<Vec<SurveyedThread>, TargetError> {
         self.check()?;
-        let stop = || cancelled.load(Ordering::Relaxed);
+        let stop = || cancelled.came();
         let surveyed = survey(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
         let surveyed = surveyed.map_err(|cause| self.unreadable(cause))?;
         self.check()?;
@@ -139,13 +138,13 @@ impl Target {
         &mut self,
         window: Duration,
         patience: Duration,
-        cancelled: &AtomicBool,
+        cancelled: &Interrupt,
     ) -> Result<Vec<SurveyedThread>, TargetError> {
         let begin = Instant::now();
         let mut previous: Vec<SurveyedThread> = Vec::new();
         loop {
             let surveyed = self.survey(window, cancelled)?;
-            if cancelled.load(Ordering::Relaxed) {
+            if cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
             let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
@@ -331,9 +330,9 @@ fn described(pid: Pid) -> String {
 }
 
 /// Sleeps, looking every 20 ms whether to stop.
-pub fn pause(time: Duration, cancelled: &AtomicBool) {
+pub fn pause(time: Duration, cancelled: &Interrupt) {
     let end = Instant::now() + time;
-    while !cancelled.load(Ordering::Relaxed) {
+    while !cancelled.came() {
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return;

@@ -3,6 +3,7 @@
 
 mod disturbances;
 mod fame;
+mod interrupt;
 mod measurement;
 mod microbenchmark;
 mod note;
@@ -12,6 +13,7 @@ mod workload;
 
 pub use disturbances::{Disturbances, OtherLoad};
 pub use fame::Fame;
+pub use interrupt::Interrupt;
 pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,

@@ -16,15 +16,13 @@ use pinwise_linux::{
     thread_filter::{self, ThreadFilter},
 };
 use pinwise_measure::{
-    Disturbances, Effort, LeftAlone, MeasureError, Measurement, Note, Retry, Setting, Testbed,
-    Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, Note, Retry, Setting,
+    Testbed, Thread, Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
 use slot::Slot;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How to measure a running program.
@@ -67,7 +65,7 @@ pub struct LiveTestbed {
     target: Target,
     meter: Box<dyn Meter>,
     options: LiveOptions,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
     machine: Machine,
     /// A set of one context per leaf of the sharing tree.
     leaves: Vec<CpuSet>,
@@ -99,7 +97,7 @@ impl LiveTestbed {
         machine: &Machine,
         mut meter: Box<dyn Meter>,
         options: LiveOptions,
-        cancelled: Arc<AtomicBool>,
+        cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
         let (surveyed, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
         let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
@@ -280,11 +278,10 @@ impl LiveTestbed {
     fn window(&mut self, settle: Duration, window: Duration) -> Result<Measurement, MeasureError> {
         let pids = self.target.pids();
         let cancelled = &self.cancelled;
-        let stop =
-            || cancelled.load(Ordering::Relaxed) || pids.iter().all(|&pid| process::ended(pid));
+        let stop = || cancelled.came() || pids.iter().all(|&pid| process::ended(pid));
         let measured = self.meter.measure(settle, window, &stop);
         match measured {
-            Err(error) if error.interrupted && !self.cancelled.load(Ordering::Relaxed) => {
+            Err(error) if error.interrupted && !self.cancelled.came() => {
                 self.target.check()?;
                 Err(error)
             }
@@ -339,7 +336,7 @@ impl Testbed for LiveTestbed {
     }
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-        if self.cancelled.load(Ordering::Relaxed) {
+        if self.cancelled.came() {
             return Err(MeasureError::interrupted());
         }
         if self.options.floor.is_some() && self.baseline.is_none() && *setting != Setting::Unpinned
@@ -404,10 +401,10 @@ fn first_answer(
     target: &mut Target,
     meter: &mut dyn Meter,
     options: &LiveOptions,
-    cancelled: &AtomicBool,
+    cancelled: &Interrupt,
 ) -> Result<(Vec<SurveyedThread>, Duration), TargetError> {
     let deadline = Instant::now() + options.patience;
-    let stop = || cancelled.load(Ordering::Relaxed);
+    let stop = || cancelled.came();
     let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
     loop {
         let asked = Instant::now();

@@ -41,14 +41,12 @@ pub use setter::{NoSetter, Setter};
 
 use pinwise_linux::{Fifo, Guardian, thread::Pid};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Probe, Probed, Retry, Setting, Testbed, ThreadCount, Unit,
-    Workload,
+    Effort, Interrupt, MeasureError, Measurement, Probe, Probed, Retry, Setting, Testbed,
+    ThreadCount, Unit, Workload,
 };
 use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
 use pinwise_topology::Machine;
 use session::{Limits, Session};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use window::Window;
 
@@ -65,7 +63,7 @@ pub struct LinuxProber {
     /// And with each parameter, counted in the same way.
     settled: Vec<(u32, u32)>,
     options: ProbeOptions,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
     guardian: Guardian,
     lookout: Lookout,
     seen: Vec<ProbeDetails>,
@@ -78,7 +76,7 @@ pub struct LinuxProber {
 /// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of
 /// its threads stays the same.
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
-    let limits = Limits { most_written: None, until: None, cancelled: Arc::default() };
+    let limits = Limits { most_written: None, until: None, cancelled: Interrupt::default() };
     let mut guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
     Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian).map(drop)
 }
@@ -90,7 +88,7 @@ impl LinuxProber {
         machine: Machine,
         subject: ProbedProgram,
         options: ProbeOptions,
-        cancelled: Arc<AtomicBool>,
+        cancelled: Interrupt,
     ) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
         let name = match &subject {
@@ -184,7 +182,7 @@ impl LinuxProber {
 
     fn limits(&self) -> Limits {
         let (most_written, until) = (self.options.most_written, self.options.until);
-        Limits { most_written, until, cancelled: Arc::clone(&self.cancelled) }
+        Limits { most_written, until, cancelled: self.cancelled.clone() }
     }
 
     fn probe_anew(
@@ -321,7 +319,7 @@ impl LinuxProber {
     /// are put back at the end. Works also after `cancelled` was raised.
     pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
         if let Some(session) = &mut self.live {
-            session.limits.cancelled = Arc::default();
+            session.limits.cancelled = Interrupt::default();
         }
         if matches!(self.subject, ProbedProgram::Running(_, Setter::Command(_))) {
             self.set(parameter)
@@ -412,7 +410,7 @@ impl LinuxProber {
     /// Errors: [`Retry::Other`] if other means would do. The program ended by itself, and whole
     /// runs can be measured instead. Or the one run took longer than its limit.
     pub fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, MeasureError> {
-        if self.cancelled.load(Ordering::Relaxed) {
+        if self.cancelled.came() {
             return Err(MeasureError::interrupted());
         }
         self.try_probe(parameter, window).map_err(|error| {

@@ -14,15 +14,14 @@ use pinwise_linux::{
     thread_filter::{self, ThreadFilter},
 };
 use pinwise_measure::{
-    Disturbances, Effort, LeftAlone, MeasureError, Measurement, Note, Retry, Setting, Testbed,
-    Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, Note, Retry, Setting,
+    Testbed, Thread, Unit, Workload,
 };
 use pinwise_metric::Pattern;
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -80,7 +79,7 @@ pub struct RerunTestbed {
     launch: Launch,
     metric: RunMetric,
     options: RerunOptions,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
     guardian: Guardian,
     machine: Machine,
     leaves: Vec<CpuSet>,
@@ -128,7 +127,7 @@ impl RerunTestbed {
         machine: &Machine,
         metric: RunMetric,
         options: RerunOptions,
-        cancelled: Arc<AtomicBool>,
+        cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
         let mask = affinity::get(Tid(0))?;
         let (machine, leaves) = common_contexts(machine, &launch.name(), &mask)?;
@@ -280,7 +279,7 @@ impl RerunTestbed {
             if exit.within(next).map_err(failed)? {
                 break;
             }
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
             if running.begin.elapsed() > self.options.limit {
@@ -390,7 +389,7 @@ impl Testbed for RerunTestbed {
         let mut performances = Vec::with_capacity(count);
         let mut duration = Duration::ZERO;
         for _ in 0..count {
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
             }
             let run = self.run(places.clone()).map_err(|error| match error {

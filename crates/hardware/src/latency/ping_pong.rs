@@ -9,6 +9,7 @@
 
 use super::page::Page;
 use super::{BATCH, BATCHES, LINES, LONGEST_WARM_UP, WARM_UP};
+use pinwise_measure::Interrupt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -26,12 +27,12 @@ const AGREE: f64 = 0.03;
 pub(super) struct Signals<'a> {
     open: AtomicUsize,
     stop: AtomicBool,
-    cancelled: &'a AtomicBool,
+    cancelled: &'a Interrupt,
     deadline: Instant,
 }
 
 impl<'a> Signals<'a> {
-    pub(super) fn new(cancelled: &'a AtomicBool, deadline: Instant) -> Self {
+    pub(super) fn new(cancelled: &'a Interrupt, deadline: Instant) -> Self {
         Self { open: AtomicUsize::new(0), stop: AtomicBool::new(false), cancelled, deadline }
     }
 
@@ -42,7 +43,7 @@ impl<'a> Signals<'a> {
 
     /// Whether the user asked to stop.
     pub(super) fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
+        self.cancelled.came()
     }
 
     fn over(&self) -> bool {

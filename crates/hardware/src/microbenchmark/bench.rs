@@ -6,12 +6,10 @@ use super::run::Run;
 use super::{Operation, curve, kernel};
 use pinwise_linux::sys;
 use pinwise_measure::{
-    Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
+    Bench, Fame, Interrupt, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
 };
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, Random, SharingTree};
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The machine we run on.
 #[derive(Debug)]
@@ -22,7 +20,7 @@ pub struct HostBench {
     benchmarks: Vec<Microbenchmark>,
     footprint: Footprint,
     working_sets: Option<WorkingSets>,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
 }
 
 impl HostBench {
@@ -31,7 +29,7 @@ impl HostBench {
     ///
     /// # Errors
     /// No context is allowed, or no programs were written for this architecture.
-    pub fn new(machine: Machine, cancelled: Arc<AtomicBool>) -> Result<Self, MeasureError> {
+    pub fn new(machine: Machine, cancelled: Interrupt) -> Result<Self, MeasureError> {
         if !kernel::PRESENT {
             let message = format!(
                 "no microbenchmarks for the architecture {}: they are written in assembly for \
@@ -62,7 +60,7 @@ impl HostBench {
     /// No memory; the context cannot be used; cancelled.
     pub fn look_at_caches(&self) -> Result<WorkingSets, MeasureError> {
         let first = self.first();
-        let (footprint, cancelled) = (self.footprint, &*self.cancelled);
+        let (footprint, cancelled) = (self.footprint, &self.cancelled);
         let measured = std::thread::scope(|scope| {
             let look = || {
                 sys::set_affinity(0, &CpuSet::from_iter([first]))?;
@@ -260,8 +258,11 @@ mod tests {
     use super::*;
 
     fn bench(cancelled: bool) -> HostBench {
-        HostBench::new(pinwise_linux::machine().unwrap(), Arc::new(AtomicBool::new(cancelled)))
-            .unwrap()
+        let interrupt = Interrupt::default();
+        if cancelled {
+            interrupt.give_up();
+        }
+        HostBench::new(pinwise_linux::machine().unwrap(), interrupt).unwrap()
     }
 
     #[test]

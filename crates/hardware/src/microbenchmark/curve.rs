@@ -19,10 +19,9 @@ use super::chase::Chain;
 use super::cpu_time::timed;
 use super::kernel;
 use super::pages::BLOCK;
-use pinwise_measure::{EffectiveCache, WorkingSet, WorkingSets};
+use pinwise_measure::{EffectiveCache, Interrupt, WorkingSet, WorkingSets};
 use pinwise_topology::{CpuId, Machine, Random};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The smallest size.
@@ -62,7 +61,7 @@ fn sizes(largest: usize) -> Vec<usize> {
 pub(super) fn measure(
     largest: usize,
     line: usize,
-    cancelled: &AtomicBool,
+    cancelled: &Interrupt,
 ) -> Result<Vec<WorkingSet>, io::Error> {
     let mut random = Random::new(1);
     let mut curve = Vec::new();
@@ -70,7 +69,7 @@ pub(super) fn measure(
         let mut chain = Chain::new(bytes, line, &mut random)?;
         let (mut warm, mut walked) = (Duration::ZERO, 0);
         while walked < chain.length && warm < WARM_UP {
-            if cancelled.load(Ordering::Relaxed) {
+            if cancelled.came() {
                 return Err(io::ErrorKind::Interrupted.into());
             }
             warm += timed(|| chain.follow(256));
@@ -294,10 +293,12 @@ mod tests {
         if !kernel::PRESENT {
             return pinwise_synthetic::not_judged("this architecture has no machine code here");
         }
-        let curve = measure(64 * 1024, 64, &AtomicBool::new(false)).unwrap();
+        let curve = measure(64 * 1024, 64, &Interrupt::default()).unwrap();
         assert_eq!(curve.last().unwrap().bytes, 64 * 1024);
         assert!(curve.iter().all(|point| point.ns > 0.02 && point.ns < 10_000.0), "{curve:?}");
-        let cancelled = measure(64 * 1024, 64, &AtomicBool::new(true)).unwrap_err();
+        let interrupt = Interrupt::default();
+        interrupt.give_up();
+        let cancelled = measure(64 * 1024, 64, &interrupt).unwrap_err();
         assert_eq!(cancelled.kind(), io::ErrorKind::Interrupted);
     }
 }

@@ -16,7 +16,7 @@
 use super::cpu_time::timed;
 use super::kernel;
 use super::load::{Load, Program};
-use pinwise_measure::{Fame, MeasureError, Pace, Retry};
+use pinwise_measure::{Fame, Interrupt, MeasureError, Pace, Retry};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -78,7 +78,7 @@ mod state {
 
 /// What the threads of one run know of each other.
 pub(super) struct Run<'a> {
-    cancelled: &'a AtomicBool,
+    cancelled: &'a Interrupt,
     programs: usize,
     began: Instant,
     /// Threads that have their memory.
@@ -108,7 +108,7 @@ struct Series {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(programs: usize, cancelled: &'a AtomicBool) -> Self {
+    pub(super) fn new(programs: usize, cancelled: &'a Interrupt) -> Self {
         Self {
             cancelled,
             programs,
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
     }
 
     fn check(&self) -> Result<(), MeasureError> {
-        if self.cancelled.load(Ordering::Relaxed) {
+        if self.cancelled.came() {
             return Err(MeasureError::interrupted());
         }
         if self.failed.load(Ordering::Relaxed) || self.began.elapsed() > PATIENCE {

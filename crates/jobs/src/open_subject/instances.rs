@@ -9,13 +9,12 @@
 
 use super::{OpenSubject, Opening, live};
 use crate::error::JobError;
-use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
 use pinwise_campaign::Record;
 use pinwise_linux::Pid;
 use pinwise_measure::{
-    Disturbances, Effort, MeasureError, Measurement, Note, Piece, Retry, Setting, Testbed, Thread,
-    Unit, Workload,
+    Disturbances, Effort, Interrupt, MeasureError, Measurement, Note, Piece, Retry, Setting,
+    Testbed, Thread, Unit, Workload,
 };
 use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};

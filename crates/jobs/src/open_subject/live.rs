@@ -5,11 +5,10 @@ use super::{
     usage,
 };
 use crate::error::JobError;
-use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, Streams, Target, process};
-use pinwise_measure::{Note, Setting, Testbed as _};
+use pinwise_measure::{Interrupt, Note, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{CpuSet, Fingerprint};
@@ -91,7 +90,7 @@ pub(super) fn open(
     }
     let options =
         LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };
-    LiveTestbed::new(target, &machine, meter, options, interrupt.flag()).map_err(target_error)
+    LiveTestbed::new(target, &machine, meter, options, interrupt.clone()).map_err(target_error)
 }
 
 /// Takes up the metric. If the program has ended, the error says that, and not that the metric is

@@ -4,10 +4,9 @@ use super::{
     OpenSubject, Opening, launch, metric_options, target_error, this_machine, thread_filter, usage,
 };
 use crate::error::JobError;
-use crate::interrupt::Interrupt;
 use crate::request::{Request, Subject};
 use pinwise_linux::Pid;
-use pinwise_measure::{Note, Testbed, Unit};
+use pinwise_measure::{Interrupt, Note, Testbed, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
 use pinwise_topology::Fingerprint;
@@ -47,7 +46,7 @@ pub(super) fn open(
     let filter = thread_filter(request, &opening)?;
     let metric = whole_run(&metric, &metric_options)?;
     let options = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
-    RerunTestbed::new(launch(command, request), &machine, metric, options, interrupt.flag())
+    RerunTestbed::new(launch(command, request), &machine, metric, options, interrupt.clone())
         .map_err(target_error)
 }
 

@@ -2,10 +2,9 @@
 
 use super::request::{Counting, HereProgram, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use crate::error::JobError;
-use crate::interrupt::Interrupt;
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, TargetError, process};
-use pinwise_measure::Probed;
+use pinwise_measure::{Interrupt, Probed};
 use pinwise_monitor::{Lookout, POWERCAP, Power, Quota};
 use pinwise_programs::{
     LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource,
@@ -159,9 +158,10 @@ impl<'a> Here<'a> {
             until: survey.then(|| Instant::now() + request.time().saturating_sub(spent)),
             power: self.power.clone(),
         };
-        let flag = self.interrupt.flag();
-        let prober = LinuxProber::new(self.machine.clone(), self.subject.clone(), options, flag)
-            .map_err(JobError::failed)?;
+        let interrupt = self.interrupt.clone();
+        let prober =
+            LinuxProber::new(self.machine.clone(), self.subject.clone(), options, interrupt)
+                .map_err(JobError::failed)?;
         let seen = seen(&records[progressed.first.min(records.len())..]);
         Ok(prober.watched_by(self.lookout.clone()).after(seen))
     }

@@ -20,10 +20,10 @@
 
 use crate::program::{Job, Microbenchmark as Program, Region};
 use crate::{Chip, Pace as Stepping, PlacedThread, Processor};
-use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
+use pinwise_measure::{
+    Bench, Fame, Interrupt, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat,
+};
 use pinwise_topology::{Alike, DomainKind, Machine, Random, SharingTree};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Start offsets are uniform below this many cycles: longer than any instruction.
 const OFFSETS: u64 = 1000;
@@ -50,12 +50,12 @@ pub struct ModelBench {
     /// The context of each leaf.
     contexts: Vec<usize>,
     benchmarks: Vec<Microbenchmark>,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
 }
 
 impl ModelBench {
     /// A bench on `processor`. Runs end soon after `cancelled` becomes true.
-    pub fn new(processor: Processor, cancelled: Arc<AtomicBool>) -> Self {
+    pub fn new(processor: Processor, cancelled: Interrupt) -> Self {
         let machine = processor.machine();
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let contexts = tree.leaves().iter().map(|cpu| cpu.0 as usize).collect();
@@ -144,7 +144,7 @@ impl ModelBench {
             .collect();
         let end = chip.now() + longest;
         while !series.iter().all(|series| series.over) && chip.now() < end {
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
             }
             chip.run(LOOK);
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     fn bench() -> ModelBench {
-        ModelBench::new(Processor::model("ultrasparc-t2").unwrap(), Arc::default())
+        ModelBench::new(Processor::model("ultrasparc-t2").unwrap(), Interrupt::default())
     }
 
     fn seats(names: &[(u32, &str)]) -> Vec<Seat> {
@@ -339,7 +339,8 @@ mod tests {
 
     #[test]
     fn a_cancelled_run_says_so() {
-        let bench = ModelBench { cancelled: Arc::new(AtomicBool::new(true)), ..bench() };
+        let bench = bench();
+        bench.cancelled.give_up();
         assert!(bench.run(&seats(&[(0, "FPdiv")]), &Fame::default(), 1).unwrap_err().interrupted);
     }
 }

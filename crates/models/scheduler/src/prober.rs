@@ -7,13 +7,11 @@ use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_measure::{
-    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Progress, Retry,
+    Effort, Interrupt, Measure, MeasureError, Measurement, Part, Probe, Probed, Progress, Retry,
     SchedulingProfile, Setting, Testbed, ThreadCount, Time, Unit, Workload, mark_critical,
 };
 use pinwise_topology::Machine;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes
@@ -38,7 +36,7 @@ pub struct ModelProber {
     window: Duration,
     /// How often each parameter was probed.
     probed: BTreeMap<u32, u64>,
-    cancelled: Arc<AtomicBool>,
+    cancelled: Interrupt,
 }
 
 impl ModelProber {
@@ -54,7 +52,7 @@ impl ModelProber {
             seed,
             window: Duration::from_millis(100),
             probed: BTreeMap::new(),
-            cancelled: Arc::default(),
+            cancelled: Interrupt::default(),
         }
     }
 
@@ -75,7 +73,7 @@ impl ModelProber {
 
     /// Raising `cancelled` ends a probe within a slice of the model's time.
     #[must_use]
-    pub fn cancelled_by(self, cancelled: Arc<AtomicBool>) -> Self {
+    pub fn cancelled_by(self, cancelled: Interrupt) -> Self {
         Self { cancelled, ..self }
     }
 
@@ -89,7 +87,7 @@ impl ModelProber {
         let stuck = |stuck: Stuck| MeasureError::new(Retry::Other, stuck.to_string());
         let mut time = from;
         while time < to {
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
             }
             time = Nanos(time.0 + SLICE.0).min(to);

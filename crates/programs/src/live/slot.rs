@@ -6,7 +6,6 @@ use pinwise_linux::{
     thread::{Stat, ThreadId},
 };
 use pinwise_measure::{MeasureError, Retry};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long a placed thread that ended may take to be created again.
@@ -63,7 +62,7 @@ impl LiveTestbed {
             if Instant::now() >= deadline {
                 return Err(MeasureError::new(Retry::Never, self.thread_ended(vacant)));
             }
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
             }
             pause(Duration::from_millis(5), &self.cancelled);

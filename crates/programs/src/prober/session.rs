@@ -9,7 +9,7 @@ use pinwise_linux::{
     sys::{self, Counter, Event, Usage},
     thread::{Pid, Stat},
 };
-use pinwise_measure::{MeasureError, Note};
+use pinwise_measure::{Interrupt, MeasureError, Note};
 use pinwise_metric::{Metric, MetricSpec};
 use rustix::process::{
     Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid,
@@ -17,8 +17,6 @@ use rustix::process::{
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The descendants are looked for, and what they wrote is summed up, this often.
@@ -32,7 +30,7 @@ const UNCHANGED: Duration = Duration::from_millis(50);
 pub(super) struct Limits {
     pub(super) most_written: Option<u64>,
     pub(super) until: Option<Instant>,
-    pub(super) cancelled: Arc<AtomicBool>,
+    pub(super) cancelled: Interrupt,
 }
 
 /// A run of the program.
@@ -158,7 +156,7 @@ impl Session {
     /// Whether the probe can go on: the program runs, in the background, within its limits, and
     /// nobody asked to stop.
     pub(super) fn check(&self) -> Result<(), ProbeError> {
-        if self.limits.cancelled.load(Ordering::Relaxed) {
+        if self.limits.cancelled.came() {
             return Err(MeasureError::interrupted().into());
         }
         if self.limits.until.is_some_and(|until| Instant::now() >= until) {

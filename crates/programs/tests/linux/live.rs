@@ -5,7 +5,7 @@ use pinwise_linux::{
     HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
     thread::Account,
 };
-use pinwise_measure::{Effort, LeftAlone, Note, Retry, Setting, Testbed};
+use pinwise_measure::{Effort, Interrupt, LeftAlone, Note, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{Assignment, CpuSet};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
@@ -76,7 +76,7 @@ fn quick() -> LiveOptions {
 }
 
 fn testbed(target: Target, options: LiveOptions) -> Result<LiveTestbed, TargetError> {
-    LiveTestbed::new(target, &machine(), reading(|| 100.0), options, never())
+    LiveTestbed::new(target, &machine(), reading(|| 100.0), options, Interrupt::default())
 }
 
 fn attach(program: &Program) -> LiveTestbed {
@@ -419,7 +419,7 @@ fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
     let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
     let options = LiveOptions { floor: Some(0.5), ..quick() };
     let mut testbed =
-        LiveTestbed::new(target, &machine(), reading(read), options, never()).unwrap();
+        LiveTestbed::new(target, &machine(), reading(read), options, Interrupt::default()).unwrap();
     let error = testbed.measure(&all_on(&testbed, 0), Effort { windows: 50.0 }).unwrap_err();
     assert_eq!(error.retry, Retry::Other);
     assert_eq!(error.message, "abandoned at 30.0000 things/s: below the floor of 50.0000 things/s");

@@ -2,15 +2,13 @@
 
 use crate::programs::{LIFE, PROGRAM, arguments, machine, spin, until};
 use pinwise_linux::Scope;
-use pinwise_measure::{Effort, Measure, Probe, Probed, Setting, Testbed, ThreadCount};
+use pinwise_measure::{Effort, Interrupt, Measure, Probe, Probed, Setting, Testbed, ThreadCount};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_monitor::{Layer, Lookout, Power};
 use pinwise_programs::{
     LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe,
     Setter,
 };
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
@@ -38,13 +36,7 @@ fn options() -> ProbeOptions {
 }
 
 fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
-    LinuxProber::new(
-        machine(),
-        ProbedProgram::Anew(recipe),
-        options,
-        Arc::new(AtomicBool::new(false)),
-    )
-    .unwrap()
+    LinuxProber::new(machine(), ProbedProgram::Anew(recipe), options, Interrupt::default()).unwrap()
 }
 
 /// The message of a probe that must fail.
@@ -263,7 +255,7 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
         machine(),
         subject,
         ProbeOptions { progress, ..options() },
-        Arc::new(AtomicBool::new(false)),
+        Interrupt::default(),
     )
     .unwrap();
     for n in 1..4 {
@@ -402,12 +394,12 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     let name = format!("pool {}", file.display());
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
     let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
-    let cancelled = Arc::new(AtomicBool::new(false));
+    let cancelled = Interrupt::default();
     let mut prober = LinuxProber::new(
         machine(),
         ProbedProgram::Launched(recipe, set.clone()),
         options(),
-        Arc::clone(&cancelled),
+        cancelled.clone(),
     )
     .unwrap();
     let mut roots = Vec::new();
@@ -423,8 +415,7 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
 
     let running = crate::Program::start(&name);
     let fails = ProbedProgram::Running(running.pid(), Setter::Command("exit {n}".into()));
-    let mut attached =
-        LinuxProber::new(machine(), fails, options(), Arc::clone(&cancelled)).unwrap();
+    let mut attached = LinuxProber::new(machine(), fails, options(), cancelled.clone()).unwrap();
     assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
     let works = ProbedProgram::Running(running.pid(), set);
     let mut attached = LinuxProber::new(machine(), works, options(), cancelled).unwrap();
@@ -437,17 +428,17 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
 
 #[test]
 fn a_wish_to_stop_ends_a_probe_at_once() {
-    let cancelled = Arc::new(AtomicBool::new(false));
+    let cancelled = Interrupt::default();
     let mut prober = LinuxProber::new(
         machine(),
         ProbedProgram::Anew(recipe("late {n}")),
         options(),
-        Arc::clone(&cancelled),
+        cancelled.clone(),
     )
     .unwrap();
     let stop = thread::spawn(move || {
         thread::sleep(Duration::from_millis(200));
-        cancelled.store(true, std::sync::atomic::Ordering::Relaxed);
+        cancelled.give_up();
     });
     // A probe that took no notice would come to its end.
     let error = prober.probe(2, Duration::from_secs(60)).unwrap_err();

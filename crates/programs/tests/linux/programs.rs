@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -246,11 +245,4 @@ impl<F: FnMut() -> f64 + Send> Meter for Reading<F> {
         }
         Ok(Measurement::new((self.0)(), window))
     }
-}
-
-/// A flag that nobody raises.
-pub(crate) fn never() -> std::sync::Arc<AtomicBool> {
-    let flag = AtomicBool::new(false);
-    flag.store(false, Ordering::Relaxed);
-    flag.into()
 }

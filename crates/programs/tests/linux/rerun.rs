@@ -3,12 +3,10 @@
 use crate::live::{launch, leaves_alone};
 use crate::programs::*;
 use pinwise_linux::{Launch, ThreadFilter, process};
-use pinwise_measure::{Effort, LeftAlone, Note, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{Effort, Interrupt, LeftAlone, Note, Retry, Setting, Testbed, Unit};
 use pinwise_metric::Pattern;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
 use pinwise_topology::Assignment;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 fn printed(pattern: &str) -> RunMetric {
@@ -17,7 +15,8 @@ fn printed(pattern: &str) -> RunMetric {
 }
 
 fn testbed(launch: Launch, metric: RunMetric) -> RerunTestbed {
-    RerunTestbed::new(launch, &machine(), metric, RerunOptions::default(), never()).unwrap()
+    RerunTestbed::new(launch, &machine(), metric, RerunOptions::default(), Interrupt::default())
+        .unwrap()
 }
 
 fn pinned(leaves: &[u32]) -> Setting {
@@ -50,7 +49,13 @@ fn only_the_threads_that_were_chosen_are_placed() {
         ..RerunOptions::default()
     };
     let open = |options| {
-        RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, options, never())
+        RerunTestbed::new(
+            launch("work"),
+            &machine(),
+            RunMetric::Runtime,
+            options,
+            Interrupt::default(),
+        )
     };
     let chosen = open(choice(Some("^w-"), Some("-0$"))).unwrap();
     assert_eq!(chosen.workload().threads.len(), 1);
@@ -68,9 +73,14 @@ fn runtime_is_wall_time_and_effort_repeats_it() {
         filter: ThreadFilter::new(Some("^w-"), None).unwrap(),
         ..RerunOptions::default()
     };
-    let mut testbed =
-        RerunTestbed::new(launch("work"), &machine(), RunMetric::Runtime, workers, never())
-            .unwrap();
+    let mut testbed = RerunTestbed::new(
+        launch("work"),
+        &machine(),
+        RunMetric::Runtime,
+        workers,
+        Interrupt::default(),
+    )
+    .unwrap();
     assert_eq!(testbed.unit(), &Unit::cost("s"));
     let begin = Instant::now();
     let measured = testbed.measure(&pinned(&[0, 0]), Effort { windows: 3.0 }).unwrap();
@@ -106,7 +116,7 @@ fn a_run_that_fails_is_told_with_status_and_last_line() {
         &machine(),
         RunMetric::Runtime,
         RerunOptions::default(),
-        never(),
+        Interrupt::default(),
     );
     let message = error.err().unwrap().to_string();
     assert!(message.contains("ended (exit status: 3)"), "{message}");
@@ -120,7 +130,7 @@ fn an_output_without_the_number_is_named() {
         &machine(),
         printed("speed (x)?"),
         RerunOptions::default(),
-        never(),
+        Interrupt::default(),
     );
     let message = error.err().unwrap().to_string();
     assert!(
@@ -132,18 +142,23 @@ fn an_output_without_the_number_is_named() {
 #[test]
 fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
-    let error =
-        RerunTestbed::new(launch("spin 1"), &machine(), RunMetric::Runtime, options, never());
+    let error = RerunTestbed::new(
+        launch("spin 1"),
+        &machine(),
+        RunMetric::Runtime,
+        options,
+        Interrupt::default(),
+    );
     let error = pinwise_measure::MeasureError::from(error.err().unwrap());
     let said = "ran longer than the limit of 300 ms and was ended: raise --limit, or add --metric";
     assert!(error.message.contains(said), "{error}");
     assert_eq!(error.retry, Retry::Other);
 
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancelled);
+    let cancelled = Interrupt::default();
+    let flag = cancelled.clone();
     let user = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
-        flag.store(true, Ordering::Relaxed);
+        flag.give_up();
     });
     let error = RerunTestbed::new(
         launch("spin 1"),

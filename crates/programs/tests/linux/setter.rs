@@ -1,8 +1,9 @@
 //! Programs whose parameter is what they may use: CPUs, and CPU time. Whatever ends the search,
 //! they have what they had.
 
-use crate::programs::{Program, enough_cpus, machine, masks, never, until};
+use crate::programs::{Program, enough_cpus, machine, masks, until};
 use pinwise_linux::{Pid, affinity};
+use pinwise_measure::Interrupt;
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Setter};
 use pinwise_topology::CpuSet;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,8 @@ const WINDOW: Duration = Duration::from_millis(60);
 fn prober(pid: Pid, setter: Setter) -> LinuxProber {
     let options =
         ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
-    LinuxProber::new(machine(), ProbedProgram::Running(pid, setter), options, never()).unwrap()
+    LinuxProber::new(machine(), ProbedProgram::Running(pid, setter), options, Interrupt::default())
+        .unwrap()
 }
 
 /// A directory with the files of a control group of version 2 or 1: to a program that writes them

@@ -1,0 +1,34 @@
+//! A request to stop, as a flag that long work looks at: a signal handler tears nothing down.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether work shall stop. Its clones are one and the same.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    asked: Arc<AtomicBool>,
+    /// Of this work alone: whoever asked goes on with the next one.
+    given_up: Arc<AtomicBool>,
+}
+
+impl Interrupt {
+    /// Whether somebody asked, or this work was given up.
+    pub fn came(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) || self.given_up.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, for a signal handler: whoever sets it asks.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.asked)
+    }
+
+    /// The same request, for one piece of work that may be given up by itself.
+    pub fn of_one(&self) -> Self {
+        Self { asked: self.flag(), given_up: Arc::default() }
+    }
+
+    /// Ends this work. Whoever asks to stop other work is not concerned.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+}
