@@ -238,7 +238,7 @@ fn usage(error: impl std::fmt::Display) -> JobError {
 mod tests {
     use super::*;
     use crate::events::{Event, Listening, note};
-    use crate::job::heard;
+    use crate::job::with_listener;
     use crate::place::PlaceRequest;
     use pinwise_placement::Budget;
 
@@ -249,7 +249,7 @@ mod tests {
         let caller = Caller::default();
         let mut left = Listening(|_: Event<'_>| Err(io::ErrorKind::BrokenPipe.into()));
         // Where the first run goes on, its limit ends it: that is another error.
-        let opened = heard(&caller, &mut left, |caller, events| {
+        let opened = with_listener(&caller, &mut left, |caller, events| {
             note(events, Note::MetricStill)?;
             open(&request.request, caller).map(drop)
         });

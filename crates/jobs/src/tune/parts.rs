@@ -150,7 +150,7 @@ fn contenders(
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
         placed.searched.as_ref()?.outcome.best.as_ref()
     };
-    part(store, info, TuneStep::Finals, |new| {
+    stored::part_for(store, info, &TuneStep::Finals, |new| {
         // Something has to be compared with the default.
         let alike = alike(&number.outcome.notes);
         let as_default = |n| {
@@ -236,22 +236,6 @@ fn finals(
     Ok(finals)
 }
 
-/// The part of a campaign for a step, made by `new` where there is none.
-fn part(
-    store: &mut Store,
-    info: &CampaignInfo,
-    step: TuneStep,
-    new: impl FnOnce(NewCampaign) -> Result<NewCampaign, JobError>,
-) -> Result<CampaignInfo, JobError> {
-    let parent = Parent::new(info.id, &step);
-    if let Some(part) = stored::part(store, &parent)? {
-        return Ok(part);
-    }
-    let new = new(NewCampaign { parent: Some(parent), ..info.new.clone() })?;
-    let id = store.create(&new)?;
-    Ok(store.get(id)?)
-}
-
 /// The number alone.
 struct NumberSearched {
     outcome: ThreadsOutcome,
@@ -266,7 +250,7 @@ fn number(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(NumberSearched, LinuxProber), JobError> {
-    let part = part(store, info, TuneStep::Threads, |new| {
+    let part = stored::part_for(store, info, &TuneStep::Threads, |new| {
         let (question, machine) = number_question(request)?;
         let question = serde_json::to_value(&question)?;
         Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
@@ -312,7 +296,7 @@ fn policies(
         let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
         let Some(question) = asked else { return Ok(PolicyMeasurements::default()) };
         let question = serde_json::to_value(&question)?;
-        part(store, info, TuneStep::Policies, |new| {
+        stored::part_for(store, info, &TuneStep::Policies, |new| {
             Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
         })?;
     }
