@@ -19,6 +19,7 @@ mod findings;
 mod level;
 mod plan;
 mod scope;
+mod so_far;
 mod statistics;
 mod stored;
 mod task;
@@ -32,5 +33,6 @@ pub use findings::{
 pub use level::{AbsenceReason, Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};
+pub use so_far::RunsSoFar;
 pub use stored::StoredCharacterization;
 pub use task::Task;

@@ -14,12 +14,13 @@ use pinwise_campaign::{
     Strategy, TRIES, Trial,
 };
 use pinwise_characterization::{
-    Characterization, Conditions, Plan, PlanError, Reference, StoredCharacterization, Task,
+    Characterization, Conditions, Plan, PlanError, Reference, RunsSoFar, StoredCharacterization,
+    Task,
 };
 use pinwise_hardware::HostBench;
 use pinwise_measure::{
-    Bench, Detail, Effort, Fame, MeasureError, Measurement, Pace, Retry, Seating, Setting, Testbed,
-    Time, Unit, WorkingSets, Workload, optional_value_or_text,
+    Bench, Detail, Effort, Fame, Interrupt, MeasureError, Measurement, Pace, Retry, Seating,
+    Setting, Testbed, Time, Unit, WorkingSets, Workload, optional_value_or_text,
 };
 use pinwise_placement::Budget;
 use pinwise_present::{Notice, did_you_mean};
@@ -61,8 +62,12 @@ pub struct CharacterizeAnswer {
     pub campaign: CampaignInfo,
     /// The characterization, as it is in the store. `None`: it is not complete.
     pub kept: Option<StoredCharacterization>,
-    /// Runs in all.
+    /// What each set of programs gave so far, where it is not complete.
+    pub so_far: Vec<RunsSoFar>,
+    /// Runs that are made.
     pub runs: u64,
+    /// Runs that it has when it is complete.
+    pub planned: u64,
     /// What they took one after the other, in all runs of the campaign, with the look at the
     /// caches.
     pub time: Duration,
@@ -212,10 +217,18 @@ impl Job for CharacterizeRequest {
         let time = time(store, info, &measured.records)?;
         let ends = EndContext::after(&measured.records);
         conclude(store, info.id, measured, ends, |_, _| found)?;
-        Ok(CharacterizeAnswer { campaign: store.get(info.id)?, kept, runs, time, excerpt })
+        Ok(CharacterizeAnswer {
+            campaign: store.get(info.id)?,
+            kept,
+            so_far: Vec::new(),
+            runs,
+            planned: runs,
+            time,
+            excerpt,
+        })
     }
 
-    /// What a campaign found, where it is complete.
+    /// What a campaign found, or what it measured so far.
     fn answer(
         info: &CampaignInfo,
         _: &Caller,
@@ -235,8 +248,20 @@ impl Job for CharacterizeRequest {
                 }),
             None => None,
         };
-        let time = time(store, info, &store.records(info.id)?)?;
-        Ok(CharacterizeAnswer { campaign: info.clone(), kept, runs: info.records, time, excerpt })
+        let records = store.records(info.id)?;
+        let (so_far, planned) = match &kept {
+            Some(_) => (Vec::new(), info.records),
+            None => so_far(info, store, &records)?,
+        };
+        Ok(CharacterizeAnswer {
+            campaign: info.clone(),
+            kept,
+            so_far,
+            runs: paces(&records).count() as u64,
+            planned,
+            time: time(store, info, &records)?,
+            excerpt,
+        })
     }
 
     fn finished(
@@ -265,6 +290,33 @@ fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, Job
         Some(model) => OpenBench::Model(Box::new(ModelBench::new(model.processor()?, cancelled))),
         None => OpenBench::Host(Box::new(HostBench::new(pinwise_linux::machine()?, cancelled)?)),
     })
+}
+
+/// What each set of programs gave in a campaign that is not complete, and how many runs it has when
+/// it is. The machine is that of the campaign: this one may be another.
+fn so_far(
+    info: &CampaignInfo,
+    store: &Store,
+    records: &[Record],
+) -> Result<(Vec<RunsSoFar>, u64), JobError> {
+    let request: CharacterizeRequest = stored::question(info)?;
+    let bench: Box<dyn Bench> = match &request.model {
+        Some(model) => Box::new(ModelBench::new(model.processor()?, Interrupt::default())),
+        None => {
+            let mut host = HostBench::new(info.new.machine.clone(), Interrupt::default())?;
+            let look = Parent::new(info.id, &CharacterizeStep::Caches);
+            if let Some(part) = stored::part(store, &look)?
+                && let Some(found) = stored::conclusion(&part)?
+            {
+                host.know_caches(found);
+            }
+            Box::new(host)
+        }
+    };
+    let plan = plan(&request, &*bench)?;
+    let tasks = plan.tasks(request.conditions);
+    let planned = tasks.len() as u64;
+    Ok((RunsSoFar::of(&*bench, &plan, tasks.into_iter().zip(paces(records))), planned))
 }
 
 /// The benchmarks are not the threads of a program.

@@ -37,6 +37,8 @@ pub struct LatencyAnswer {
     pub campaign: CampaignInfo,
     /// What was measured so far.
     pub latencies: Latencies,
+    /// The directions that are asked for.
+    pub planned: u64,
 }
 
 impl Job for LatencyRequest {
@@ -89,7 +91,8 @@ impl Job for LatencyRequest {
         events: &mut dyn Events,
     ) -> Result<LatencyAnswer, JobError> {
         let ticks = TickRate::begin();
-        let budget = Budget::Measurements(order.len() as u64);
+        let planned = order.len() as u64;
+        let budget = Budget::Measurements(planned);
         let mut testbed = Contexts::new(info.new.machine.clone(), caller.interrupt.clone());
         let mut strategy = InOrder(order);
         let measured =
@@ -97,7 +100,7 @@ impl Job for LatencyRequest {
         let latencies = conclude(store, info.id, measured, EndContext::default(), |records, _| {
             latencies(records, ticks.ghz())
         })?;
-        Ok(LatencyAnswer { campaign: store.get(info.id)?, latencies })
+        Ok(LatencyAnswer { campaign: store.get(info.id)?, latencies, planned })
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<LatencyAnswer, JobError> {
@@ -105,7 +108,9 @@ impl Job for LatencyRequest {
             Some(concluded) => concluded,
             None => latencies(&store.records(info.id)?, None),
         };
-        Ok(LatencyAnswer { campaign: info.clone(), latencies })
+        let request: Self = stored::question(info)?;
+        let order = Latencies::order(&request.contexts, SEED).map_err(JobError::usage)?;
+        Ok(LatencyAnswer { campaign: info.clone(), latencies, planned: order.len() as u64 })
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {

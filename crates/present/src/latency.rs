@@ -1,6 +1,7 @@
 //! What latencies say of a machine, in the sentences that the terminal and the page share.
 
 use crate::figures::{self, percent};
+use crate::unfinished::Unfinished;
 use pinwise_hardware::LatencyWarning;
 use pinwise_topology::{
     DeclaredGroups, DomainKind, HeaderCheck, LatencyComparison, LatencyLevels, LatencyUnit, Oddity,
@@ -14,6 +15,8 @@ const FEW: usize = 4;
 pub struct LatencyFindings<'a> {
     /// What latencies are in.
     pub unit: LatencyUnit,
+    /// How far the campaign is, if it has not ended.
+    pub unfinished: Option<&'a Unfinished>,
     /// The levels that they imply.
     pub levels: &'a LatencyLevels,
     /// Whether that is what is declared; `None` where nothing is.
@@ -40,7 +43,8 @@ impl LatencyFindings<'_> {
             Some(false) => ", which DIFFERS from what is declared",
         };
         let levels = figures::counted(levels.len() as u64, "level");
-        format!("The latencies imply {levels}{at}{declared}.")
+        let so_far = if self.unfinished.is_some() { " so far" } else { "" };
+        format!("The latencies{so_far} imply {levels}{at}{declared}.")
     }
 
     /// What does not fit a table: classes, contradictions, odd values.

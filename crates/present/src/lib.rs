@@ -17,6 +17,7 @@ mod sheet;
 mod shell;
 mod threads;
 mod tune;
+mod unfinished;
 mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
@@ -43,6 +44,7 @@ pub use tune::{
     TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_step,
     unannounced, unmeasured,
 };
+pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{
     NextStep, Verdict, budget_for, is_simulated, next_steps, notes, simulated, tagged_notes,
     verdict,

@@ -4,7 +4,8 @@
 use crate::figures;
 use crate::note::note;
 use crate::other_load::{beside, busy};
-use crate::shell::quoted;
+use crate::shell::{Files, quoted};
+use crate::unfinished::resume_command;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
@@ -161,16 +162,15 @@ impl TuneVerdict<'_> {
 }
 
 /// In place of a verdict, where there is none.
-pub fn no_tune_verdict(info: &CampaignInfo) -> String {
+pub fn no_tune_verdict(info: &CampaignInfo, files: Files<'_>) -> String {
     match info.state {
         _ if info.running => "No answer yet: the campaign is running.".to_owned(),
         CampaignState::Finished => {
             "No answer: too few fresh windows were measured to decide. There is no plan.".to_owned()
         }
         _ => format!(
-            "No answer yet: the search has not ended. There is no plan. Go on with pinwise \
-             campaign resume {}.",
-            info.id.0
+            "No answer yet: the search has not ended. There is no plan. Continue with: {}",
+            resume_command(info, files)
         ),
     }
 }

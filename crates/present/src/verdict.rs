@@ -4,6 +4,7 @@
 use crate::figures;
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
+use crate::unfinished::resume_command;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
 use pinwise_placement::{Advice, Budget, Outcome, Question, Search};
 use pinwise_topology::SharingTree;
@@ -167,10 +168,8 @@ pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) ->
 pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     if info.state != CampaignState::Finished && !info.running {
-        steps.push(NextStep {
-            what: "continue the campaign",
-            command: format!("pinwise campaign resume {}{}", info.id.0, files.flag()),
-        });
+        steps
+            .push(NextStep { what: "continue the campaign", command: resume_command(info, files) });
     }
     if let Some(plan) = files.plan
         && outcome.advice == Advice::Pin

@@ -4,12 +4,13 @@
 use crate::figure::Table;
 use crate::shell::{HEAT_STYLE, ReportError, STYLE};
 use askama::Template;
+use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::{
-    Characterization, SensitivityClass, Slowdown, StoredCharacterization,
+    Characterization, RunsSoFar, SensitivityClass, Slowdown, StoredCharacterization,
 };
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
-use pinwise_present::{Files, characterization_verdict, quoted};
+use pinwise_present::{Files, Unfinished, characterization_verdict, quoted};
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
@@ -40,6 +41,38 @@ pub fn characterization_page(kept: &StoredCharacterization) -> Result<String, Re
         version: env!("CARGO_PKG_VERSION"),
     };
     Ok(page.render()?)
+}
+
+/// The page of a characterization that is not complete: what each set of programs gave so far.
+///
+/// # Errors
+/// The template could not be filled in.
+pub fn runs_so_far_page(
+    info: &CampaignInfo,
+    unfinished: Option<&Unfinished>,
+    runs: &[RunsSoFar],
+) -> Result<String, ReportError> {
+    let mut table = Table::new(["Benchmark", "Beside it", &info.new.unit.name, "Runs"]);
+    for set in runs {
+        let time = format!("{:.3}", set.time);
+        table.row([set.benchmark.clone(), set.beside(), time, set.runs.to_string()]);
+    }
+    let page = RunsSoFarPage {
+        machine: &info.new.machine.name,
+        unfinished,
+        runs: table,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(page.render()?)
+}
+
+#[derive(Template)]
+#[template(path = "runs_so_far.html")]
+struct RunsSoFarPage<'a> {
+    machine: &'a str,
+    unfinished: Option<&'a Unfinished>,
+    runs: Table,
+    version: &'static str,
 }
 
 /// What the page of a machine's characterization has at its end and no other machine's has: an HTML

@@ -42,6 +42,7 @@ pub fn latency_page(
         unit: matrix.unit().to_string(),
         contexts: order.len(),
         verdict: findings.verdict(),
+        unfinished: findings.unfinished.map(|unfinished| unfinished.text.as_str()),
         numbers,
         drawing,
         own: order.len() <= OWN,
@@ -65,6 +66,7 @@ struct LatencyPage<'a> {
     unit: String,
     contexts: usize,
     verdict: String,
+    unfinished: Option<&'a str>,
     numbers: Option<Numbers>,
     /// An SVG element of our own making; empty where there are numbers.
     drawing: String,

@@ -26,7 +26,7 @@ mod tail;
 mod threads;
 mod tune;
 
-pub use characterization::{characterization_mark, characterization_page};
+pub use characterization::{characterization_mark, characterization_page, runs_so_far_page};
 pub use comparison::comparison_page;
 pub use latency::latency_page;
 pub use page::page;

@@ -67,7 +67,7 @@ pub fn tune_page(
     let number = search.number.as_ref();
     let document = TuneDocument {
         info,
-        verdict: verdict(info, search),
+        verdict: verdict(info, search, files),
         notes: search.notes,
         ways: ways(search),
         drawing: drawing(search),
@@ -133,10 +133,10 @@ impl Part {
     }
 }
 
-fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>) -> String {
+fn verdict(info: &CampaignInfo, search: &TuneSearch<'_>, files: Files<'_>) -> String {
     match &search.compared {
         Some((compared, _)) => compared.text(),
-        None => no_tune_verdict(info),
+        None => no_tune_verdict(info, files),
     }
 }
 

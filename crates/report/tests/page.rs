@@ -3,7 +3,7 @@
 mod synthetic;
 mod tuned;
 
-use pinwise_campaign::CampaignState;
+use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_evt::Method;
 use pinwise_measure::{Measure, Note, Piece, Probe, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{Advice, DrawnSelection, Estimate, PlacedSelection, SelectionOutcome};
@@ -14,6 +14,7 @@ use pinwise_report::{
 };
 use pinwise_topology::Assignment;
 use serde_json::Value;
+use std::path::Path;
 use std::time::Duration;
 use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 use tuned::tuned;
@@ -383,7 +384,18 @@ fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
         next: None,
     };
     let html = tune_page(&whole.campaign.info, &unmeasured, Files::default()).unwrap();
-    assert!(text(&html).contains(&no_tune_verdict(&whole.campaign.info)), "{html}");
+    assert!(
+        text(&html).contains(&no_tune_verdict(&whole.campaign.info, Files::default())),
+        "{html}"
+    );
+    let stopped = CampaignInfo {
+        state: CampaignState::Stopped,
+        running: false,
+        ..whole.campaign.info.clone()
+    };
+    let files = Files { plan: None, store: Some(Path::new("x.db")) };
+    let said = no_tune_verdict(&stopped, files);
+    assert!(said.ends_with("pinwise campaign resume 12 --store x.db"), "{said}");
     assert!(ids(&html).is_empty());
 }
 

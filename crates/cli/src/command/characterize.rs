@@ -9,10 +9,10 @@ use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::Store;
-use pinwise_characterization::{Absent, Characterization, Conditions};
+use pinwise_characterization::{Absent, Characterization, Conditions, RunsSoFar};
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, ExcerptReason, STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::{figures, tagged};
+use pinwise_present::{Files, Unfinished, figures, tagged};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -83,6 +83,19 @@ struct Document<'a> {
     excerpt: Option<Value>,
 }
 
+/// The JSON document of a campaign that is not complete.
+#[derive(Serialize)]
+struct SoFar<'a> {
+    campaign: i64,
+    machine: &'a str,
+    unit: &'a str,
+    unfinished: Option<Unfinished>,
+    /// Of each set of programs that was run.
+    runs: &'a [RunsSoFar],
+    seconds: f64,
+    store: &'a Path,
+}
+
 impl Characterize {
     fn request(&self) -> Result<CharacterizeRequest, Usage> {
         let model = match self.machine.as_str() {
@@ -112,27 +125,52 @@ impl Characterize {
         // A store that cannot be used is found out before, not after.
         let mut store = self.store.open()?;
         let answer = events::run(request, &caller, &mut store, self.json)?;
-        tell(&store, &answer, Some(begin.elapsed()), self.json)?;
+        tell(&store, &answer, self.store.named(), Some(begin.elapsed()), self.json)?;
         let (Some(file), Some(kept)) = (&self.html, &answer.kept) else { return Ok(()) };
         output::write(file, pinwise_report::characterization_page(kept)?.as_bytes())
     }
 }
 
-/// Prints what a campaign found; `took` where it was measured just now.
+/// The page of what a campaign found, or of its runs so far.
+pub(crate) fn page(answer: &CharacterizeAnswer, files: Files<'_>) -> anyhow::Result<String> {
+    Ok(match &answer.kept {
+        Some(kept) => pinwise_report::characterization_page(kept)?,
+        None => {
+            let (unfinished, runs) = (unfinished(answer, files), &answer.so_far);
+            pinwise_report::runs_so_far_page(&answer.campaign, unfinished.as_ref(), runs)?
+        }
+    })
+}
+
+fn unfinished(answer: &CharacterizeAnswer, files: Files<'_>) -> Option<Unfinished> {
+    let CharacterizeAnswer { campaign, runs, planned, .. } = answer;
+    Unfinished::of(campaign, *runs, *planned, "runs are made", files)
+}
+
+/// Prints what a campaign found, or its runs so far; `took` where it was measured just now. `named`
+/// is the store, where commands have to name it.
 pub(crate) fn tell(
     store: &Store,
     answer: &CharacterizeAnswer,
+    named: Option<&Path>,
     took: Option<Duration>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let CharacterizeAnswer { campaign, kept, runs, time, excerpt } = answer;
+    let CharacterizeAnswer { campaign, kept, time, excerpt, .. } = answer;
     let Some(kept) = kept else {
-        anyhow::bail!(
-            "campaign {} is not complete: {} are stored; continue with: pinwise campaign resume {}",
-            campaign.id.0,
-            figures::counted(*runs, "run"),
-            campaign.id.0
-        );
+        let so_far = SoFar {
+            campaign: campaign.id.0,
+            machine: &campaign.new.machine.name,
+            unit: &campaign.new.unit.name,
+            unfinished: unfinished(answer, Files { plan: None, store: named }),
+            runs: &answer.so_far,
+            seconds: time.as_secs_f64(),
+            store: store.path(),
+        };
+        return match json {
+            true => output::print_json(&so_far),
+            false => output::print(&text::so_far(&so_far)),
+        };
     };
     if let Some(excerpt) = excerpt {
         output::aside(&format!("note: place does not decide by it: {}", why(excerpt)));

@@ -11,7 +11,9 @@ use crate::output::{self, Usage};
 use clap::Args;
 use pinwise_hardware::{Latencies, LatencyError, Quantiles};
 use pinwise_jobs::{LatencyAnswer, LatencyRequest};
-use pinwise_present::{LatencyFindings, figures, latency_warning, tagged, texts};
+use pinwise_present::{
+    Files, LatencyFindings, Unfinished, figures, latency_warning, tagged, texts,
+};
 use pinwise_topology::{
     CpuId, CpuSet, DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyClass,
     LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit, Machine, Oddity,
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use source::Source;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Measure core-to-core latency, and derive the sharing levels from it
 ///
@@ -64,6 +66,9 @@ struct Document {
     /// The campaign that measured them.
     #[serde(default)]
     campaign: Option<i64>,
+    /// How far the campaign is, if it has not ended. Nothing is compared before.
+    #[serde(default)]
+    unfinished: Option<Unfinished>,
     /// Whose latencies they are.
     name: String,
     unit: LatencyUnit,
@@ -197,7 +202,7 @@ impl Latency {
         let mut store = self.store.open()?;
         let job = LatencyRequest { contexts };
         let answer = events::run(job, &caller, &mut store, self.json)?;
-        Document::measured(host.name, &answer)
+        Document::measured(host.name, &answer, Files::default())
     }
 }
 
@@ -215,6 +220,8 @@ impl Shown {
         let matrix = document.latencies()?;
         let levels = LatencyLevels::of(&matrix);
         let compare = |machine| LatencyComparison::new(&matrix, &levels, machine);
+        // A matrix with holes implies other levels than the whole one.
+        let declared = declared.filter(|_| document.unfinished.is_none());
         let comparison = declared.map(compare);
         if let Some(comparison) = &comparison {
             document.compare(comparison);
@@ -226,6 +233,7 @@ impl Shown {
     fn said(&self) -> LatencyFindings<'_> {
         LatencyFindings {
             unit: self.document.unit,
+            unfinished: self.document.unfinished.as_ref(),
             levels: &self.levels,
             agrees: self.document.agrees,
             header: &self.document.header,
@@ -249,22 +257,28 @@ impl Shown {
     }
 }
 
-fn of_campaign(answer: &LatencyAnswer) -> anyhow::Result<Shown> {
-    let machine = &answer.campaign.new.machine;
-    if answer.latencies.contexts.len() < 2 {
-        anyhow::bail!("campaign {} has no latency yet", answer.campaign.id.0);
-    }
-    Shown::new(Document::measured(machine.name.clone(), answer)?, Some(machine))
+fn unfinished(answer: &LatencyAnswer, files: Files<'_>) -> Option<Unfinished> {
+    let (made, all) = (answer.latencies.directions.len() as u64, answer.planned);
+    Unfinished::of(&answer.campaign, made, all, "directions are measured", files)
 }
 
-/// Prints what a campaign measured.
-pub(crate) fn tell(answer: &LatencyAnswer, json: bool) -> anyhow::Result<()> {
-    of_campaign(answer)?.print(json)
+fn of_campaign(answer: &LatencyAnswer, files: Files<'_>) -> anyhow::Result<Shown> {
+    let machine = &answer.campaign.new.machine;
+    if answer.latencies.contexts.len() < 2 {
+        let far = unfinished(answer, files).map_or(String::new(), |far| format!(". {}", far.text));
+        anyhow::bail!("campaign {} has no latency yet{far}", answer.campaign.id.0);
+    }
+    Shown::new(Document::measured(machine.name.clone(), answer, files)?, Some(machine))
+}
+
+/// Prints what a campaign measured. `named` is the store, where commands have to name it.
+pub(crate) fn tell(answer: &LatencyAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    of_campaign(answer, Files { plan: None, store: named })?.print(json)
 }
 
 /// The page of what a campaign measured.
-pub(crate) fn page(answer: &LatencyAnswer) -> anyhow::Result<String> {
-    of_campaign(answer)?.page()
+pub(crate) fn page(answer: &LatencyAnswer, files: Files<'_>) -> anyhow::Result<String> {
+    of_campaign(answer, files)?.page()
 }
 
 impl Document {
@@ -283,6 +297,7 @@ impl Document {
         });
         Self {
             campaign: None,
+            unfinished: None,
             name,
             unit: matrix.unit(),
             contexts: matrix.contexts().to_vec(),
@@ -302,10 +317,11 @@ impl Document {
     }
 
     /// What was measured on a machine.
-    fn measured(name: String, answer: &LatencyAnswer) -> anyhow::Result<Self> {
+    fn measured(name: String, answer: &LatencyAnswer, files: Files<'_>) -> anyhow::Result<Self> {
         let latencies = &answer.latencies;
         let mut document = Self::new(name, &latencies.matrix()?);
         document.campaign = Some(answer.campaign.id.0);
+        document.unfinished = unfinished(answer, files);
         document.tsc_ghz = latencies.tsc_ghz;
         document.seconds = Some(latencies.elapsed.as_secs_f64());
         let pairs = latencies.directions.iter().filter_map(|direction| {

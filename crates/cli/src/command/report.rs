@@ -3,7 +3,7 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
-use crate::command::{compare, latency, select, threads, tune};
+use crate::command::{characterize, compare, latency, select, threads, tune};
 use crate::events;
 use crate::output;
 use crate::store::StoreArguments;
@@ -91,14 +91,8 @@ impl Report {
             Answer::Compare(answer) => compare::page(&store, answer, files, characterization)?,
             Answer::Select(answer) => select::page(answer, files, characterization)?,
             Answer::Tune(answer) => tune::page(&store, answer, files)?,
-            Answer::Latency(answer) => latency::page(answer)?,
-            Answer::Characterize(answer) => match &answer.kept {
-                Some(kept) => pinwise_report::characterization_page(kept)?,
-                None => anyhow::bail!(
-                    "campaign {id} is not complete and has no page yet; continue with: pinwise \
-                     campaign resume {id}"
-                ),
-            },
+            Answer::Latency(answer) => latency::page(answer, files)?,
+            Answer::Characterize(answer) => characterize::page(answer, files)?,
             Answer::Threads(answer) => threads::page(answer, files)?,
             Answer::Calibrate(_) => anyhow::bail!(
                 "campaign {id} is a calibration and has no page; see it with: pinwise campaign \

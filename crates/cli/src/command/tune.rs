@@ -92,7 +92,7 @@ pub(crate) fn tell(
         let flag = Stored { plan: None, store: named }.flag();
         let id = answer.campaign.id.0;
         let why = format!("it has not ended; continue with: pinwise campaign resume {id}{flag}");
-        print_remains(answer, why.clone(), json)?;
+        print_remains(answer, why.clone(), named, json)?;
         output::aside(&format!("note: campaign {id} has no answer: {why}"));
         return Ok(());
     };
@@ -160,15 +160,24 @@ pub(crate) fn page(
 /// Prints what there is of a search that ended in an error after some measurements.
 fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
     let Some(answer) = events::left::<TuneRequest>(error, caller, store) else { return Ok(()) };
-    print_remains(&answer, error.to_string(), json)
+    print_remains(&answer, error.to_string(), caller.store.as_deref(), json)
 }
 
-fn print_remains(answer: &TuneAnswer, error: String, json: bool) -> anyhow::Result<()> {
+fn print_remains(
+    answer: &TuneAnswer,
+    error: String,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
     let Some(remains) = Remains::of(answer, error) else { return Ok(()) };
     if json {
         output::print_json(&remains.json())
     } else {
-        output::print(&text::remains(&remains, output::width()))
+        output::print(&text::remains(
+            &remains,
+            Stored { plan: None, store: named },
+            output::width(),
+        ))
     }
 }
 

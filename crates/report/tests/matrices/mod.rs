@@ -34,5 +34,12 @@ pub(crate) fn findings<'a>(
     matrix: &LatencyMatrix,
     levels: &'a LatencyLevels,
 ) -> LatencyFindings<'a> {
-    LatencyFindings { unit: matrix.unit(), levels, agrees: None, header: &[], comparison: None }
+    LatencyFindings {
+        unit: matrix.unit(),
+        unfinished: None,
+        levels,
+        agrees: None,
+        header: &[],
+        comparison: None,
+    }
 }

@@ -1,9 +1,10 @@
 //! A characterization for the terminal: a table per level, at most 80 columns wide for eight
 //! benchmarks and 105 for those of a host.
 
+use super::SoFar;
 use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
 use pinwise_measure::WorkingSets;
-use pinwise_present::{characterization_verdict, figures};
+use pinwise_present::{characterization_verdict, figures, one_line};
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
@@ -22,6 +23,29 @@ pub(super) fn text(characterization: &Characterization) -> String {
     tables(&mut text, characterization);
     findings(&mut text, characterization);
     noise(&mut text, characterization);
+    text
+}
+
+/// Of a campaign that is not complete: how far it is, and what each set of programs gave.
+pub(super) fn so_far(so_far: &SoFar<'_>) -> String {
+    let mut text = String::from("No answer yet: the slowdowns follow from all runs.\n");
+    if let Some(unfinished) = &so_far.unfinished {
+        let _ = writeln!(text, "{}", unfinished.text);
+    }
+    let _ = writeln!(text, "{}", one_line(so_far.machine));
+    if !so_far.runs.is_empty() {
+        let _ = writeln!(text, "\nruns so far, {}", so_far.unit);
+    }
+    for set in so_far.runs {
+        let runs = figures::counted(set.runs as u64, "run");
+        let _ = writeln!(
+            text,
+            "  {:<9}{:>8} ({runs}) {}",
+            set.benchmark,
+            short(set.time),
+            set.beside()
+        );
+    }
     text
 }
 

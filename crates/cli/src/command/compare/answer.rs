@@ -2,7 +2,7 @@
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Record, Store};
+use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{CompareAnswer, Compared};
 use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
@@ -10,7 +10,7 @@ use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, against, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses, lost,
-    note, sentence, simulated, standing, tagged,
+    note, sentence, simulated, standing, tagged, unfinished,
 };
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -71,22 +71,13 @@ pub(crate) fn page(
     )?)
 }
 
-/// How far a comparison is that has not ended, and how to go on with it.
-fn unfinished(info: &CampaignInfo, compared: &Compared, files: Files<'_>) -> Option<String> {
-    let (done, all) = (
+/// How far a comparison is, for one that has not ended.
+fn far(info: &CampaignInfo, compared: &Compared) -> String {
+    format!(
+        "{} of at most {} measurements of the comparison are made",
         figures::count(info.records),
-        figures::count(ComparisonStrategy::measurements(&compared.ways)),
-    );
-    let far = format!("{done} of at most {all} measurements of the comparison are made");
-    match info.state {
-        CampaignState::Finished => None,
-        _ if info.running => Some(format!("It is still running: {far}.")),
-        _ => Some(format!(
-            "It is not finished: {far}; continue with: pinwise campaign resume {}{}",
-            info.id.0,
-            files.flag()
-        )),
-    }
+        figures::count(ComparisonStrategy::measurements(&compared.ways))
+    )
 }
 
 fn text(
@@ -100,7 +91,7 @@ fn text(
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &comparison_verdict(comparison));
     let caveats = [
-        unfinished(info, compared, files),
+        unfinished(info, &far(info, compared), files),
         simulated(info),
         caveat(comparison, is_simulated(&info.new.question)),
     ];

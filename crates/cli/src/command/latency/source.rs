@@ -3,6 +3,7 @@
 use super::{Document, Pair};
 use crate::output::{Usage, no_input};
 use anyhow::Context as _;
+use pinwise_present::Unfinished;
 use pinwise_topology::{LatencyError, LatencyLevels, LatencyMatrix, MctFile};
 use serde_json::Value;
 use std::fs::File;
@@ -20,6 +21,7 @@ pub(super) enum Source {
     /// What is kept of an earlier document; the rest follows from it.
     Json {
         campaign: Option<i64>,
+        unfinished: Option<Unfinished>,
         name: String,
         matrix: LatencyMatrix,
         pairs: Vec<Pair>,
@@ -51,8 +53,19 @@ impl Source {
                     format!("{error}; expected what 'pinwise latency --json' prints")
                 })?;
                 let matrix = document.latencies().map_err(told)?;
-                let Document { campaign, name, pairs, tsc_ghz, seconds, warnings, .. } = document;
-                Ok(Self::Json { campaign, name, matrix, pairs, tsc_ghz, seconds, warnings })
+                let Document {
+                    campaign, unfinished, name, pairs, tsc_ghz, seconds, warnings, ..
+                } = document;
+                Ok(Self::Json {
+                    campaign,
+                    unfinished,
+                    name,
+                    matrix,
+                    pairs,
+                    tsc_ghz,
+                    seconds,
+                    warnings,
+                })
             }
             _ => Ok(Self::Csv(name, LatencyMatrix::from_csv(text).map_err(told)?)),
         }
@@ -69,8 +82,18 @@ impl Source {
                 document
             }
             Self::Csv(name, matrix) => Document::new(name, &matrix),
-            Self::Json { campaign, name, matrix, pairs, tsc_ghz, seconds, warnings } => Document {
+            Self::Json {
                 campaign,
+                unfinished,
+                name,
+                matrix,
+                pairs,
+                tsc_ghz,
+                seconds,
+                warnings,
+            } => Document {
+                campaign,
+                unfinished,
                 pairs,
                 tsc_ghz,
                 seconds,

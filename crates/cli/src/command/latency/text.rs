@@ -22,7 +22,11 @@ pub(super) fn text(
 ) -> String {
     let unit = document.unit;
     let n = document.contexts.len();
-    let mut text = format!("{}\n{}: {n} contexts", said.verdict(), one_line(&document.name));
+    let mut text = format!("{}\n", said.verdict());
+    if let Some(unfinished) = said.unfinished {
+        let _ = writeln!(text, "{}", one_line(&unfinished.text));
+    }
+    let _ = write!(text, "{}: {n} contexts", one_line(&document.name));
     if let Some(seconds) = document.seconds {
         let _ = write!(
             text,

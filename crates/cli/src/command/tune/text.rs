@@ -7,7 +7,7 @@ use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlace
 use pinwise_measure::Unit;
 use pinwise_placement::{Choice, Number, Way};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Sheet, gain_text, no_tune_verdict, policy_name, texts, tune_next};
+use pinwise_present::{Files, Sheet, gain_text, no_tune_verdict, policy_name, texts, tune_next};
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
@@ -51,9 +51,9 @@ pub(super) fn result(document: &Document<'_>, width: usize, verbose: bool) -> St
 }
 
 /// What is known of a search that has no answer.
-pub(super) fn remains(remains: &Remains<'_>, width: usize) -> String {
+pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> String {
     let mut sheet = Sheet { text: String::new(), width };
-    sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign));
+    sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign, files));
     notes(&mut sheet, remains.answer);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
