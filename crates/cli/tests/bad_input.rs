@@ -141,7 +141,7 @@ fn a_metric_that_never_matches_says_how_long_was_waited_and_what_was_seen() {
     assert_eq!(code, 1);
     assert!(
         line.contains("no number in 10 s")
-            && line.contains("does not match the last: 'all is well'"),
+            && line.contains("matched none; the last was 'all is well'"),
         "{line}"
     );
 }

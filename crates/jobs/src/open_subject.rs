@@ -11,6 +11,7 @@ mod simulated;
 pub(crate) use simulated::open_ready;
 
 use crate::error::JobError;
+use crate::events::{Events, Silent};
 use crate::job::Caller;
 use crate::request::{Request, Subject};
 use pinwise_campaign::Record;
@@ -86,7 +87,7 @@ pub(crate) trait OpenSubject: Testbed {
 /// # Errors
 /// The program, its metric or its threads cannot be used; the user asked to stop.
 pub(crate) fn open(request: &Request, caller: &Caller) -> Result<Box<dyn OpenSubject>, JobError> {
-    open_with(request, Opening::default(), caller)
+    open_with(request, Opening::default(), caller, &mut Silent)
 }
 
 /// What is known when a subject is opened, and is no part of the request.
@@ -101,11 +102,12 @@ pub(crate) struct Opening {
     pub(crate) starter: Option<PathBuf>,
 }
 
-/// Opens a subject of which something is known.
+/// Opens a subject of which something is known. Says what takes long.
 pub(crate) fn open_with(
     request: &Request,
     opening: Opening,
     caller: &Caller,
+    events: &mut dyn Events,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     let interrupt = &caller.interrupt;
     Ok(match &request.subject {
@@ -115,7 +117,7 @@ pub(crate) fn open_with(
             let (program, interrupt) = (caller.program()?, interrupt.clone());
             Box::new(instances::open(workload, request.clone(), opening, program, interrupt)?)
         }
-        Subject::Rerun(_) => Box::new(rerun::open(request, opening, interrupt)?),
+        Subject::Rerun(_) => Box::new(rerun::open(request, opening, interrupt, events)?),
         _ => Box::new(live::open(request, opening, interrupt)?),
     })
 }

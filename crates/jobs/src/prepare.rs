@@ -42,7 +42,8 @@ pub(crate) fn prepare_search(
     {
         note(events, Notice::FileAwaited { file: file.to_owned() })?;
     }
-    let testbed = open_with(&request, Opening { until, ..Opening::default() }, caller)?;
+    let opening = Opening { until, ..Opening::default() };
+    let testbed = open_with(&request, opening, caller, events)?;
     let unit = testbed.unit().clone();
     request.affinities = testbed.affinities();
     request.question.pieces = testbed.profiles();

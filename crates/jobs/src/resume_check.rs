@@ -1,6 +1,7 @@
 //! Whether a campaign can go on: what its measurements depend on is as it was.
 
 use crate::error::JobError;
+use crate::events::Silent;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
@@ -23,7 +24,7 @@ pub(crate) fn reopen(
     let opening = Opening { threads: threads.collect(), ..Opening::default() };
     let subject = request.subject.clone().of_any_version(&caller.program()?);
     let request = &Request { subject, ..request.clone() };
-    let mut testbed = open_with(request, opening, caller)?;
+    let mut testbed = open_with(request, opening, caller, &mut Silent)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),
         None => {

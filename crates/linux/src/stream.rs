@@ -4,6 +4,7 @@
 //! last lines for messages, and hands every line with the time it was read to the holder of the
 //! receiver. A dropped receiver costs nothing: the thread goes on reading.
 
+use crate::run_delay::RunDelay;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 pub struct Line {
     /// When the line was read.
     pub at: Instant,
+    /// How long before that the reader could have run and did not: the line may have been there for
+    /// that long.
+    pub late: Duration,
     /// The line without its end, cut after 64 KiB. Bytes that are not UTF-8 are replaced.
     pub text: String,
 }
@@ -66,8 +70,8 @@ impl Tail {
         last.lines.iter().rev().find(|line| !line.trim().is_empty()).map(|line| quotable(line))
     }
 
-    /// Waits until everything the stream had has been read.
-    pub(crate) fn wait(&self) {
+    /// Waits until everything the stream had has been read, at most half a second.
+    pub fn wait(&self) {
         let last = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ended = self.0.1.wait_timeout_while(last, DRAINING, |last| !last.ended);
     }
@@ -111,6 +115,8 @@ pub fn each_line(
     let tail = Tail::default();
     let kept = tail.clone();
     thread::Builder::new().name("reader".into()).spawn(move || {
+        let delay = RunDelay::of_this_thread();
+        let pipe = Delayed { pipe, delay, late: Duration::ZERO };
         read(BufReader::new(pipe), take, &kept);
         kept.change(|last| last.ended = true);
     })?;
@@ -125,7 +131,22 @@ pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<Line>, T
     Ok((receiver, tail))
 }
 
-fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
+/// A pipe, and how late its last bytes were read.
+struct Delayed<R> {
+    pipe: R,
+    delay: RunDelay,
+    late: Duration,
+}
+
+impl<R: Read> Read for Delayed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.pipe.read(buffer);
+        self.late = self.delay.since_last();
+        read
+    }
+}
+
+fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(Line), tail: &Tail) {
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
@@ -134,7 +155,7 @@ fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        let at = Instant::now();
+        let (at, late) = (Instant::now(), pipe.get_ref().late);
         let text =
             String::from_utf8_lossy(bytes.strip_suffix(b"\n").unwrap_or(&bytes)).into_owned();
         tail.change(|last| {
@@ -143,7 +164,7 @@ fn read(mut pipe: impl BufRead, mut take: impl FnMut(Line), tail: &Tail) {
             }
             last.lines.push_back(text.clone());
         });
-        take(Line { at, text });
+        take(Line { at, late, text });
     }
 }
 

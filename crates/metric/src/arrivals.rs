@@ -6,6 +6,7 @@ use crate::pattern::Pattern;
 use crate::reading::Interpretation;
 use crate::source::{Failure, Sample, Source, sleep_until};
 use crate::tail::FileLines;
+use pinwise_figures::counted;
 use pinwise_linux::{Line, quotable};
 use pinwise_measure::{MeasureError, Retry};
 use std::path::Path;
@@ -17,10 +18,12 @@ use std::time::{Duration, Instant};
 pub(crate) struct Arrival {
     pub(crate) sample: Sample,
     pub(crate) at: Instant,
+    /// It may have come this much earlier: whoever looked for it was kept from running.
+    pub(crate) late: Duration,
 }
 
 /// Why no arrival can come.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Stop {
     /// The source failed; see [`Failure`].
     Failed(Failure),
@@ -68,8 +71,15 @@ pub(crate) struct MatchingLines {
     from: String,
     count: u64,
     bytes: u64,
+    /// Lines that matched.
+    matched: u64,
+    /// The last line that did not.
     last: Option<String>,
+    begun: Instant,
 }
+
+/// How long a program may take to create a file, from when it is waited for.
+const CREATING: Duration = Duration::from_secs(2);
 
 /// Where lines come from.
 pub(crate) enum Lines {
@@ -79,7 +89,16 @@ pub(crate) enum Lines {
 
 impl MatchingLines {
     pub(crate) fn new(lines: Lines, pattern: Pattern, from: String) -> Self {
-        Self { lines, pattern, from, count: 0, bytes: 0, last: None }
+        let (count, bytes, matched, last) = (0, 0, 0, None);
+        Self { lines, pattern, from, count, bytes, matched, last, begun: Instant::now() }
+    }
+
+    /// It waits for lines of a file that nobody has created in good time.
+    fn lacks_file(&self) -> bool {
+        self.count == 0
+            && matches!(self.lines, Lines::File(_))
+            && self.begun.elapsed() > CREATING
+            && !Path::new(&self.from).exists()
     }
 }
 
@@ -99,11 +118,12 @@ impl Arrivals for MatchingLines {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(left.min(Duration::from_millis(10))) {
-                Ok(Line { at, text }) => {
+                Ok(Line { at, late, text }) => {
                     self.count += 1;
                     self.bytes += text.len() as u64 + 1;
-                    if let Some(sample) = self.pattern.find(&text) {
-                        return Ok(Some(Arrival { sample, at }));
+                    if let Some(sample) = self.pattern.find(&text).map_err(Failure::from)? {
+                        self.matched += 1;
+                        return Ok(Some(Arrival { sample, at, late }));
                     }
                     if !text.trim().is_empty() {
                         self.last = Some(text);
@@ -111,6 +131,9 @@ impl Arrivals for MatchingLines {
                     if at > deadline {
                         return Ok(None);
                     }
+                }
+                Err(RecvTimeoutError::Timeout) if self.lacks_file() => {
+                    return Err(Failure::Hopeless(self.received()).into());
                 }
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => return Ok(None),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -128,7 +151,11 @@ impl Arrivals for MatchingLines {
     fn received(&self) -> String {
         match (&self.last, self.count) {
             (_, 0) if matches!(self.lines, Lines::File(_)) && !Path::new(&self.from).exists() => {
-                format!("there is no file {}: the program did not create it", self.from)
+                format!(
+                    "there is no file {}: the program did not create it; if it does so later, \
+                     create it first",
+                    self.from
+                )
             }
             (_, 0) => {
                 format!(
@@ -136,16 +163,20 @@ impl Arrivals for MatchingLines {
                     self.from
                 )
             }
-            (Some(last), lines) => format!(
-                "{} gave {lines} lines ({} bytes), and '{}' does not match the last: '{}'",
+            (Some(last), lines) if self.matched == 0 => format!(
+                "{} gave {} ({} bytes), and '{}' matched none; the last was '{}'",
                 self.from,
+                counted(lines, "line"),
                 self.bytes,
                 self.pattern,
                 quotable(last)
             ),
-            (None, lines) => format!(
-                "{} gave {lines} lines ({} bytes), then nothing more",
-                self.from, self.bytes
+            (_, lines) => format!(
+                "{} gave {} ({} bytes), of which {} matched, then nothing more",
+                self.from,
+                counted(lines, "line"),
+                self.bytes,
+                self.matched
             ),
         }
     }
@@ -244,7 +275,7 @@ impl Arrivals for Renewals {
     ) -> Result<Option<Arrival>, Stop> {
         loop {
             let arrival = read_dated(&mut *self.source, cancelled)?;
-            let Arrival { sample, at } = arrival;
+            let Arrival { sample, at, .. } = arrival;
             self.readings += 1;
             let last = *self.last.get_or_insert(Renewal { value: sample.value, since: at });
             let stood = at.saturating_duration_since(last.since);
@@ -281,7 +312,7 @@ pub(crate) fn read_dated(
 ) -> Result<Arrival, Failure> {
     let before = Instant::now();
     let sample = source.read(cancelled)?;
-    Ok(Arrival { sample, at: before + before.elapsed() / 2 })
+    Ok(Arrival { sample, at: before + before.elapsed() / 2, late: Duration::ZERO })
 }
 
 #[cfg(test)]
@@ -310,7 +341,7 @@ pub(crate) mod tests {
                 return Ok(None);
             }
             self.arrivals.pop_front();
-            Ok(Some(Arrival { sample: Sample { value, seconds: None }, at }))
+            Ok(Some(Arrival { sample: Sample::of(value), at, late: Duration::ZERO }))
         }
 
         fn received(&self) -> String {
@@ -323,29 +354,53 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn lines_that_do_not_match_are_counted_and_the_last_is_shown() {
+    fn what_arrived_is_told_and_that_nothing_matched_only_if_so() {
         let (sender, receiver) = sync_channel(10);
-        for text in ["start", "ops: 5", "warming up"] {
-            sender.send(Line { at: Instant::now(), text: text.into() }).unwrap();
-        }
+        let say = |text: &str| {
+            let (at, late) = (Instant::now(), Duration::ZERO);
+            sender.send(Line { at, late, text: text.into() }).unwrap();
+        };
         let mut lines = MatchingLines::new(
             Lines::Stream(receiver),
             Pattern::new(r"ops: (\d+)").unwrap(),
             "the program's stdout".into(),
         );
         let soon = Instant::now() + Duration::from_millis(5);
+        say("start");
+        assert_eq!(lines.next(soon, &|| false), Ok(None));
+        let none =
+            "stdout gave 1 line (6 bytes), and 'ops: (\\d+)' matched none; the last was 'start'";
+        assert!(lines.received().ends_with(none), "{}", lines.received());
+        say("ops: 5");
+        say("encoded in 5.3 s");
         assert_eq!(lines.next(soon, &|| false).unwrap().unwrap().sample.value, 5.0);
         assert_eq!(lines.next(soon, &|| false), Ok(None));
-        assert!(
-            lines.received().contains("3 lines") && lines.received().contains("warming up"),
-            "{}",
-            lines.received()
-        );
+        let some = "gave 3 lines (30 bytes), of which 1 matched, then nothing more";
+        assert!(lines.received().ends_with(some), "{}", lines.received());
         drop(sender);
         assert!(
             matches!(lines.next(soon, &|| false), Err(Stop::Closed(why)) if why.contains("the \
                 program's stdout was closed"))
         );
+    }
+
+    #[test]
+    fn a_file_that_nobody_creates_is_not_waited_for_to_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut lines = MatchingLines::new(
+            Lines::File(crate::tail::follow(&path).unwrap()),
+            Pattern::new(r"(\d+)").unwrap(),
+            path.display().to_string(),
+        );
+        lines.begun -= CREATING;
+        let far = Instant::now() + Duration::from_secs(600);
+        match lines.next(far, &|| false) {
+            Err(Stop::Failed(Failure::Hopeless(why))) => {
+                assert!(why.contains("create it first"), "{why}")
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -39,7 +39,8 @@ impl MetricSpec {
         };
         let refused = |failure, remedy| match failure {
             Failure::Cancelled => Ok(()),
-            Failure::Unreadable(why) => Err(missing(why, remedy)),
+            Failure::Unreadable(why) | Failure::Hopeless(why) => Err(missing(why, remedy)),
+            Failure::TwoReadings(error) => Err(error),
         };
         let read = |source: &mut dyn Source, remedy| match source.read(&|| false) {
             Ok(_) => Ok(()),

@@ -35,13 +35,17 @@ const LINES_OF_A_REPORT: usize = 16;
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// The cadence of lines that arrived at `times` (seconds, ascending). Gaps of more than a tenth of
-/// the longest gap separate blocks. The first and the last block may be incomplete and do not
-/// count.
+/// A block that came so much of its gap after its reader could have run is none of the program's:
+/// its lines waited for the reader.
+const LATE: f64 = 0.5;
+
+/// The cadence of lines that arrived at `times` (seconds, ascending). Each may have come up to
+/// `late` seconds earlier, while its reader was kept from running. Gaps of more than a tenth of the
+/// longest gap separate blocks. The first and the last block may be incomplete and do not count.
 ///
 /// `None` while there are fewer than two complete blocks, and while an apparent buffer may be one
 /// look that came late.
-pub(crate) fn cadence(times: &[f64]) -> Option<Cadence> {
+pub(crate) fn cadence(times: &[f64], late: &[f64]) -> Option<Cadence> {
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let mut starts = vec![0];
     starts.extend((1..times.len()).filter(|&i| times[i] - times[i - 1] > longest * WITHIN_A_BLOCK));
@@ -52,6 +56,14 @@ pub(crate) fn cadence(times: &[f64]) -> Option<Cadence> {
     let mut sizes: Vec<usize> = starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
     let mut periods: Vec<f64> =
         starts.windows(2).map(|pair| times[pair[1]] - times[pair[0]]).collect();
+    // Of the great blocks, those that the program may have held back.
+    let held: Vec<bool> = starts[1..starts.len() - 1]
+        .iter()
+        .zip(&sizes)
+        .filter(|&(_, &lines)| lines > LINES_OF_A_REPORT)
+        .map(|(&start, _)| late[start] < LATE * (times[start] - times[start - 1]))
+        .collect();
+    let held = held.iter().filter(|held| **held).count() * 2 > held.len();
     sizes.sort_unstable();
     periods.sort_by(f64::total_cmp);
     let (smallest, lines, largest) = (sizes[0], sizes[sizes.len() / 2], sizes[sizes.len() - 1]);
@@ -60,9 +72,9 @@ pub(crate) fn cadence(times: &[f64]) -> Option<Cadence> {
     if lines > LINES_OF_A_REPORT && sizes.len() < BLOCKS_OF_A_BUFFER && seen < SECONDS_OF_A_BUFFER {
         return None;
     }
-    Some(if lines > LINES_OF_A_REPORT {
+    Some(if lines > LINES_OF_A_REPORT && held {
         Cadence::Buffered { lines, period }
-    } else if smallest == largest && lines > 1 {
+    } else if smallest == largest && (2..=LINES_OF_A_REPORT).contains(&lines) {
         Cadence::Blocks { lines, period }
     } else {
         Cadence::Lines { period: seen / (times.len() - 1) as f64 }
@@ -74,15 +86,20 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Of a reader that was never late.
+    fn cadence(times: &[f64]) -> Option<Cadence> {
+        super::cadence(times, &vec![0.0; times.len()])
+    }
+
     #[test]
     fn single_lines_have_a_period_however_uneven() {
         let cadence = cadence(&[0.0, 0.9, 2.0, 3.1, 4.0]).unwrap();
         assert_eq!(cadence, Cadence::Lines { period: 1.0 });
-        assert_eq!(super::cadence(&[0.0, 1.0, 2.0]), None);
-        assert_eq!(super::cadence(&[]), None);
+        assert_eq!(self::cadence(&[0.0, 1.0, 2.0]), None);
+        assert_eq!(self::cadence(&[]), None);
         // Every line twenty milliseconds to a hundred after the last: some gaps are short, but the
         // groups differ in size.
-        let uneven = super::cadence(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
+        let uneven = self::cadence(&[0.0, 0.1, 0.105, 0.2, 0.3, 0.305, 0.31, 0.41, 0.51]).unwrap();
         assert!(matches!(uneven, Cadence::Lines { .. }), "{uneven:?}");
     }
 
@@ -100,6 +117,23 @@ mod tests {
             })
             .collect();
         assert!(matches!(cadence(&times), Some(Cadence::Buffered { lines: 170..=175, .. })));
+    }
+
+    #[test]
+    fn lines_that_waited_for_a_reader_that_could_not_run_are_no_full_buffer() {
+        // 700 lines a second, and a reader that gets to run every 852 ms.
+        let (mut times, mut late) = (Vec::new(), Vec::new());
+        for line in 0..7000 {
+            let turn = f64::from(line / 599 + 1) * 0.852;
+            times.push(turn + f64::from(line % 599) * 1e-6);
+            late.push(if line % 599 == 0 { 0.84 } else { 0.0 });
+        }
+        let found = super::cadence(&times, &late);
+        assert!(matches!(found, Some(Cadence::Lines { .. })), "{found:?}");
+        // One that waits for the program has nothing to do meanwhile.
+        let idle = vec![0.0; times.len()];
+        let found = super::cadence(&times, &idle);
+        assert!(matches!(found, Some(Cadence::Buffered { lines: 599, .. })), "{found:?}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct ShellCommand {
     pub(crate) pick: Option<Pattern>,
     /// A command that takes longer is stopped.
     pub(crate) timeout: Duration,
+    /// It has given a number.
+    pub(crate) succeeded: bool,
 }
 
 /// What a command printed, and whether it succeeded.
@@ -39,22 +41,29 @@ impl Source for ShellCommand {
         let output = self.run(Urgency::First, cancelled)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let found = match &self.pick {
-            Some(pattern) => pattern.find(&text),
-            None => number::parse(&text).map(|value| Sample { value, seconds: None }),
+            Some(pattern) => pattern.find(&text)?,
+            None => number::parse(&text, None)?.map(Sample::of),
         };
         // A number is a number, whatever the exit code: `grep` in the pipe may have failed on
         // another file.
         if let Some(sample) = found {
+            self.succeeded = true;
             return Ok(sample);
         }
         let complaint = String::from_utf8_lossy(&output.stderr);
         let printed = last_line(&complaint)
             .or_else(|| last_line(&text))
             .map_or("nothing".to_owned(), |line| format!("'{line}'"));
+        if !output.status.success() && self.fails_for_good(&output) {
+            return Err(Failure::Hopeless(format!(
+                "command '{}' ended with {} and printed {printed}: it must print a number",
+                self.command, output.status
+            )));
+        }
         Err(Failure::on(
             format_args!("command '{}'", self.command),
             match (&self.pick, output.status.success()) {
-                (_, false) => format!("{} ({printed})", output.status),
+                (_, false) => format!("{} (it printed {printed})", output.status),
                 (Some(pattern), true) => {
                     format!(
                         "'{pattern}' does not match its output ({} bytes, last: {printed})",
@@ -77,11 +86,12 @@ impl Source for ShellCommand {
 /// # Errors
 /// Why it did not succeed.
 pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
-    let command = ShellCommand { command: command.into(), pick: None, timeout };
+    let command = ShellCommand { command: command.into(), pick: None, timeout, succeeded: false };
     let output = match command.run(Urgency::Usual, cancelled) {
         Ok(output) => output,
         Err(Failure::Cancelled) => return Err("it was stopped".into()),
-        Err(Failure::Unreadable(why)) => return Err(why),
+        Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => return Err(why),
+        Err(Failure::TwoReadings(error)) => return Err(error.to_string()),
     };
     if output.status.success() {
         return Ok(());
@@ -101,6 +111,18 @@ enum Urgency {
 }
 
 impl ShellCommand {
+    /// A command that failed will fail again, whatever the program does: it cannot be run, or it
+    /// asks nobody. Any other may be waiting for a program that is still starting, such as `curl
+    /// -s ADDRESS`, which fails in silence.
+    fn fails_for_good(&self, output: &Output) -> bool {
+        let silent = output.stdout.is_empty() && output.stderr.is_empty();
+        let asks_nobody = words(&self.command).is_some_and(|(program, mut arguments)| {
+            !program.contains('/') && arguments.next().is_none()
+        });
+        let cannot_run = matches!(output.status.code(), Some(126 | 127));
+        !self.succeeded && (cannot_run || silent && asks_nobody)
+    }
+
     fn run(&self, urgency: Urgency, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
         let fail =
             |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
@@ -246,19 +268,43 @@ mod tests {
 
     fn command(text: &str, pick: Option<&str>) -> ShellCommand {
         let pick = pick.map(|pick| Pattern::new(pick).unwrap());
-        ShellCommand { command: text.into(), pick, timeout: Duration::from_secs(5) }
+        ShellCommand {
+            command: text.into(),
+            pick,
+            timeout: Duration::from_secs(5),
+            succeeded: false,
+        }
     }
 
     fn why(text: &str, pick: Option<&str>) -> String {
         match command(text, pick).read(&|| false) {
-            Err(Failure::Unreadable(why)) => why,
+            Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => why,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn a_lone_number_needs_no_pick() {
-        assert_eq!(command("echo 1,234", None).read(&|| false).unwrap().value, 1234.0);
+        assert_eq!(command("echo 1,234.5", None).read(&|| false).unwrap().value, 1234.5);
+    }
+
+    #[test]
+    fn a_command_that_cannot_succeed_is_told_from_one_that_may_later() {
+        for text in ["false", "no-such-program 1", "/dev/null"] {
+            let failed = command(text, None).read(&|| false);
+            assert!(matches!(failed, Err(Failure::Hopeless(_))), "{text}: {failed:?}");
+        }
+        // As `curl -s` of a server that is not up yet; or what says why.
+        for text in ["sh -c false", "test -e /nowhere", "cat /nowhere", "false | false"] {
+            let failed = command(text, None).read(&|| false);
+            assert!(matches!(failed, Err(Failure::Unreadable(_))), "{text}: {failed:?}");
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let seen = folder.path().join("seen");
+        let mut source =
+            command(&format!("test -e {0} && exit 126; touch {0}; echo 5", seen.display()), None);
+        assert!(source.read(&|| false).is_ok());
+        assert!(matches!(source.read(&|| false), Err(Failure::Unreadable(_))), "it has worked");
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl Source for Dpdk {
             // An answer may still be under way: the next reading must not take it for its own.
             self.connection = None;
         }
-        Ok(Sample { value: sum?, seconds: None })
+        Ok(Sample::of(sum?))
     }
 
     fn exact(&self) -> bool {

@@ -73,6 +73,18 @@ pub enum MetricError {
         /// As typed.
         pattern: String,
     },
+    /// A number with a comma that may be a decimal one.
+    #[error(
+        "'{text}' may be {grouped} or {decimal}: name the group (?<thousands>…) or (?<decimal>…)"
+    )]
+    TwoReadings {
+        /// As printed.
+        text: String,
+        /// What it is if the comma separates thousands.
+        grouped: f64,
+        /// What it is if the comma is the decimal point.
+        decimal: f64,
+    },
     /// `--pick` with a metric that has a pattern of its own, or needs none.
     #[error("metric '{metric}' takes no --pick: it goes with cmd:")]
     PickWithoutCommand {
@@ -182,6 +194,7 @@ impl MetricError {
                 | Self::RuntimeTakesNothing
                 | Self::Pattern { .. }
                 | Self::NoGroup { .. }
+                | Self::TwoReadings { .. }
                 | Self::PickWithoutCommand { .. }
                 | Self::RuntimeOfRunning
                 | Self::NoStream { .. }

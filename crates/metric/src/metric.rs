@@ -123,11 +123,11 @@ impl MetricSpec {
         self.fits(options, launched)?;
         let metric = self.to_string();
         // What stands around the picked number describes it as the pattern of stdout: does.
-        let picked = options.pick.as_ref().map(Pattern::as_str);
+        let picked = options.pick.as_ref();
         let known = Known {
             metric: &metric,
             stated: options.interpretation,
-            hint: self.hint().or_else(|| picked.and_then(spec::hint)),
+            hint: self.hint().or_else(|| picked.and_then(|pick| spec::hint(pick.as_str()))),
             patience: options.patience,
             until: options.until,
             // A program that was just started may not answer yet, and one that reads its settings
@@ -135,9 +135,11 @@ impl MetricSpec {
             failures: (matches!(self, Self::Command(_)) && !launched).then_some(30),
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
+        // Of the user's unit, where one is named.
+        let read = |pattern: &Pattern| pattern.clone().in_unit(options.unit.as_deref());
         let lines = |lines, pattern: &Pattern, from: String| {
             probe::lines(
-                Box::new(MatchingLines::new(lines, pattern.clone(), from)),
+                Box::new(MatchingLines::new(lines, read(pattern), from)),
                 &known,
                 cancelled,
             )
@@ -155,7 +157,7 @@ impl MetricSpec {
             Self::File { path, pattern } if pseudo_file::is(path) => {
                 source(Box::new(pseudo_file::PseudoFile {
                     path: path.clone(),
-                    pattern: pattern.clone(),
+                    pattern: read(pattern),
                 }))
             }
             Self::File { path, pattern } => {
@@ -168,8 +170,9 @@ impl MetricSpec {
             }
             Self::Command(command) => source(Box::new(command::ShellCommand {
                 command: command.clone(),
-                pick: options.pick.clone(),
+                pick: options.pick.as_ref().map(read),
                 timeout: Duration::from_secs(5),
+                succeeded: false,
             })),
             Self::Prometheus { url, selector } => {
                 source(Box::new(prometheus::Prometheus::new(url.clone(), selector.clone())))
@@ -183,8 +186,11 @@ impl MetricSpec {
             }
             Self::Runtime => Err(MetricError::RuntimeOfRunning),
         };
-        let DetectedMetric { meter, interpretation, notes, shortest_window } = found?;
-        let quantity = self.quantity().or_else(|| picked.and_then(spec::quantity));
+        let DetectedMetric { meter, interpretation, notes, shortest_window, unit: shown } = found?;
+        let quantity = match picked {
+            Some(pick) => pick.quantity(shown),
+            None => self.quantity(shown),
+        };
         let unit = unit(options, interpretation, quantity);
         Ok(Metric {
             meter: Box::new(Converted { meter, unit, error: None }),

@@ -76,7 +76,7 @@ impl Source for Netdev {
     fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
         let text = self.text()?;
         match parse(&text, &self.interface, &self.field) {
-            Some(value) => Ok(Sample { value: value as f64, seconds: None }),
+            Some(value) => Ok(Sample::of(value as f64)),
             None => {
                 let known: Vec<&str> = interfaces(&text).map(|(name, _)| name).collect();
                 Err(Failure::on(

@@ -79,7 +79,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(50));
             }
             self.0 += 1.0;
-            Ok(Sample { value: self.0, seconds: None })
+            Ok(Sample::of(self.0))
         }
     }
 

@@ -1,18 +1,25 @@
 //! A regular expression that says where the number is in a line or an output.
 
 use crate::MetricError;
-use crate::number;
+use crate::number::{self, Comma};
 use crate::source::Sample;
+use crate::spec::{self, unit_behind};
 use regex::{Captures, Regex};
 use std::fmt;
 
-/// A regular expression whose first group, or the one named `value`, is the number. A group named
-/// `seconds` is the program's own clock.
+/// A regular expression whose first group, or the one named `value`, is the number. `thousands` and
+/// `decimal` name the number, too, and say what a comma in it is. A group named `seconds` is the
+/// program's own clock.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
     value: usize,
+    comma: Option<Comma>,
     seconds: Option<usize>,
+    /// The unit that the text shows behind the number counts: the pattern does not fix it.
+    open: bool,
+    /// What the prefix of the unit that the user named multiplies by.
+    named: f64,
 }
 
 impl Pattern {
@@ -32,31 +39,111 @@ impl Pattern {
         let group = |name: &str| regex.capture_names().position(|group| group == Some(name));
         let seconds = group("seconds");
         let first_other = (1..regex.captures_len()).find(|&index| Some(index) != seconds);
-        match group("value").or(first_other) {
-            Some(value) => Ok(Self { regex, value, seconds }),
-            None => Err(MetricError::NoGroup { pattern: text.into() }),
-        }
+        let (thousands, decimal) = (group("thousands"), group("decimal"));
+        let comma = match (thousands, decimal) {
+            (Some(_), _) => Some(Comma::Thousands),
+            (None, Some(_)) => Some(Comma::Decimal),
+            (None, None) => None,
+        };
+        let value = thousands.or(decimal).or(group("value")).or(first_other);
+        let value = value.ok_or_else(|| MetricError::NoGroup { pattern: text.into() })?;
+        let open = behind_number(text).is_none_or(|behind| unit_behind(behind).is_none());
+        Ok(Self { regex, value, comma, seconds, open, named: 1.0 })
+    }
+
+    /// The same pattern for numbers in this unit: `9.41 Gbits/sec` is 9410 `Mbits/sec`. `None`: in
+    /// the unit that is printed, without its prefix.
+    #[must_use]
+    pub fn in_unit(mut self, unit: Option<&str>) -> Self {
+        self.named = unit.map_or(1.0, number::factor_of);
+        self
     }
 
     /// The first match in `text` that holds a number; `None` when there is none.
-    pub fn find(&self, text: &str) -> Option<Sample> {
-        self.regex.captures_iter(text).find_map(|captures| self.read(&captures))
+    ///
+    /// # Errors
+    /// [`MetricError::TwoReadings`]: the number may be either of two.
+    pub fn find(&self, text: &str) -> Result<Option<Sample>, MetricError> {
+        self.regex
+            .captures_iter(text)
+            .find_map(|captures| self.read(&captures, text).transpose())
+            .transpose()
     }
 
-    fn read(&self, captures: &Captures<'_>) -> Option<Sample> {
-        let number =
-            |group: usize| captures.get(group).and_then(|found| number::parse(found.as_str()));
-        let seconds = match self.seconds {
-            Some(group) => Some(number(group)?),
-            None => None,
+    /// The last match in `text` that holds a number.
+    ///
+    /// # Errors
+    /// [`MetricError::TwoReadings`]: a number may be either of two.
+    pub fn find_last(&self, text: &str) -> Result<Option<Sample>, MetricError> {
+        let mut last = None;
+        for captures in self.regex.captures_iter(text) {
+            last = self.read(&captures, text)?.or(last);
+        }
+        Ok(last)
+    }
+
+    /// What the number is, by the words around it in the pattern; after what stands behind it there,
+    /// the unit that a text has `shown` counts.
+    pub fn quantity(&self, shown: Option<&str>) -> Option<String> {
+        spec::quantity(self.as_str(), shown)
+    }
+
+    fn read(&self, captures: &Captures<'_>, text: &str) -> Result<Option<Sample>, MetricError> {
+        let number = |group: usize| match captures.get(group) {
+            Some(found) => number::parse(found.as_str(), self.comma),
+            None => Ok(None),
         };
-        Some(Sample { value: number(self.value)?, seconds })
+        let seconds = self.seconds.map(number).transpose()?;
+        let (Some(value), None | Some(Some(_))) = (number(self.value)?, seconds) else {
+            return Ok(None);
+        };
+        let end = captures.get(self.value).map_or(text.len(), |found| found.end());
+        let printed = if self.open { number::printed(&text[end..]) } else { None };
+        let factor = printed.map_or(1.0, |printed| printed.factor / self.named);
+        let unit = printed.and_then(|printed| printed.unit);
+        Ok(Some(Sample { value: value * factor, seconds: seconds.flatten(), unit }))
     }
 
     /// The pattern as written.
     pub fn as_str(&self) -> &str {
         self.regex.as_str()
     }
+}
+
+/// The part of a pattern behind the group of its number.
+pub(crate) fn behind_number(pattern: &str) -> Option<&str> {
+    let (_, behind) = around_number(pattern)?;
+    Some(behind)
+}
+
+/// What stands in front of the group of the number, and behind it.
+pub(crate) fn around_number(pattern: &str) -> Option<(&str, &str)> {
+    let named = ["<thousands>", "<decimal>", "<value>"].iter().find_map(|name| pattern.find(name));
+    let group = match named {
+        Some(name) => pattern[..name].rfind('(')?,
+        None => pattern
+            .match_indices('(')
+            .map(|(at, _)| at)
+            .find(|&at| !pattern[at..].starts_with("(?") && !pattern[..at].ends_with('\\'))?,
+    };
+    // To the end of this group: others may stand in it.
+    let (mut depth, mut escaped, mut class) = (0, false, false);
+    for (at, letter) in pattern[group..].char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ']' => class = false,
+            _ if class => {}
+            '[' => class = true,
+            '(' => depth += 1,
+            ')' if depth == 1 => {
+                return Some((&pattern[..group], &pattern[group + at + 1..]));
+            }
+            ')' => depth -= 1,
+            _ => {}
+        }
+    }
+    Some((&pattern[..group], ""))
 }
 
 impl PartialEq for Pattern {
@@ -75,35 +162,93 @@ impl fmt::Display for Pattern {
 mod tests {
     use super::*;
 
+    fn find(pattern: &Pattern, text: &str) -> Option<Sample> {
+        pattern.find(text).unwrap()
+    }
+
+    #[test]
+    fn a_prefix_that_the_pattern_leaves_open_is_read_from_the_text() {
+        let read = |pattern: &str, unit: Option<&str>, text: &str| {
+            let found = find(&Pattern::new(pattern).unwrap().in_unit(unit), text).unwrap();
+            (found.value, found.unit)
+        };
+        let iperf = r"([\d.]+) \wbits/sec";
+        for (text, value) in [
+            ("[  5]  0.00-1.00 sec  1.10 GBytes  9.41 Gbits/sec    0", 9.41e9),
+            ("[  5]  0.00-1.00 sec   112 MBytes  941 Mbits/sec    0", 9.41e8),
+        ] {
+            assert_eq!(read(iperf, None, text), (value, Some("bits/sec")), "{text}");
+        }
+        assert_eq!(read(iperf, Some("Mbits/sec"), "9.41 Gbits/sec").0.round(), 9410.0);
+        // As openssl speed and wrk print.
+        assert_eq!(read(r"^AES +([\d.]+)", None, "AES    565.43k   1.2k").0, 565_430.0);
+        assert_eq!(read(r"Latency +([\d.]+)", None, "Latency   1.20ms  2us").1, Some("s"));
+        assert_eq!(read(r"Latency +([\d.]+)", Some("us"), "Latency   1.20ms").0.round(), 1200.0);
+        // A pattern that fixes the unit takes the number as it is.
+        assert_eq!(read(r"([\d.]+) Gbits/sec", None, "9.41 Gbits/sec"), (9.41, None));
+        assert_eq!(
+            read(r"rate=([\d.]+(?:k|M)?)", None, "rate=12.3k ops/s"),
+            (12_300.0, Some("ops/s"))
+        );
+    }
+
+    #[test]
+    fn json_is_read_on_one_line_or_on_many() {
+        let pattern = Pattern::new(r#""iops"\s*:\s*"?([\d.]+)"#).unwrap();
+        for text in [
+            r#"{"read":{"iops":512.5,"bw":1}}"#,
+            "{\n  \"read\" : {\n    \"iops\" : 512.5,\n    \"bw\" : 1\n  }\n}",
+            r#"{"iops": "512.5"}"#,
+        ] {
+            assert_eq!(find(&pattern, text).map(|found| found.value), Some(512.5), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_comma_that_may_be_either_is_asked_about_and_the_group_s_name_answers() {
+        let read = |pattern: &str| Pattern::new(pattern).unwrap().find("rate 12,345 op/s");
+        let error = read(r"rate ([\d,]+)").unwrap_err();
+        assert!(error.is_usage());
+        assert_eq!(
+            error.to_string(),
+            "'12,345' may be 12345 or 12.345: name the group (?<thousands>…) or (?<decimal>…)"
+        );
+        let value = |pattern| read(pattern).unwrap().unwrap().value;
+        assert_eq!(value(r"rate (?<thousands>[\d,]+)"), 12_345.0);
+        assert_eq!(value(r"rate (?<decimal>[\d,]+)"), 12.345);
+    }
+
     #[test]
     fn the_first_group_is_the_number() {
         let pattern = Pattern::new(r"Tx-pps: +(\d+)").unwrap();
-        let found = pattern.find("  Tx-pps:      12034567          Tx-bps: 5776592000").unwrap();
-        assert_eq!(found, Sample { value: 12_034_567.0, seconds: None });
+        let found = find(&pattern, "  Tx-pps:      12034567          Tx-bps: 5776592000");
+        assert_eq!(found, Some(Sample { value: 12_034_567.0, seconds: None, unit: None }));
     }
 
     #[test]
     fn named_groups_come_before_their_order() {
         let pattern = Pattern::new(r"(?<seconds>[\d.]+)s (\w+) (?<value>[\d,]+)").unwrap();
         assert_eq!(
-            pattern.find("1.5s packets 1,000"),
-            Some(Sample { value: 1000.0, seconds: Some(1.5) })
+            find(&pattern, "1.5s packets 1,000,000"),
+            Some(Sample { value: 1e6, seconds: Some(1.5), unit: None })
         );
         let pattern = Pattern::new(r"t=(?<seconds>[\d.]+) n=(\d+)").unwrap();
-        assert_eq!(pattern.find("t=2.25 n=7"), Some(Sample { value: 7.0, seconds: Some(2.25) }));
+        let expected = Sample { value: 7.0, seconds: Some(2.25), unit: None };
+        assert_eq!(find(&pattern, "t=2.25 n=7"), Some(expected));
     }
 
     #[test]
     fn a_match_without_a_number_is_passed_over() {
         let pattern = Pattern::new(r"ops: (\S+)").unwrap();
-        assert_eq!(pattern.find("ops: none\nops: 5"), Some(Sample { value: 5.0, seconds: None }));
-        assert_eq!(pattern.find("ops: none"), None);
+        assert_eq!(find(&pattern, "ops: none\nops: 5").map(|found| found.value), Some(5.0));
+        assert_eq!(find(&pattern, "ops: none"), None);
     }
 
     #[test]
     fn anchors_mean_lines() {
         let pattern = Pattern::new(r"^total:(\d+)\r?$").unwrap();
-        assert_eq!(pattern.find("subtotal:1\ntotal:2\r\n").map(|found| found.value), Some(2.0));
+        let found = find(&pattern, "subtotal:1\ntotal:2\r\n");
+        assert_eq!(found.map(|found| found.value), Some(2.0));
     }
 
     #[test]

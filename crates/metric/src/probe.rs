@@ -9,7 +9,7 @@ use crate::meter::MetricMeter;
 use crate::on_demand::OnDemand;
 use crate::paced::Paced;
 use crate::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
-use crate::source::{Failure, Source, sleep_until};
+use crate::source::{Failure, Sample, Source, sleep_until};
 use pinwise_measure::Note;
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,8 @@ pub(crate) struct DetectedMetric {
     pub(crate) notes: Vec<Note>,
     /// Windows shorter than this are stretched, to the pace at which numbers come.
     pub(crate) shortest_window: Duration,
+    /// The unit that was printed behind the first number.
+    pub(crate) unit: Option<&'static str>,
 }
 
 impl Known<'_> {
@@ -70,7 +72,10 @@ impl Known<'_> {
     fn failed(&self, stop: Stop, waited: Duration, numbers: usize) -> MetricError {
         match stop {
             Stop::Failed(Failure::Cancelled) => MetricError::Interrupted,
-            Stop::Failed(Failure::Unreadable(why)) => self.never(waited, why),
+            Stop::Failed(Failure::Unreadable(why) | Failure::Hopeless(why)) => {
+                self.never(waited, why)
+            }
+            Stop::Failed(Failure::TwoReadings(error)) => error,
             Stop::Closed(reason) => {
                 MetricError::Closed { metric: self.metric.into(), reason, numbers }
             }
@@ -99,7 +104,8 @@ pub(crate) fn lines(
             .iter()
             .map(|arrival| arrival.at.duration_since(heard[0].at).as_secs_f64())
             .collect();
-        if let Some(cadence) = cadence(&times) {
+        let late: Vec<f64> = heard.iter().map(|arrival| arrival.late.as_secs_f64()).collect();
+        if let Some(cadence) = cadence(&times, &late) {
             let (lines, period) = match cadence {
                 Cadence::Lines { period } => (1, period),
                 Cadence::Blocks { lines, period } => (lines, period),
@@ -131,6 +137,7 @@ pub(crate) fn lines(
                     interpretation,
                     notes,
                     shortest_window: Duration::from_secs_f64(period),
+                    unit: heard[0].sample.unit,
                 });
             }
             if Instant::now() > known.end(began) && values.windows(2).all(|pair| pair[0] == pair[1])
@@ -184,6 +191,7 @@ pub(crate) fn source(
 ) -> Result<DetectedMetric, MetricError> {
     let began = Instant::now();
     let first = first_reading(&mut *source, known, cancelled)?;
+    let (first, unit) = (first.value, first.unit);
     let mut values = vec![first];
     // When the number was seen to be another than before.
     let mut changes: Vec<Instant> = Vec::new();
@@ -204,7 +212,8 @@ pub(crate) fn source(
         };
         if let Some(interpretation) = interpretation.filter(|_| enough) {
             let known = Known { hint: source.declared().or(known.hint), ..*known };
-            return Ok(found(source, &known, interpretation, &changes, unchanged, cost));
+            let found = found(source, &known, interpretation, &changes, unchanged, cost);
+            return Ok(DetectedMetric { unit, ..found });
         }
         let expired = known.until.is_some_and(|until| Instant::now() > until);
         if expired || began.elapsed() > known.patience.max(cost_of(cost) * 20) {
@@ -229,7 +238,7 @@ pub(crate) fn source(
         sleep_until(Instant::now() + pause, cancelled).map_err(|_| MetricError::Interrupted)?;
         let asked = Instant::now();
         match read_dated(&mut *source, cancelled) {
-            Ok(Arrival { sample, at }) => {
+            Ok(Arrival { sample, at, .. }) => {
                 cost = cost.min(asked.elapsed());
                 if values.last() == Some(&sample.value) {
                     unchanged += 1;
@@ -259,13 +268,12 @@ fn first_reading(
     source: &mut dyn Source,
     known: &Known<'_>,
     cancelled: &dyn Fn() -> bool,
-) -> Result<f64, MetricError> {
+) -> Result<Sample, MetricError> {
     let began = Instant::now();
     let (mut same, mut last) = (0, String::new());
     loop {
         match source.read(cancelled) {
-            Ok(sample) => return Ok(sample.value),
-            Err(Failure::Cancelled) => return Err(MetricError::Interrupted),
+            Ok(sample) => return Ok(sample),
             Err(Failure::Unreadable(why)) => {
                 same = if why == last { same + 1 } else { 1 };
                 if Some(same) == known.failures || Instant::now() >= known.end(began) {
@@ -275,6 +283,7 @@ fn first_reading(
                 sleep_until(Instant::now() + LONGEST_PAUSE, cancelled)
                     .map_err(|_| MetricError::Interrupted)?;
             }
+            Err(failure) => return Err(known.failed(failure.into(), began.elapsed(), 0)),
         }
     }
 }
@@ -301,6 +310,7 @@ fn found(
             interpretation,
             notes,
             shortest_window: Duration::ZERO,
+            unit: None,
         };
     }
     // The shortest time between two changes: missed renewals only make the others longer.
@@ -317,14 +327,13 @@ fn found(
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(known.paced(arrivals, interpretation, declared));
-    DetectedMetric { meter, interpretation, notes, shortest_window: period }
+    DetectedMetric { meter, interpretation, notes, shortest_window: period, unit: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::arrivals::tests::script;
-    use crate::source::Sample;
 
     fn known(until: Option<Instant>) -> Known<'static> {
         let hint = Some(Interpretation::Value);
@@ -376,7 +385,7 @@ mod tests {
     impl Source for Growing {
         fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
             self.0 += 1.0;
-            Ok(Sample { value: self.0, seconds: None })
+            Ok(Sample::of(self.0))
         }
 
         fn declared(&self) -> Option<Interpretation> {

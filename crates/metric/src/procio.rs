@@ -46,7 +46,7 @@ impl Source for ProcIo {
             }
         }
         match sum {
-            Some(sum) => Ok(Sample { value: sum as f64, seconds: None }),
+            Some(sum) => Ok(Sample::of(sum as f64)),
             None => Err(failure),
         }
     }

@@ -236,7 +236,7 @@ impl Source for Prometheus {
                 _ => None,
             };
         }
-        Ok(Sample { value, seconds: None })
+        Ok(Sample::of(value))
     }
 
     fn declared(&self) -> Option<Interpretation> {
@@ -361,10 +361,7 @@ rpc_total 5 # {trace="x"} 1
         });
         let mut source = Prometheus::new(url, selector("ops_total"));
         for count in 1..=3 {
-            assert_eq!(
-                source.read(&|| false),
-                Ok(Sample { value: f64::from(count), seconds: None })
-            );
+            assert_eq!(source.read(&|| false), Ok(Sample::of(f64::from(count))));
         }
         assert_eq!(source.declared(), Some(Interpretation::Counter));
         server.join().unwrap();

@@ -26,7 +26,7 @@ impl Source for PseudoFile {
     fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
         let text = std::fs::read_to_string(&self.path)
             .map_err(|error| Failure::on(self.path.display(), error))?;
-        self.pattern.find(&text).ok_or_else(|| {
+        self.pattern.find(&text)?.ok_or_else(|| {
             let last = last_line(&text).unwrap_or_default();
             Failure::on(
                 self.path.display(),

@@ -1,5 +1,6 @@
 //! A source that is read on demand: a file, a command, a page, a socket.
 
+use crate::MetricError;
 use crate::reading::Interpretation;
 use pinwise_linux::quotable;
 use pinwise_measure::{MeasureError, Retry};
@@ -12,15 +13,28 @@ pub struct Sample {
     pub value: f64,
     /// The program's own clock, in seconds, if it prints one.
     pub seconds: Option<f64>,
+    /// The unit that was printed behind it, if it is one that is known, without its prefix.
+    pub unit: Option<&'static str>,
+}
+
+impl Sample {
+    /// A number alone.
+    pub(crate) fn of(value: f64) -> Self {
+        Self { value, seconds: None, unit: None }
+    }
 }
 
 /// Why there is no sample.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failure {
     /// The user asked to stop.
     Cancelled,
     /// What failed, on what, why.
     Unreadable(String),
+    /// The same, where waiting will not mend it.
+    Hopeless(String),
+    /// The number may be either of two.
+    TwoReadings(MetricError),
 }
 
 impl Failure {
@@ -29,11 +43,18 @@ impl Failure {
     }
 }
 
+impl From<MetricError> for Failure {
+    fn from(error: MetricError) -> Self {
+        Self::TwoReadings(error)
+    }
+}
+
 impl From<Failure> for MeasureError {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Cancelled => Self::interrupted(),
-            Failure::Unreadable(why) => Self::new(Retry::Same, why),
+            Failure::Unreadable(why) | Failure::Hopeless(why) => Self::new(Retry::Same, why),
+            Failure::TwoReadings(error) => Self::new(Retry::Never, error.to_string()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The value of `--metric`, as the user types it.
 
 use crate::MetricError;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, around_number};
 use crate::prometheus::Selector;
 use crate::reading::Interpretation;
 use std::fmt;
@@ -81,11 +81,12 @@ impl MetricSpec {
         }
     }
 
-    /// What the number counts, if the text indicates it.
-    pub(crate) fn quantity(&self) -> Option<String> {
+    /// What the number counts, if the pattern indicates it or the unit that a text `shown` had
+    /// behind it.
+    pub(crate) fn quantity(&self, shown: Option<&str>) -> Option<String> {
         match self {
             Self::Stdout(pattern) | Self::Stderr(pattern) | Self::File { pattern, .. } => {
-                quantity(pattern.as_str())
+                pattern.quantity(shown)
             }
             Self::Command(_) => None,
             Self::Prometheus { selector, .. } => {
@@ -139,18 +140,12 @@ pub(crate) fn hint(text: &str) -> Option<Interpretation> {
     counter.then_some(Interpretation::Counter)
 }
 
-/// The word that follows the number; where none does, the last one in front of it:
-/// `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`.
-pub(crate) fn quantity(pattern: &str) -> Option<String> {
-    let group = match pattern.find("<value>") {
-        Some(name) => pattern[..name].rfind('(')?,
-        None => pattern
-            .match_indices('(')
-            .map(|(at, _)| at)
-            .find(|&at| !pattern[at..].starts_with("(?"))?,
-    };
-    let close = pattern[group..].find(')').map_or(pattern.len(), |at| group + at + 1);
-    let word = |text: &str| {
+/// The word that follows the number. Where none does, the last one in front of it that names
+/// something: `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`, `ops total
+/// (\d+)` about `ops`. `shown` is what a text showed behind the number: it comes second.
+pub(crate) fn quantity(pattern: &str, shown: Option<&str>) -> Option<String> {
+    let (before, behind) = around_number(pattern)?;
+    let words = |text: &str| {
         // Escapes such as `\d` are no words; a `/` keeps `packets/s` together.
         let text = regex_escapes_blanked(text);
         let words = text
@@ -158,22 +153,43 @@ pub(crate) fn quantity(pattern: &str) -> Option<String> {
         let words = words.map(|word| word.trim_matches(['-', '/']).to_owned());
         words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic())).collect::<Vec<_>>()
     };
-    let behind = &pattern[close..];
+    // `events per second: (\d+)`
+    let rate = |words: &[String]| match words {
+        [.., what, per, second] if per == "per" && second.starts_with('s') => {
+            Some(format!("{what}/s"))
+        }
+        _ => None,
+    };
+    let names = |word: &String| !NO_NAMES.contains(&word.to_ascii_lowercase().as_str());
     unit_behind(behind)
-        .or_else(|| word(&pattern[..group]).pop())
-        .or_else(|| word(behind).into_iter().next())
+        .or_else(|| shown.map(str::to_owned))
+        .or_else(|| rate(&words(before)))
+        .or_else(|| words(before).into_iter().rfind(names))
+        .or_else(|| words(behind).into_iter().find(names))
 }
 
-/// The unit that text behind a number begins with. What a `:` or `=` follows names the next number,
-/// and a preposition names nothing.
-fn unit_behind(text: &str) -> Option<String> {
+/// Words around a number that do not name what it counts: sums, times, prefixes and the like.
+const NO_NAMES: [&str; 29] = [
+    "after", "all", "at", "average", "avg", "count", "counter", "for", "g", "in", "is", "k", "m",
+    "mean", "ms", "now", "of", "s", "sec", "second", "seconds", "secs", "so", "sum", "t", "time",
+    "total", "us", "value",
+];
+
+/// The unit that the part of a pattern behind its number begins with. What a `:` or `=` follows
+/// names the next number, and a preposition names nothing. A word that may be left out, or a prefix
+/// alone, leaves the unit open.
+pub(crate) fn unit_behind(text: &str) -> Option<String> {
     const NO_UNITS: [&str; 9] = ["after", "and", "at", "for", "from", "in", "of", "per", "to"];
+    const PREFIXES: [&str; 5] = ["k", "K", "M", "G", "T"];
     let text = regex_escapes_blanked(text);
     let text = text.trim_start_matches([' ', '+', '*']);
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '/')));
     let (word, rest) = text.split_at(end.unwrap_or(text.len()));
-    let named = word.starts_with(|c: char| c.is_ascii_alphabetic()) && !NO_UNITS.contains(&word);
-    let unit = named && !rest.trim_start().starts_with([':', '=']);
+    let named = word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !NO_UNITS.contains(&word)
+        && !PREFIXES.contains(&word);
+    let another = rest.trim_start().starts_with([':', '=']);
+    let unit = named && !another && !rest.starts_with(['?', '*', '{']);
     unit.then(|| word.trim_end_matches(['-', '/']).to_owned())
 }
 
@@ -186,6 +202,8 @@ fn regex_escapes_blanked(text: &str) -> String {
         } else {
             match characters.next() {
                 Some(escaped) if !escaped.is_ascii_alphanumeric() => blanked.push(escaped),
+                // Any letter, which may belong to a word.
+                Some('w' | 'W' | 'D' | 'S') => blanked.push('.'),
                 _ => blanked.push(' '),
             }
         }
@@ -437,10 +455,21 @@ mod tests {
             (r"throughput: (\d+)\s+ops/s, ", Some("ops/s")),
             (r"Rx-pps: (\d+)  Tx-pps: \d+", Some("Rx-pps")),
             (r"encoded (\d+) in \d+ s", Some("encoded")),
+            // Neither a sum nor a time names what is counted.
+            (r"ops total (\d+)", Some("ops")),
+            (r"after [0-9.]+ s: (\d+)", None),
+            (r"total: (\d+)", None),
+            (r"events per second: +([0-9.]+)", Some("events/s")),
+            (r"([0-9.]+)k", None),
+            (r"speed ([0-9.]+(?:k|M)?) ops/s", Some("ops/s")),
             (r"(\d+)", None),
         ] {
-            assert_eq!(quantity(pattern).as_deref(), word, "{pattern}");
+            assert_eq!(quantity(pattern, None).as_deref(), word, "{pattern}");
         }
+        // What is printed behind the number comes before what stands in front of it.
+        let shown = |pattern| quantity(pattern, Some("bits/sec"));
+        assert_eq!(shown(r"speed ([0-9.]+)").as_deref(), Some("bits/sec"));
+        assert_eq!(shown(r"([0-9.]+) Gbits/sec").as_deref(), Some("Gbits/sec"));
     }
 
     proptest! {
@@ -449,7 +478,7 @@ mod tests {
             text in "((stdout|stderr|file|cmd|prom|netdev|io|runtime|dpdk|)(:|))\\PC{0,30}",
         ) {
             if let Ok(spec) = text.parse::<MetricSpec>() {
-                let _ = (spec.hint(), spec.quantity());
+                let _ = (spec.hint(), spec.quantity(None));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! A file that a program writes its progress to. pinwise follows it like `tail -F`, and reads it
 //! again from its start if it is replaced, truncated or overwritten.
 
-use pinwise_linux::{Fifo, Line};
+use pinwise_linux::{Fifo, Line, RunDelay};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, inotify};
 use std::fs::{File, OpenOptions};
@@ -213,8 +213,9 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
         let _raised = Fifo::raise();
         let inotify =
             inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
+        let mut delay = RunDelay::of_this_thread();
         while !stopped.load(Ordering::Relaxed) {
-            if !forward(&mut follower, &sender) {
+            if !forward(&mut follower, &mut delay, &sender) {
                 return;
             }
             if !follower.behind {
@@ -227,11 +228,11 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
 
 /// Passes on the new lines. Returns false if nobody listens any more. An error, such as a file made
 /// unreadable, may pass.
-fn forward(follower: &mut Follower, sender: &SyncSender<Line>) -> bool {
+fn forward(follower: &mut Follower, delay: &mut RunDelay, sender: &SyncSender<Line>) -> bool {
     let lines = follower.lines().unwrap_or_default();
-    let at = Instant::now();
+    let (at, late) = (Instant::now(), delay.since_last());
     lines.into_iter().all(|text| {
-        !matches!(sender.try_send(Line { at, text }), Err(TrySendError::Disconnected(_)))
+        !matches!(sender.try_send(Line { at, late, text }), Err(TrySendError::Disconnected(_)))
     })
 }
 

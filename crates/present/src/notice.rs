@@ -25,6 +25,15 @@ pub enum Notice {
         /// The file.
         file: PathBuf,
     },
+    /// The first run of a program that is timed goes on.
+    StillRuns {
+        /// The program.
+        name: String,
+        /// How long it has run.
+        after: Duration,
+        /// When it is ended.
+        limit: Duration,
+    },
     /// The characterization of this machine cannot be read, so the usual level counts as the one
     /// within which threads interfere.
     Uncharacterized {
@@ -126,6 +135,12 @@ pub fn notice(notice: &Notice) -> String {
         Notice::FileAwaited { file } => {
             format!("there is no file {} yet; waiting for the program to create it", file.display())
         }
+        Notice::StillRuns { name, after, limit } => format!(
+            "{name} has run for {} and is ended after {}; if it does not end by itself, give \
+             --metric; if it takes longer, --limit",
+            figures::duration(*after),
+            figures::duration(*limit)
+        ),
         Notice::Uncharacterized { error } => format!(
             "the level within which threads interfere is the usual one, since {error}; run pinwise \
              characterize again"

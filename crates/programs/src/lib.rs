@@ -4,10 +4,12 @@
 mod live;
 mod prober;
 mod rerun;
+mod run_metric;
 
 pub use live::{LiveOptions, LiveTestbed};
 pub use prober::{
     Drift, LinuxProber, NoSetter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
     ProgressSource, Recipe, RecipeError, Setter, Threads, set_number,
 };
-pub use rerun::{RerunOptions, RerunTestbed, RunMetric, Stream};
+pub use rerun::{RerunOptions, RerunTestbed};
+pub use run_metric::{RunMetric, Stream};

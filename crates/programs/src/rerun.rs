@@ -5,10 +5,11 @@
 //! threads of the same names as they appear. Runs differ: if a thread does not appear, or a new one
 //! is busy, it is counted and reported.
 
+use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures::duration;
 use pinwise_linux::{
     CpuDemand, EndedThreads, Fifo, Guardian, GuardianEntry, Launch, Output, PlanPinner, Running,
-    Scope, Tail, TargetError, affinity, common_contexts, each_line,
+    Scope, TargetError, affinity, common_contexts,
     survey::{look_at, worth_placing},
     thread::{ThreadId, Tid},
     thread_filter::{self, ThreadFilter},
@@ -17,38 +18,10 @@ use pinwise_measure::{
     Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, Note, Retry, Setting,
     Testbed, Thread, Unit, Workload,
 };
-use pinwise_metric::Pattern;
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Which output of a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// What the performance of a whole run is.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RunMetric {
-    /// Wall time from exec to exit, in seconds; less is better.
-    Runtime,
-    /// The number in the last line that matches.
-    Output {
-        /// Where it is printed.
-        stream: Stream,
-        /// What to look for.
-        pattern: Pattern,
-        /// What the number is.
-        unit: Unit,
-    },
-}
 
 /// How to measure whole runs.
 #[derive(Clone, Debug)]
@@ -74,6 +47,9 @@ impl Default for RerunOptions {
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
+/// A first run that takes longer than this may be one of a program that does not end.
+const LASTING: Duration = Duration::from_secs(8);
+
 /// A program started anew for each measurement, as a testbed.
 pub struct RerunTestbed {
     launch: Launch,
@@ -98,6 +74,7 @@ pub struct RerunTestbed {
 struct Run {
     elapsed: Duration,
     performance: f64,
+    unit: Unit,
     /// Every thread, its comm, and the share of a CPU it would have used without waiting for one.
     threads: Vec<(Thread, String, f64)>,
 }
@@ -129,12 +106,25 @@ impl RerunTestbed {
         options: RerunOptions,
         cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
+        Self::learning(launch, machine, metric, options, cancelled, &mut |_| {})
+    }
+
+    /// The same. A first run that may not end by itself is told to `lasts`, with how long it has
+    /// taken.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn learning(
+        launch: Launch,
+        machine: &Machine,
+        metric: RunMetric,
+        options: RerunOptions,
+        cancelled: Interrupt,
+        lasts: &mut dyn FnMut(Duration),
+    ) -> Result<Self, TargetError> {
         let mask = affinity::get(Tid(0))?;
         let (machine, leaves) = common_contexts(machine, &launch.name(), &mask)?;
-        let unit = match &metric {
-            RunMetric::Runtime => Unit::cost("s"),
-            RunMetric::Output { unit, .. } => unit.clone(),
-        };
+        let unit = metric.unit(None);
         let workload = Workload::new(launch.name(), &[]);
         let mut testbed = Self {
             launch: quiet(launch, &metric),
@@ -152,13 +142,14 @@ impl RerunTestbed {
             incomplete: 0,
             crowded: 0,
         };
-        let mut run = testbed.run(Vec::new())?;
+        let mut run = testbed.run(Vec::new(), lasts)?;
         for _ in 1..LEARNING {
             if run.elapsed > BRIEF || run.threads.iter().any(|(_, _, share)| run.busy(*share)) {
                 break;
             }
-            run = testbed.run(Vec::new())?;
+            run = testbed.run(Vec::new(), lasts)?;
         }
+        testbed.unit = run.unit.clone();
         testbed.known = run.threads.iter().map(|(thread, _, _)| thread.name.clone()).collect();
         let busy = run.threads.iter().filter(|(_, _, share)| run.busy(*share));
         let running: Vec<&str> = busy.map(|(thread, _, _)| thread.name.as_str()).collect();
@@ -222,10 +213,14 @@ impl RerunTestbed {
     }
 
     /// Starts the program, keeps its threads in their places, waits for its end.
-    fn run(&mut self, places: Vec<(String, CpuSet)>) -> Result<Run, TargetError> {
+    fn run(
+        &mut self,
+        places: Vec<(String, CpuSet)>,
+        lasts: &mut dyn FnMut(Duration),
+    ) -> Result<Run, TargetError> {
         let _punctual = Fifo::raise();
         let mut running = self.launch.start(&mut self.guardian)?;
-        let done = self.follow(&mut running, places);
+        let done = self.follow(&mut running, places, lasts);
         // Also what it left behind: the next run would share the machine with it.
         running.end();
         // From here on its number may mean another process.
@@ -245,21 +240,25 @@ impl RerunTestbed {
         &mut self,
         running: &mut Running,
         places: Vec<(String, CpuSet)>,
+        lasts: &mut dyn FnMut(Duration),
     ) -> Result<Run, TargetError> {
         let name = self.workload.name.clone();
         let failed = |cause| TargetError::Proc { name: name.clone(), cause };
-        let value = Arc::new(Mutex::new(None));
-        running.stdout =
-            self.read(running.child.stdout.take(), Stream::Stdout, &value).map_err(failed)?;
-        running.stderr =
-            self.read(running.child.stderr.take(), Stream::Stderr, &value).map_err(failed)?;
-        let exit = running.exit().map_err(failed)?;
+        let output = RunOutput::default();
+        let read = |running: &mut Running| {
+            let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
+            running.stdout = self.metric.read(stdout, Stream::Stdout, &output)?;
+            running.stderr = self.metric.read(stderr, Stream::Stderr, &output)?;
+            running.exit()
+        };
+        let exit = read(running).map_err(failed)?;
         // Of a program that is watched from its start every thread counts.
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![running.pid()]), places, EndedThreads::Count)
                 .map_err(failed)?;
         let mut demands: HashMap<ThreadId, CpuDemand> = HashMap::new();
         let mut looked = Instant::now();
+        let mut told = false;
         loop {
             for pinned in pinner.look().map_err(failed)? {
                 pinned.result?;
@@ -282,6 +281,10 @@ impl RerunTestbed {
             if self.cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
+            if !told && running.begin.elapsed() > LASTING.min(self.options.limit / 2) {
+                told = true;
+                lasts(running.begin.elapsed());
+            }
             if running.begin.elapsed() > self.options.limit {
                 let limit = duration(self.options.limit);
                 let remedy = match self.metric {
@@ -301,23 +304,12 @@ impl RerunTestbed {
         if let Some(status) = running.status().filter(|status| !status.success()) {
             return Err(running.ended(&name, status));
         }
-        let performance = match &self.metric {
-            RunMetric::Runtime => 1.0 / elapsed.as_secs_f64(),
-            RunMetric::Output { stream, pattern, .. } => {
-                let tail =
-                    if *stream == Stream::Stdout { &running.stdout } else { &running.stderr };
-                let last = tail.as_ref().and_then(Tail::last);
-                let found = *value.lock().unwrap_or_else(PoisonError::into_inner);
-                let found = found.ok_or_else(|| no_match(&name, *stream, pattern, last))?;
-                // A quantity is its own reciprocal's reciprocal.
-                self.unit.quantity(found)
-            }
-        };
-        if !performance.is_finite() {
-            let message =
-                format!("{name} gave no finite performance ({performance} {})", self.unit.name);
-            return Err(MeasureError::new(Retry::Same, message).into());
+        for tail in [&running.stdout, &running.stderr].into_iter().flatten() {
+            tail.wait();
         }
+        let shown = self.metric.of_output(&name, &output)?;
+        let (performance, unit) =
+            shown.unwrap_or_else(|| (1.0 / elapsed.as_secs_f64(), self.metric.unit(None)));
         let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
         let threads = pinner
             .names()
@@ -325,28 +317,7 @@ impl RerunTestbed {
             .zip(pinner.threads())
             .map(|(thread, seen)| (thread, seen.comm.clone(), share(seen.id)))
             .collect();
-        Ok(Run { elapsed, performance, threads })
-    }
-
-    /// Reads a piped output; the last number in it that matches goes to `value`.
-    fn read(
-        &self,
-        pipe: Option<impl Read + Send + 'static>,
-        which: Stream,
-        value: &Arc<Mutex<Option<f64>>>,
-    ) -> std::io::Result<Option<Tail>> {
-        let Some(pipe) = pipe else { return Ok(None) };
-        let wanted = match &self.metric {
-            RunMetric::Output { stream, pattern, .. } if *stream == which => Some(pattern.clone()),
-            _ => None,
-        };
-        let value = Arc::clone(value);
-        let tail = each_line(pipe, move |line| {
-            if let Some(sample) = wanted.as_ref().and_then(|pattern| pattern.find(&line.text)) {
-                *value.lock().unwrap_or_else(PoisonError::into_inner) = Some(sample.value);
-            }
-        })?;
-        Ok(Some(tail))
+        Ok(Run { elapsed, performance, unit, threads })
     }
 
     fn count(&mut self, run: &Run, pinned: bool) {
@@ -392,7 +363,7 @@ impl Testbed for RerunTestbed {
             if self.cancelled.came() {
                 return Err(MeasureError::interrupted());
             }
-            let run = self.run(places.clone()).map_err(|error| match error {
+            let run = self.run(places.clone(), &mut |_| {}).map_err(|error| match error {
                 // The program worked before; a run that failed may be followed by one that does
                 // not.
                 TargetError::Ended { .. } => MeasureError::new(Retry::Same, error.to_string()),
@@ -437,18 +408,6 @@ fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
 }
 
 /// That no line of the output has the number.
-fn no_match(name: &str, stream: Stream, pattern: &Pattern, last: Option<String>) -> MeasureError {
-    let stream = if stream == Stream::Stdout { "stdout" } else { "stderr" };
-    let last =
-        last.map_or_else(|| "it is empty".into(), |line| format!("its last line was: {line}"));
-    let message = format!(
-        "'{}' matches nothing in the {stream} of {name}; {last}: correct the pattern, or time the \
-         run (--metric runtime)",
-        pattern.as_str()
-    );
-    MeasureError::new(Retry::Never, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,11 +4,13 @@ use super::{
     OpenSubject, Opening, launch, metric_options, target_error, this_machine, thread_filter, usage,
 };
 use crate::error::JobError;
+use crate::events::{Events, note};
 use crate::request::{Request, Subject};
 use pinwise_linux::Pid;
-use pinwise_measure::{Interrupt, Note, Testbed, Unit};
-use pinwise_metric::{MetricOptions, MetricSpec};
-use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
+use pinwise_measure::{Interrupt, Note, Testbed};
+use pinwise_metric::MetricSpec;
+use pinwise_present::Notice;
+use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
 use pinwise_topology::Fingerprint;
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ pub(super) fn open(
     request: &Request,
     opening: Opening,
     interrupt: &Interrupt,
+    events: &mut dyn Events,
 ) -> Result<RerunTestbed, JobError> {
     let Subject::Rerun(command) = &request.subject else {
         return Err(JobError::failed(format!("{:?} is not started anew", request.subject)));
@@ -44,25 +47,19 @@ pub(super) fn open(
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let metric_options = metric_options(request, opening.until)?;
     let filter = thread_filter(request, &opening)?;
-    let metric = whole_run(&metric, &metric_options)?;
+    let metric = RunMetric::of(&metric, &metric_options).ok_or_else(|| not_of_a_run(&metric))?;
     let options = RerunOptions { filter, limit: request.limit, remove: request.remove.clone() };
-    RerunTestbed::new(launch(command, request), &machine, metric, options, interrupt.clone())
+    let (launch, limit) = (launch(command, request), request.limit);
+    let name = launch.name();
+    let mut lasts = |after| {
+        // Who does not listen is told by the end.
+        drop(note(events, Notice::StillRuns { name: name.clone(), after, limit }));
+    };
+    RerunTestbed::learning(launch, &machine, metric, options, interrupt.clone(), &mut lasts)
         .map_err(target_error)
 }
 
-/// What a whole run's performance is.
-fn whole_run(metric: &MetricSpec, options: &MetricOptions) -> Result<RunMetric, JobError> {
-    let (stream, pattern) = match metric {
-        MetricSpec::Runtime => return Ok(RunMetric::Runtime),
-        MetricSpec::Stdout(pattern) => (Stream::Stdout, pattern),
-        MetricSpec::Stderr(pattern) => (Stream::Stderr, pattern),
-        other => {
-            let message =
-                format!("--per-run takes runtime, stdout:REGEX or stderr:REGEX, not {other}");
-            return Err(JobError::Usage(message));
-        }
-    };
-    let name = options.unit.clone().unwrap_or_else(|| "value".into());
-    let unit = if options.lower_is_better { Unit::cost(name) } else { Unit::rate(name) };
-    Ok(RunMetric::Output { stream, pattern: pattern.clone(), unit })
+/// That the metric is no number of a whole run.
+pub(crate) fn not_of_a_run(metric: &MetricSpec) -> JobError {
+    JobError::Usage(format!("--per-run takes runtime, stdout:REGEX or stderr:REGEX, not {metric}"))
 }

@@ -1,6 +1,7 @@
 //! The program with any number of threads, as a testbed.
 
 use crate::error::{Interruption, JobError};
+use crate::events::Silent;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
@@ -263,7 +264,7 @@ impl<'a> TunedProgram<'a> {
         let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
         let threads = threads.map(|thread| thread.name.clone()).collect();
         let opening = Opening { threads, ..Opening::default() };
-        self.open.push((n, open_with(&request, opening, self.caller)?));
+        self.open.push((n, open_with(&request, opening, self.caller, &mut Silent)?));
         Ok(self.open.len() - 1)
     }
 }

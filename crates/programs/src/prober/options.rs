@@ -22,6 +22,8 @@ pub enum ProbedProgram {
 
 /// What a program's progress is read from.
 #[derive(Clone, Debug, Default)]
+// A search has one of them.
+#[allow(clippy::large_enum_variant)]
 pub enum ProgressSource {
     /// Instructions where they can be counted, else CPU time.
     #[default]

@@ -7,7 +7,7 @@ use super::{ProbeError, ProgressSource};
 use pinwise_linux::{Scope, process};
 use pinwise_measure::{Measure, MeasureError, Note, Progress, Unit};
 use pinwise_metric::{
-    Metric, MetricOptions, MetricSpec,
+    Metric, MetricError, MetricOptions, MetricSpec,
     reading::{RateError, Reading, Summary, apart, rate},
 };
 use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
@@ -23,6 +23,8 @@ const LOOKS: u32 = 10;
 /// The first stretch of such a program, of a layer that nothing bounds the cost of; the next ones
 /// are twice as long each: it is given up early.
 const FIRST_STRETCH: Duration = Duration::from_millis(20);
+/// How long after it closed its output a program may take to end.
+const ENDING: Duration = Duration::from_millis(300);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
@@ -110,6 +112,10 @@ impl Session {
         let measured = measured
             .map_err(|_| io::Error::other("the metric's thread failed"))
             .map_err(|e| self.unreadable(e))?;
+        if measured.is_err() {
+            self.pause(ENDING);
+            self.check()?;
+        }
         let (rate, error) = (measured?.performance, metric.meter.error());
         let progress = Progress { rate, error, measure: Measure::Metric };
         let mut notes = metric.notes.clone();
@@ -140,6 +146,9 @@ impl Session {
         let options = MetricOptions { until, ..options.clone() };
         let cancelled = || !matches!(self.check(), Ok(()) | Err(ProbeError::Expired { .. }));
         let opened = spec.open(&options, &mut streams, pids, &cancelled);
+        if matches!(opened, Err(MetricError::Closed { .. })) {
+            self.pause(ENDING);
+        }
         // Where the program ended the metric has none because of that.
         match (self.check(), opened) {
             (Err(ProbeError::Expired { .. }), Err(error)) => Err(ProbeError::Unmetered(error)),

@@ -235,7 +235,7 @@ fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
     });
     let message = message.expect("the metric was come to");
     assert!(
-        message.contains("does not match the last: 'work ") && message.contains("--budget"),
+        message.contains("matched none; the last was 'work ") && message.contains("--budget"),
         "{message}"
     );
 }

@@ -4,14 +4,15 @@ use crate::live::{launch, leaves_alone};
 use crate::programs::*;
 use pinwise_linux::{Launch, ThreadFilter, process};
 use pinwise_measure::{Effort, Interrupt, LeftAlone, Note, Retry, Setting, Testbed, Unit};
-use pinwise_metric::Pattern;
-use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric, Stream};
+use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
+use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
 use pinwise_topology::Assignment;
 use std::time::{Duration, Instant};
 
 fn printed(pattern: &str) -> RunMetric {
-    let pattern = Pattern::new(pattern).unwrap();
-    RunMetric::Output { stream: Stream::Stdout, pattern, unit: Unit::rate("things") }
+    let metric = MetricSpec::Stdout(Pattern::new(pattern).unwrap());
+    let options = MetricOptions { unit: Some("things".into()), ..MetricOptions::default() };
+    RunMetric::of(&metric, &options).unwrap()
 }
 
 fn testbed(launch: Launch, metric: RunMetric) -> RerunTestbed {
@@ -142,13 +143,18 @@ fn an_output_without_the_number_is_named() {
 #[test]
 fn a_run_beyond_the_limit_or_the_users_patience_is_ended() {
     let options = RerunOptions { limit: Duration::from_millis(300), ..RerunOptions::default() };
-    let error = RerunTestbed::new(
-        launch("spin 1"),
+    let (launched, runtime) = (launch("spin 1"), RunMetric::Runtime);
+    let mut told = Vec::new();
+    let mut lasts = |after| told.push(after);
+    let error = RerunTestbed::learning(
+        launched,
         &machine(),
-        RunMetric::Runtime,
+        runtime,
         options,
         Interrupt::default(),
+        &mut lasts,
     );
+    assert!(matches!(told[..], [after] if after > Duration::from_millis(150)), "{told:?}");
     let error = pinwise_measure::MeasureError::from(error.err().unwrap());
     let said = "ran longer than the limit of 300 ms and was ended: raise --limit, or add --metric";
     assert!(error.message.contains(said), "{error}");
