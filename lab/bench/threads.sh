@@ -18,7 +18,7 @@ methods=${METHODS:-survey reinforcer}
 budget=${BUDGET:-8s}
 rounds=${ROUNDS:-6}
 # Several runs a probe: a single one does not tell how much it may be off.
-whole=(--whole-run --probe "${WINDOW:-600ms}")
+whole=(--per-run --probe "${WINDOW:-600ms}")
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -87,7 +87,7 @@ fn compressors_of_all_kinds_are_probed() {
         let words = arguments.iter().map(OsStr::new);
         let command: Vec<&OsStr> =
             std::iter::once(program.as_os_str()).chain(words).chain([file.as_os_str()]).collect();
-        let answer = threads(&["--method", "reinforcer", "--whole-run"], &command);
+        let answer = threads(&["--method", "reinforcer", "--per-run"], &command);
         check(&answer, "runs");
         assert_eq!(answer["unit"]["name"], "s");
         follows(&answer);
@@ -298,7 +298,7 @@ fn xz_with_an_input_of_one_block_is_not_given_more_threads_than_it_makes() {
         "-c".as_ref(),
         input.as_os_str(),
     ];
-    capped(&threads(&["--whole-run"], &command), 2);
+    capped(&threads(&["--per-run"], &command), 2);
 }
 
 /// The one line of a search that must fail with `code`.

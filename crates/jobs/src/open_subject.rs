@@ -8,6 +8,7 @@ mod live;
 mod rerun;
 mod simulated;
 
+pub(crate) use rerun::not_of_a_run;
 pub(crate) use simulated::open_ready;
 
 use crate::error::JobError;

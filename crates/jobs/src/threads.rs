@@ -387,6 +387,12 @@ mod tests {
     fn a_question_is_read_back_as_it_was() {
         let (question, _) = ThreadsQuestion::of(request(ThreadsMethod::Survey)).unwrap();
         let stored = serde_json::to_string(&question).unwrap();
+        let runs = ThreadsQuestion {
+            request: ThreadsRequest { per_run: true, ..question.request.clone() },
+            ..question.clone()
+        };
+        let earlier = serde_json::to_string(&runs).unwrap().replace("per_run", "whole_run");
+        assert_eq!(serde_json::from_str::<ThreadsQuestion>(&earlier).unwrap(), runs);
         assert_eq!(serde_json::from_str::<ThreadsQuestion>(&stored).unwrap(), question);
         let program = HereProgram {
             command: vec!["pigz".into(), "{n}".into()],

@@ -380,7 +380,7 @@ mod tests {
             min: Some(1),
             max: Some(2),
             rounds: Some(1),
-            whole_run: true,
+            per_run: true,
             budget: Some(Duration::from_secs(3600)),
             probe: Duration::from_millis(20),
             ..ThreadsRequest::new(program)

@@ -65,7 +65,7 @@ pub fn threads_note(about: &Note) -> String {
                 .into()
         }
         Note::CpuTimeOnly => "progress is CPU time only, which also counts useless work: use \
-            --metric or --whole-run"
+            --metric or --per-run"
             .into(),
         Note::Busy { share } => busy(*share, "probes", ", where more threads get a larger share"),
         Note::Watching { share } => format!(

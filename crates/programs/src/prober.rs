@@ -8,7 +8,7 @@
 //! window. At the end the program is ended with everything it started.
 //!
 //! *Progress*, best first:
-//! - a metric of the user's, read over the same window;
+//! - a metric of the user's, read over the same window, or the last value of a whole run;
 //! - the time of a whole run, if the program ends by itself soon;
 //! - instructions, if the processor's counters may be read;
 //! - the CPU time of its threads. It shows how many contexts the program keeps busy, but not with
@@ -48,7 +48,7 @@ use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
 use pinwise_topology::Machine;
 use session::{Limits, Session};
 use std::time::{Duration, Instant};
-use window::Window;
+use window::{Run, Window};
 
 /// Probes a program with one parameter after another.
 pub struct LinuxProber {
@@ -158,7 +158,7 @@ impl LinuxProber {
         let power = self.options.power.clone();
         let seen = match self.subject.clone() {
             ProbedProgram::Anew(recipe)
-                if matches!(self.options.progress, ProgressSource::Runs) =>
+                if matches!(self.options.progress, ProgressSource::Runs(_)) =>
             {
                 powered(power.as_ref(), || self.probe_anew(&recipe, parameter, window))?
             }
@@ -191,25 +191,26 @@ impl LinuxProber {
         parameter: u32,
         window: Duration,
     ) -> Result<Window, ProbeError> {
-        let whole = matches!(self.options.progress, ProgressSource::Runs);
+        let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let refused = self.lookout.refused().len();
         let mut seen = self.run_once(recipe, parameter, window, true)?;
-        if let Some(first) = seen.run_seconds().filter(|_| whole) {
+        if let Some(first) = seen.run().filter(|_| whole) {
             self.lookout.take_in(&seen.activity);
             let given_up = self.lookout.refused().len() > refused;
-            let mut times = Vec::new();
+            let mut runs: Vec<Run> = Vec::new();
+            let time = |runs: &[Run]| runs.iter().map(|run| run.seconds).sum::<f64>();
             // As many runs as fill the window, to the nearest; one at least where the way this one
             // was watched cost it too much.
-            while given_up && times.is_empty()
-                || first / 2.0 + times.iter().sum::<f64>() + first < window.as_secs_f64()
+            while given_up && runs.is_empty()
+                || first.seconds * 1.5 + time(&runs) < window.as_secs_f64()
             {
                 match self.run_once(recipe, parameter, window, false) {
-                    Ok(another) => times.extend(another.run_seconds()),
+                    Ok(another) => runs.extend(another.run()),
                     Err(ProbeError::Expired { .. }) => break,
                     Err(error) => return Err(error),
                 }
             }
-            seen.of_several_runs(&times);
+            seen.of_several_runs(&runs);
         }
         Ok(seen)
     }
@@ -225,16 +226,16 @@ impl LinuxProber {
     ) -> Result<Window, ProbeError> {
         let mut launch = recipe.launch(parameter);
         session::choose_streams(&mut launch, &self.options);
-        let whole = matches!(self.options.progress, ProgressSource::Runs);
+        let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let limits = self.limits();
         let before = self.other_load.as_ref().and_then(OtherLoadMeter::moment);
-        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits)?;
-        let seen = if whole {
-            session.run_through(self.options.limit, watched.then_some(&mut self.lookout))
+        let progress = &self.options.progress;
+        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits, progress)?;
+        let seen = if let ProgressSource::Runs(metric) = progress {
+            session.run_through(self.options.limit, metric, watched.then_some(&mut self.lookout))
         } else {
-            let mut watch = |session: &mut Session| {
-                session.window(window, &self.options.progress, &mut self.lookout)
-            };
+            let mut watch =
+                |session: &mut Session| session.window(window, progress, &mut self.lookout);
             let power = self.options.power.as_ref();
             session
                 .wait_ready(parameter, &self.options)
@@ -266,8 +267,10 @@ impl LinuxProber {
             (live, ProbedProgram::Launched(recipe, _) | ProbedProgram::Anew(recipe)) => {
                 let mut launch = recipe.launch(parameter);
                 session::choose_streams(&mut launch, &self.options);
-                let session =
-                    live.insert(Session::start(&launch, parameter, &mut self.guardian, limits)?);
+                let progress = &self.options.progress;
+                let started =
+                    Session::start(&launch, parameter, &mut self.guardian, limits, progress)?;
+                let session = live.insert(started);
                 // Whatever number of threads it begins with.
                 let anyway = ProbeOptions {
                     threads: Some(Box::new(|_| 1)),

@@ -245,13 +245,8 @@ impl RerunTestbed {
         let name = self.workload.name.clone();
         let failed = |cause| TargetError::Proc { name: name.clone(), cause };
         let output = RunOutput::default();
-        let read = |running: &mut Running| {
-            let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
-            running.stdout = self.metric.read(stdout, Stream::Stdout, &output)?;
-            running.stderr = self.metric.read(stderr, Stream::Stderr, &output)?;
-            running.exit()
-        };
-        let exit = read(running).map_err(failed)?;
+        self.metric.read(running, &output).map_err(failed)?;
+        let exit = running.exit().map_err(failed)?;
         // Of a program that is watched from its start every thread counts.
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![running.pid()]), places, EndedThreads::Count)
@@ -304,10 +299,7 @@ impl RerunTestbed {
         if let Some(status) = running.status().filter(|status| !status.success()) {
             return Err(running.ended(&name, status));
         }
-        for tail in [&running.stdout, &running.stderr].into_iter().flatten() {
-            tail.wait();
-        }
-        let shown = self.metric.of_output(&name, &output)?;
+        let shown = self.metric.of_run(&name, running, &output)?;
         let (performance, unit) =
             shown.unwrap_or_else(|| (1.0 / elapsed.as_secs_f64(), self.metric.unit(None)));
         let share = |id| demands.get(&id).map_or(0.0, |demand| demand.share(elapsed));
@@ -407,7 +399,6 @@ fn quiet(mut launch: Launch, metric: &RunMetric) -> Launch {
     launch
 }
 
-/// That no line of the output has the number.
 #[cfg(test)]
 mod tests {
     use super::*;

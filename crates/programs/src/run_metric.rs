@@ -1,6 +1,6 @@
 //! The performance of a whole run: its time, or a number that it prints.
 
-use pinwise_linux::{Line, Tail, each_line};
+use pinwise_linux::{Line, Running, Tail, each_line};
 use pinwise_measure::{MeasureError, Retry, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use std::io::{self, Read};
@@ -60,8 +60,15 @@ impl RunMetric {
         }
     }
 
-    /// Reads a piped output to its end: into `output` if the number is there.
-    pub(crate) fn read(
+    /// Reads all outputs of a program that are piped: into `output` where the number is.
+    pub(crate) fn read(&self, running: &mut Running, output: &RunOutput) -> io::Result<()> {
+        let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
+        running.stdout = self.read_pipe(stdout, Stream::Stdout, output)?;
+        running.stderr = self.read_pipe(stderr, Stream::Stderr, output)?;
+        Ok(())
+    }
+
+    fn read_pipe(
         &self,
         pipe: Option<impl Read + Send + 'static>,
         which: Stream,
@@ -74,9 +81,21 @@ impl RunMetric {
         each_line(pipe, keep).map(Some)
     }
 
-    /// The performance and its unit that the output of the program `name` shows; `None` for the
-    /// time of the run.
-    pub(crate) fn of_output(
+    /// The performance and its unit that a run has printed which has ended; `None` for the time of
+    /// the run.
+    pub(crate) fn of_run(
+        &self,
+        name: &str,
+        running: &Running,
+        output: &RunOutput,
+    ) -> Result<Option<(f64, Unit)>, MeasureError> {
+        if *self != Self::Runtime {
+            [&running.stdout, &running.stderr].into_iter().flatten().for_each(Tail::wait);
+        }
+        self.of_output(name, output)
+    }
+
+    fn of_output(
         &self,
         name: &str,
         output: &RunOutput,

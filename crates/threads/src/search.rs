@@ -19,7 +19,8 @@ use crate::{
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Probe, Probed, Progress, Retry, Setting, ThreadCount,
+    Effort, Measure, MeasureError, Measurement, Probe, Probed, Progress, Retry, Setting,
+    ThreadCount,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -74,7 +75,7 @@ pub struct Published {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Runs {
-    /// Never: a metric is read, or the program goes on.
+    /// Never: a metric is read while the program runs, or the program goes on.
     Never,
     /// Where the program ends soon.
     WhereShort,
@@ -324,6 +325,8 @@ struct State<'a> {
     progressed: Progressed,
     /// Records so far.
     records: usize,
+    /// What runs show is how long they took.
+    timed: bool,
     state: MethodState,
     attempts: Vec<Attempt>,
     /// The choice, once there is one.
@@ -379,6 +382,7 @@ impl<'a> State<'a> {
             convert,
             progressed,
             records: 0,
+            timed: true,
             state: MethodState::Sweep,
             attempts: Vec::new(),
             chosen: None,
@@ -398,7 +402,7 @@ impl<'a> State<'a> {
             Method::Survey(question) => SpeedSearch::new(Question {
                 window: self.progressed.window,
                 most_time: question.most_time.map(|most| most.saturating_sub(spent)),
-                whole_runs: stage == ProbeStage::Runs,
+                whole_runs: stage == ProbeStage::Runs && self.timed,
                 ..question.clone()
             })
             .map(|surveyor| MethodState::Survey(Box::new(surveyor)))
@@ -457,7 +461,10 @@ impl<'a> State<'a> {
             Ok(Err(error)) => return self.failed = Some(error.message),
             Err(error) => return self.failed = Some(error.message.clone()),
         };
-        let seconds = 1.0 / probed.probe.progress.rate;
+        let Probe { progress, cost, .. } = probed.probe;
+        self.timed = progress.measure == Measure::Runs;
+        // A number that a run prints does not show how long the run took.
+        let seconds = if self.timed { 1.0 / progress.rate } else { cost.as_secs_f64() };
         let Ok(run) = Duration::try_from_secs_f64(seconds) else {
             return self.failed = Some("a run took no time".into());
         };

@@ -2,12 +2,14 @@
 
 use super::request::{Counting, HereProgram, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use crate::error::JobError;
+
+use crate::open_subject::not_of_a_run;
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_measure::{Interrupt, Probed};
 use pinwise_monitor::{Lookout, POWERCAP, Power, Quota};
 use pinwise_programs::{
-    LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource,
+    LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, RunMetric,
 };
 use pinwise_threads::{Method, Note, Objective, ProbeStage, Progressed};
 use pinwise_topology::{CpuSet, Machine};
@@ -80,7 +82,7 @@ pub(super) fn check(request: &ThreadsRequest) -> Result<(), JobError> {
     let ThreadsProgram::Here(program) = &request.program else { return Ok(()) };
     program.subject()?;
     power(request)?;
-    metric(program)?;
+    progress(request, program)?;
     after(program)?;
     Ok(())
 }
@@ -95,12 +97,21 @@ fn power(request: &ThreadsRequest) -> Result<Option<Power>, JobError> {
         .map_err(|error| JobError::failed(error).context("--objective needs the processor's power"))
 }
 
-/// The metric, where one is named, and there.
-fn metric(program: &HereProgram) -> Result<Option<ProgressSource>, JobError> {
-    let Some((metric, options)) = program.named_metric()? else { return Ok(None) };
+/// What progress is read from, by the metric where one is named, and there.
+fn progress(request: &ThreadsRequest, program: &HereProgram) -> Result<ProgressSource, JobError> {
+    let Some((metric, options)) = program.named_metric()? else {
+        return Ok(match request.per_run {
+            true => ProgressSource::Runs(RunMetric::Runtime),
+            false => ProgressSource::Counters,
+        });
+    };
     let running = program.pid.map(|pid| [Pid(pid)]);
     metric.check(&options, running.as_ref().map(|pids| &pids[..])).map_err(JobError::usage)?;
-    Ok(Some(ProgressSource::Metric(metric, options)))
+    if !request.per_run {
+        return Ok(ProgressSource::Metric(metric, options));
+    }
+    let run = RunMetric::of(&metric, &options).ok_or_else(|| not_of_a_run(&metric))?;
+    Ok(ProgressSource::Runs(run))
 }
 
 fn after(program: &HereProgram) -> Result<Option<Regex>, JobError> {
@@ -119,7 +130,7 @@ impl<'a> Here<'a> {
             program,
             question,
             subject: program.subject()?,
-            progress: metric(program)?.unwrap_or_default(),
+            progress: progress(&question.request, program)?,
             after: after(program)?,
             power: power(&question.request)?,
             // What watching needs is prepared once: on a busy machine that takes seconds, and the
@@ -141,9 +152,12 @@ impl<'a> Here<'a> {
         let formula = self.program.threads_per_n.clone();
         let survey = matches!(search.method, Method::Survey(_));
         let spent = records.last().map_or(Duration::ZERO, |record| record.elapsed);
-        let progress = match progressed.stage {
-            ProbeStage::Timing | ProbeStage::Runs => ProgressSource::Runs,
-            ProbeStage::Moments => self.progress.clone(),
+        let progress = match (progressed.stage, &self.progress) {
+            // Of a program that turned out to be short.
+            (ProbeStage::Timing | ProbeStage::Runs, ProgressSource::Counters) => {
+                ProgressSource::Runs(RunMetric::Runtime)
+            }
+            _ => self.progress.clone(),
         };
         let options = ProbeOptions {
             contexts: self.question.contexts,

@@ -101,7 +101,7 @@ impl ThreadsOutcome {
         let shares: Vec<OtherLoad> = seen.iter().filter_map(|seen| seen.others).collect();
         let others = crowd(&shares);
         let mut notes: Vec<Note> = question.limited.clone().into_iter().collect();
-        if (run.is_some() && !question.request.whole_run) || short {
+        if (run.is_some() && !question.request.per_run) || short {
             let run_seconds = run.filter(|_| !short).map(|run| run.as_secs_f64());
             notes.push(Note::ShortRuns { run_seconds, pieces: question.request.pieces });
         }

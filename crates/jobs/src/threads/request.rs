@@ -48,8 +48,9 @@ pub struct ThreadsRequest {
     pub thresholds: Option<Thresholds>,
     /// Equal pieces that the work comes in.
     pub pieces: Option<u32>,
-    /// Every probe is a whole run.
-    pub whole_run: bool,
+    /// Every probe is a whole run. Earlier versions called it `whole_run`.
+    #[serde(alias = "whole_run")]
+    pub per_run: bool,
     /// How long the initialization may take, and a whole run.
     pub limit: Duration,
     /// Bytes that a probe may write to storage.
@@ -317,8 +318,9 @@ impl ThreadsQuestion {
             }
         };
         let runs = match &request.program {
+            ThreadsProgram::Here(_) if request.per_run => Runs::Always,
             ThreadsProgram::Here(program) if program.metric.is_none() && !goes_on => {
-                if request.whole_run { Runs::Always } else { Runs::WhereShort }
+                Runs::WhereShort
             }
             _ => Runs::Never,
         };
@@ -365,7 +367,7 @@ impl ThreadsRequest {
             probe: Duration::from_millis(100),
             thresholds: None,
             pieces: None,
-            whole_run: false,
+            per_run: false,
             limit: Duration::from_secs(60),
             most_written: 1 << 30,
         }
@@ -451,10 +453,8 @@ impl ThreadsRequest {
             )
         } else if self.pieces.is_some() && method != ThreadsMethod::Survey {
             format!("--pieces is for a survey, --method {name} does not count them: leave one out")
-        } else if self.pieces.is_some() && self.whole_run {
-            "whole runs already include how pieces divide: leave out --pieces, or add --metric \
-             to probe shorter windows"
-                .into()
+        } else if self.pieces.is_some() && self.per_run {
+            "whole runs already include how pieces divide: leave out --pieces".into()
         } else if self.thresholds.is_some() && method != ThreadsMethod::Reinforcer {
             format!(
                 "--thresholds is for the published search, --method {name} looks at none: leave \
@@ -463,10 +463,10 @@ impl ThreadsRequest {
         } else if self.objective != Objective::Time && method == ThreadsMethod::Reinforcer {
             "the published search ignores speed and energy: leave out --objective or --method"
                 .into()
-        } else if self.whole_run
+        } else if self.per_run
             && matches!(&self.program, ThreadsProgram::Here(HereProgram { set: Some(_), .. }))
         {
-            "--whole-run restarts the program for each number, --set does not: leave one out".into()
+            "--per-run restarts the program for each number, --set does not: leave one out".into()
         } else {
             return Ok(());
         };

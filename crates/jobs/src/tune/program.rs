@@ -153,7 +153,7 @@ impl<'a> TunedProgram<'a> {
 
     /// Whether every measurement starts the program anew: then several may stand ready at once.
     pub(super) fn starts_anew(&self) -> bool {
-        self.request.whole_run
+        self.request.per_run
     }
 
     /// How long it is measured at a time, where it is started or given its number for few

@@ -24,7 +24,7 @@ pub enum ProbeError {
     /// It ended by itself, successfully, before it had been watched for long enough.
     #[error(
         "{name} with n = {n} ended by itself after {ran}, before the end of a probe: measure whole \
-         runs (--whole-run)",
+         runs (--per-run)",
         ran = duration(*ran)
     )]
     Short {
@@ -144,7 +144,7 @@ pub enum ProbeError {
     /// A whole run takes too long.
     #[error(
         "{name} with n = {n} ran longer than {limit} and was ended: raise --limit, or measure a \
-         window without --whole-run",
+         window without --per-run",
         limit = duration(*limit)
     )]
     Long {

@@ -1,6 +1,7 @@
 //! What is probed, and how.
 
 use super::{Recipe, Setter};
+use crate::run_metric::RunMetric;
 use pinwise_linux::thread::Pid;
 use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_monitor::Power;
@@ -22,16 +23,15 @@ pub enum ProbedProgram {
 
 /// What a program's progress is read from.
 #[derive(Clone, Debug, Default)]
-// A search has one of them.
-#[allow(clippy::large_enum_variant)]
 pub enum ProgressSource {
     /// Instructions where they can be counted, else CPU time.
     #[default]
     Counters,
     /// A metric of the running program.
     Metric(MetricSpec, MetricOptions),
-    /// Whole runs. Where several make a probe its profile is that of the first.
-    Runs,
+    /// Whole runs: their time, or a number that they print. Where several make a probe its profile
+    /// is that of the first.
+    Runs(RunMetric),
 }
 
 /// How many threads a program makes for its parameter.

@@ -2,6 +2,7 @@
 
 use super::setter::Setter;
 use super::{ProbeError, ProbeOptions, ProgressSource};
+use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures as figures;
 use pinwise_linux::{
     Exit, ForkWatch, Guardian, GuardianEntry, Launch, Output, Running, Streams, TargetError,
@@ -41,6 +42,8 @@ pub(super) struct Session {
     /// What there is beyond a number where we started it.
     pub(super) running: Option<Running>,
     pub(super) streams: Streams,
+    /// What it has printed, where a number of the whole run is looked for.
+    pub(super) output: RunOutput,
     /// The parameter it has now.
     pub(super) parameter: u32,
     /// When it began, or was attached to.
@@ -69,7 +72,11 @@ struct Family {
 /// Pipes only what is read: a program that prints gigabytes would wait for us.
 pub(super) fn choose_streams(launch: &mut Launch, options: &ProbeOptions) {
     let wanted = options.after.is_some()
-        || matches!(&options.progress, ProgressSource::Metric(MetricSpec::Stdout(_), _));
+        || matches!(
+            &options.progress,
+            ProgressSource::Metric(MetricSpec::Stdout(_), _)
+                | ProgressSource::Runs(RunMetric::Output { stream: Stream::Stdout, .. })
+        );
     if wanted && launch.stdout == Output::Null {
         launch.stdout = Output::Read;
     }
@@ -81,6 +88,7 @@ impl Session {
         parameter: u32,
         guardian: &mut Guardian,
         limits: Limits,
+        source: &ProgressSource,
     ) -> Result<Self, ProbeError> {
         let (instructions, uncounted) = match Counter::of_what_is_started(Event::Instructions) {
             Ok(counter) => (Some(counter), None),
@@ -98,12 +106,20 @@ impl Session {
             let _ = prlimit(Some(pid), Resource::Fsize, limit);
         }
         let failed = |cause: io::Error| TargetError::Launch { program: name.clone(), cause };
-        let (streams, exit) = (running.streams().map_err(failed)?, running.exit().map_err(failed)?);
+        let output = RunOutput::default();
+        let streams = match source {
+            ProgressSource::Runs(metric) => {
+                metric.read(&mut running, &output).map(|()| Streams::default())
+            }
+            ProgressSource::Counters | ProgressSource::Metric(..) => running.streams(),
+        };
+        let (streams, exit) = (streams.map_err(failed)?, running.exit().map_err(failed)?);
         let (root, begin) = (running.pid(), running.begin);
         let session = Self::of(name, root, exit, limits);
         Ok(Self {
             running: Some(running),
             streams,
+            output,
             parameter,
             begin,
             instructions,
@@ -130,6 +146,7 @@ impl Session {
             root,
             running: None,
             streams: Streams::default(),
+            output: RunOutput::default(),
             parameter: 0,
             begin: Instant::now(),
             metric: None,

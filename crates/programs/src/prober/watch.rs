@@ -4,6 +4,7 @@ use super::halves::join;
 use super::session::{Session, threads_of};
 use super::window::Window;
 use super::{ProbeError, ProgressSource};
+use crate::run_metric::RunMetric;
 use pinwise_linux::{Scope, process};
 use pinwise_measure::{Measure, MeasureError, Note, Progress, Unit};
 use pinwise_metric::{
@@ -39,7 +40,7 @@ impl Session {
         self.most_threads.set(0);
         match source {
             ProgressSource::Metric(spec, options) => self.metered(window, spec, options, lookout),
-            ProgressSource::Counters | ProgressSource::Runs => self.counted(window, lookout),
+            ProgressSource::Counters | ProgressSource::Runs(_) => self.counted(window, lookout),
         }
     }
 
@@ -160,6 +161,7 @@ impl Session {
     pub(super) fn run_through(
         &mut self,
         limit: Duration,
+        metric: &RunMetric,
         mut lookout: Option<&mut Lookout>,
     ) -> Result<Window, ProbeError> {
         let mut monitor = lookout.as_deref().map(|lookout| self.monitor(lookout)).transpose()?;
@@ -205,13 +207,18 @@ impl Session {
                     let mut activity = all.unwrap_or_else(|| Activity::none(ran));
                     // Of a thread that was read once nothing is known.
                     activity.threads.retain(|thread| !thread.elapsed.is_zero());
-                    let progress = Progress {
-                        rate: 1.0 / ran.as_secs_f64(),
-                        error: None,
-                        measure: Measure::Runs,
+                    let seconds = ran.as_secs_f64();
+                    let shown = match &self.running {
+                        Some(running) => metric.of_run(&self.name, running, &self.output)?,
+                        None => None,
                     };
-                    let run = (progress, Unit::cost("s"));
-                    return Ok(self.window_of((activity, None), Duration::ZERO, run));
+                    let (rate, measure, unit) = match shown {
+                        Some((rate, unit)) => (rate, Measure::Metric, unit),
+                        None => (1.0 / seconds, Measure::Runs, Unit::cost("s")),
+                    };
+                    let run = (Progress { rate, error: None, measure }, unit);
+                    let window = self.window_of((activity, None), Duration::ZERO, run);
+                    return Ok(Window { seconds: Some(seconds), ..window });
                 }
                 Some(error) => return Err(error),
             }

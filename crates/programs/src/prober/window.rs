@@ -29,6 +29,13 @@ pub(super) struct Window {
     pub(super) seconds: Option<f64>,
 }
 
+/// A whole run: how long it took, and what its progress was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) seconds: f64,
+    pub(super) rate: f64,
+}
+
 impl Window {
     /// Of one activity, or of two halves, in which this progress was made. It was watched, and
     /// nothing more is known yet.
@@ -61,27 +68,29 @@ impl Window {
         self.usage = Some(usage);
     }
 
-    /// How long a whole run took, in seconds.
-    pub(super) fn run_seconds(&self) -> Option<f64> {
-        (self.progress.measure == Measure::Runs).then(|| 1.0 / self.progress.rate)
+    /// A whole run.
+    pub(super) fn run(&self) -> Option<Run> {
+        self.seconds.map(|seconds| Run { seconds, rate: self.progress.rate })
     }
 
     /// Sets the mean of this run and of further ones that were not watched, with its standard
     /// error. The profile stays that of this run. Its time does not count if watching took much of
     /// it and there are other runs.
-    pub(super) fn of_several_runs(&mut self, others: &[f64]) {
-        self.seconds = self.run_seconds();
+    pub(super) fn of_several_runs(&mut self, others: &[Run]) {
         let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
         self.disturbed = much && others.is_empty();
-        let own = self.seconds.filter(|_| !much || others.is_empty());
-        let seconds: Vec<f64> = own.into_iter().chain(others.iter().copied()).collect();
-        let n = seconds.len() as f64;
-        let mean = seconds.iter().sum::<f64>() / n;
-        let squares: f64 = seconds.iter().map(|time| (time - mean).powi(2)).sum();
-        let relative = (seconds.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
-        let rate = 1.0 / mean;
-        let error = relative.map(|error| error * rate);
-        self.progress = Progress { rate, error, measure: Measure::Runs };
+        let own = self.run().filter(|_| !much || others.is_empty());
+        let measure = self.progress.measure;
+        // Of runs that are timed the mean is that of their times.
+        let value = |run: Run| if measure == Measure::Runs { run.seconds } else { run.rate };
+        let values: Vec<f64> = own.into_iter().chain(others.iter().copied()).map(value).collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let relative = (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
+        let rate = if measure == Measure::Runs { 1.0 / mean } else { mean };
+        let error = relative.map(|error| (error * rate).abs());
+        self.progress = Progress { rate, error, measure };
     }
 
     /// How the second half differs from the first.

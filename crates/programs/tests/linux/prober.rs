@@ -7,7 +7,7 @@ use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_monitor::{Layer, Lookout, Power};
 use pinwise_programs::{
     LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe,
-    Setter,
+    RunMetric, Setter,
 };
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -111,7 +111,8 @@ fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_th
         let command = command.into_iter().chain(arguments()).map(str::to_owned).collect();
         let environment = [format!("{PROGRAM}=contend tokens {{n}}")];
         let recipe = Recipe::new(command, &environment, None).unwrap();
-        let options = ProbeOptions { progress: ProgressSource::Runs, ..options() };
+        let options =
+            ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), ..options() };
         let mut prober = prober(recipe, options);
         prober.probe(1, Duration::ZERO).unwrap();
         (prober.probes()[0].activity.layer == Layer::Proc).then_some(prober)
@@ -269,11 +270,13 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     let mut short = prober(recipe("brief {n}"), options());
     let message = short.probe(2, Duration::from_secs(20)).unwrap_err().message;
     assert!(
-        message.contains("--whole-run") && matches!(short.error(), Some(ProbeError::Short { .. })),
+        message.contains("--per-run") && matches!(short.error(), Some(ProbeError::Short { .. })),
         "{message}"
     );
-    let mut whole =
-        prober(recipe("brief {n}"), ProbeOptions { progress: ProgressSource::Runs, ..options() });
+    let mut whole = prober(
+        recipe("brief {n}"),
+        ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), ..options() },
+    );
     let probe = whole.probe(2, WINDOW).unwrap().probe;
     let progress = probe.progress;
     assert_eq!(progress.measure, Measure::Runs);
@@ -283,7 +286,7 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     let limit = Duration::from_millis(50);
     let mut long = prober(
         recipe("late {n}"),
-        ProbeOptions { progress: ProgressSource::Runs, limit, ..options() },
+        ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), limit, ..options() },
     );
     assert!(refused(&mut long, 1).contains("--limit"));
 }
@@ -312,6 +315,26 @@ fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
     let mut declared = prober(recipe("spin 3 {n}"), constant);
     declared.probe(1, WINDOW).unwrap();
     declared.probe(2, WINDOW).unwrap();
+}
+
+#[test]
+fn the_last_value_of_a_run_is_its_progress() {
+    let script = "echo 'ops 1'; sleep 0.1; echo 'ops {n}.5k'";
+    let program = Recipe::new(["sh", "-c", script].map(str::to_owned).to_vec(), &[], None).unwrap();
+    let metric = MetricSpec::Stdout(Pattern::new(r"ops ([\d.]+)").unwrap());
+    let metric = RunMetric::of(&metric, &MetricOptions::default()).unwrap();
+    let progress = ProgressSource::Runs(metric);
+    let threads: Option<pinwise_programs::Threads> = Some(Box::new(|_| 1));
+    let mut prober = prober(program, ProbeOptions { progress, threads, ..options() });
+    for n in [2, 3] {
+        let Probed { probe, unit, .. } = prober.probe(n, WINDOW).unwrap();
+        assert_eq!(probe.progress.measure, Measure::Metric);
+        assert_eq!((probe.progress.rate, unit.name.as_str()), (f64::from(n) * 1e3 + 500.0, "ops"));
+        assert!(probe.cost >= Duration::from_millis(100), "{probe:?}");
+    }
+    // Several runs in a window.
+    let probe = prober.probe(4, Duration::from_secs(2)).unwrap().probe;
+    assert_eq!((probe.progress.rate, probe.progress.error), (4500.0, Some(0.0)));
 }
 
 #[test]
@@ -458,7 +481,8 @@ fn the_energy_of_a_probe_is_what_was_counted_meanwhile() {
     // A program that spends 7 J.
     let spend = format!("echo 8000000 > {}; sleep 0.05", counter.display());
     let command = ["sh", "-c", &spend, "{n}"].map(str::to_owned).to_vec();
-    let options = ProbeOptions { power, progress: ProgressSource::Runs, ..options() };
+    let options =
+        ProbeOptions { power, progress: ProgressSource::Runs(RunMetric::Runtime), ..options() };
     let mut prober = prober(Recipe::new(command, &[], None).unwrap(), options);
     let probed = prober.probe(1, Duration::ZERO).unwrap();
     let (probe, watts) = (probed.probe, probed.watts.unwrap());

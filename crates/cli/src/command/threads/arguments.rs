@@ -164,9 +164,10 @@ pub(crate) struct Asked {
     /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
     #[arg(long, hide_short_help = true, help_heading = "Progress")]
     pub(super) unit: Option<String>,
-    /// Time whole runs. Programs that end within a probe are always timed so
-    #[arg(long, conflicts_with = "metric", help_heading = "Progress", hide_short_help = true)]
-    pub(super) whole_run: bool,
+    /// Measure whole runs: their time, or with --metric the last value of a run. Without a metric,
+    /// programs that end within a probe are always timed so
+    #[arg(long, alias = "whole-run", help_heading = "Progress", hide_short_help = true)]
+    pub(super) per_run: bool,
     /// Say how many equal pieces, such as files, the threads share. The survey then counts the
     /// uneven end of a run, which no short probe shows
     #[arg(
@@ -308,10 +309,15 @@ impl Asked {
             probe: self.probe,
             thresholds,
             pieces: self.pieces,
-            whole_run: self.whole_run,
+            per_run: self.per_run || self.times_runs(),
             limit: self.limit,
             most_written: self.most_written,
         })
+    }
+
+    /// As `place` names it.
+    fn times_runs(&self) -> bool {
+        self.metric.as_deref() == Some("runtime")
     }
 
     fn here(&self, edges: &Edges) -> HereProgram {
@@ -321,7 +327,7 @@ impl Asked {
             set: self.set.clone(),
             pid: self.pid,
             threads_per_n: self.threads_per_n.clone(),
-            metric: self.metric.clone(),
+            metric: self.metric.clone().filter(|_| !self.times_runs()),
             reading: Reading {
                 pick: self.pick.clone(),
                 counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
@@ -341,7 +347,7 @@ impl Asked {
             (!self.env.is_empty(), "--env"),
             (self.threads_per_n.is_some(), "--threads-per-n"),
             (metric.is_some(), "--metric"),
-            (self.whole_run, "--whole-run"),
+            (self.per_run, "--per-run"),
             (self.pieces.is_some(), "--pieces"),
             (self.set.is_some(), "--set"),
             (self.objective != Least::Time, "--objective"),

@@ -43,7 +43,7 @@ impl Asked {
                     .into(),
             ));
         }
-        self.whole_run |= self.metric.is_none();
+        self.per_run |= self.metric.is_none();
         Ok(self)
     }
 }
