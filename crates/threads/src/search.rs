@@ -9,6 +9,9 @@
 //! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
 //! testbed of a campaign is opened for one stage; the strategy stops where the next one begins.
 //!
+//! **Empty probes.** A probe of a survey in which nothing got done is repeated, longer, three times
+//! at most. It is a record like any other, and no attempt.
+//!
 //! **Closing probe.** Where all probes are of one run of the program, the first number is probed
 //! once more at the end. The two probes show whether the program came into another phase meanwhile
 //! ([`PhaseChange`]).
@@ -29,6 +32,9 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_secs(5);
 /// And where the time has room for so many of its runs.
 const FEWEST_RUNS: u32 = 6;
+/// A probe in which nothing got done is repeated so often, each time this many times longer.
+const REPEATS: u32 = 3;
+const LONGER: f64 = 4.0;
 /// A probe has several runs if the time has room for some such probes.
 const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
@@ -246,6 +252,12 @@ impl Search {
         self.state(convert, records).answer()
     }
 
+    /// Whether a measurement is no attempt, since nothing got done in it. Only a survey, which
+    /// compares speeds by their ratio, repeats such a probe.
+    pub fn shows_nothing(&self, measurement: &Measurement) -> bool {
+        matches!(self.method, Method::Survey(_)) && measurement.performance <= 0.0
+    }
+
     /// How far the search has come.
     pub fn progressed(&self, convert: &dyn Fn(u32) -> u32, records: &[Record]) -> Progressed {
         self.state(convert, records).progressed
@@ -336,6 +348,8 @@ struct State<'a> {
     failed: Option<String>,
     /// Why the last try failed, which another one may mend.
     tried: Option<String>,
+    /// Probes since the last attempt in which nothing got done, and what they took.
+    idle: (u32, Duration),
 }
 
 /// How far the search of a [`Method`] has come.
@@ -389,6 +403,7 @@ impl<'a> State<'a> {
             closing: if search.goes_on { Closing::Wanted } else { Closing::Done },
             failed: None,
             tried: None,
+            idle: (0, Duration::ZERO),
         };
         state.begin(stage, Duration::ZERO);
         state
@@ -433,6 +448,7 @@ impl<'a> State<'a> {
             outcome if self.progressed.stage == ProbeStage::Timing => {
                 self.learn_length(outcome.as_ref(), record.elapsed);
             }
+            Ok(measurement) if self.is_repeated(measurement) => {}
             Ok(measurement) => {
                 if let Err(reason) = self.observe(measurement) {
                     self.failed = Some(reason.to_string());
@@ -481,11 +497,25 @@ impl<'a> State<'a> {
         self.begin(ProbeStage::Runs, spent);
     }
 
+    /// Passes over a probe of a survey in which nothing got done, if it is repeated: the program
+    /// may have been between two pieces of its work.
+    fn is_repeated(&mut self, measurement: &Measurement) -> bool {
+        let (probes, time) = self.idle;
+        if !self.search.shows_nothing(measurement) || probes == REPEATS {
+            return false;
+        }
+        let cost = Probed::of(measurement).map_or(Duration::ZERO, |probed| probed.probe.cost);
+        self.idle = (probes + 1, time + cost);
+        true
+    }
+
     fn observe(&mut self, measurement: &Measurement) -> Result<(), MeasureError> {
         let Some((asked, _)) = self.asks() else { return Ok(()) };
         let attempt = self.attempt(asked, measurement)?;
         self.attempts.push(attempt);
+        let (_, idle) = std::mem::take(&mut self.idle);
         let Probe { profile, progress, cost, threads, .. } = attempt.probe;
+        let cost = cost + idle;
         match &mut self.state {
             MethodState::Survey(surveyor) => {
                 let sample =
@@ -635,7 +665,8 @@ impl<'a> State<'a> {
         match self.asks() {
             Some((asked, window)) => {
                 let timing = self.progressed.stage == ProbeStage::Timing;
-                let windows = if timing { 0.0 } else { window.as_secs_f64() / base };
+                let longer = LONGER.powi(self.idle.0.cast_signed());
+                let windows = if timing { 0.0 } else { window.as_secs_f64() / base * longer };
                 probe((self.convert)(asked), windows)
             }
             None => Step::Fail("the search ended without a choice".into()),

@@ -81,7 +81,8 @@ impl ThreadsOutcome {
         };
         let measured = records[first.min(records.len())..]
             .iter()
-            .filter_map(|record| record.outcome.as_ref().ok());
+            .filter_map(|record| record.outcome.as_ref().ok())
+            .filter(|measurement| !question.search.shows_nothing(measurement));
         let mut probes = Vec::new();
         let (mut unit, mut counted) = (None, None);
         for (measurement, attempt) in measured.zip(&attempts) {

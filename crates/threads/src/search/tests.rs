@@ -159,6 +159,69 @@ fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
 }
 
 #[test]
+fn a_probe_in_which_nothing_got_done_is_repeated_longer() {
+    // Nothing in the first two probes of a number, if these are not long enough.
+    let slow = |n: u32, windows: f64, record: usize, stage: ProbeStage| {
+        let probe = amdahl(n, windows, record, stage)?;
+        let rate = if n == 4 && windows < 10.0 { 0.0 } else { probe.progress.rate };
+        Ok(Probe { progress: Progress { rate, ..probe.progress }, ..probe })
+    };
+    let search = survey(4);
+    let records = resumes(&search, slow);
+    let of_four: Vec<f64> = records
+        .iter()
+        .filter(|record| parameter(record) == 4)
+        .map(|record| record.trial.effort.windows)
+        .collect();
+    assert_eq!(of_four[1] / of_four[0], LONGER);
+    assert_eq!(of_four[2] / of_four[1], LONGER);
+    let found = search.answer(&same, &records).unwrap();
+    let empty = records.iter().filter(|record| {
+        record.outcome.as_ref().is_ok_and(|measured| search.shows_nothing(measured))
+    });
+    assert_eq!(found.attempts.len() + empty.count(), records.len());
+    assert!(found.attempts.iter().all(|attempt| attempt.probe.progress.rate > 0.0));
+}
+
+#[test]
+fn a_program_that_gets_nothing_done_is_told_in_the_end() {
+    let dead = |n, windows, record, stage| {
+        let probe = amdahl(n, windows, record, stage)?;
+        Ok(Probe { progress: Progress { rate: 0.0, ..probe.progress }, ..probe })
+    };
+    let search = survey(4);
+    let records = resumes(&search, dead);
+    assert_eq!(records.len(), 1 + REPEATS as usize);
+    let why = search.answer(&same, &records).unwrap_err().why.unwrap();
+    assert!(why.starts_with("no progress in"), "{why}");
+}
+
+/// n of a record.
+fn parameter(record: &Record) -> u32 {
+    match record.trial.setting {
+        Setting::Threads(ThreadCount { n: Some(n), .. }) => n,
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_run_that_prints_a_number_is_as_long_as_it_takes() {
+    let search = Search { runs: Runs::Always, ..survey(8) };
+    // Millions a second, in runs of two seconds.
+    let printed = |n, windows, record, stage| {
+        let probe = amdahl(n, windows, record, stage)?;
+        let rate = probe.progress.rate * 1e6;
+        let progress = Progress { rate, error: Some(rate * 0.01), ..probe.progress };
+        Ok(Probe { progress, cost: Duration::from_secs(2), ..probe })
+    };
+    let records = resumes(&search, printed);
+    let progressed = search.progressed(&same, &records);
+    assert_eq!(progressed.run, Some(Duration::from_secs(2)));
+    assert_eq!(progressed.window, Duration::from_secs(6));
+    assert_eq!(search.answer(&same, &records).unwrap().parameter, 4);
+}
+
+#[test]
 fn whole_runs_take_over_where_a_program_ends_within_a_probe() {
     let by_moments = |n, windows, record, stage| match (stage, record) {
         (ProbeStage::Timing, _) => Err(MeasureError::new(Retry::Other, "it ran longer")),
