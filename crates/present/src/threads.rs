@@ -115,8 +115,8 @@ fn capped(threads: u32, numbers: &[u32], pooled: bool, follows: bool) -> String 
     };
     let doubt = if follows { "" } else { ", or {n} does not set its number of threads" };
     format!(
-        "the program made at most {most}, with the first, for n = {all}{counts}: its input has no \
-         work for more, or it allows no more{doubt}"
+        "the program made at most {most} in a probe, with the first, for n = {all}{counts}: its \
+         input has no work for more, it allows no more, or they come later (--per-run){doubt}"
     )
 }
 

@@ -343,8 +343,13 @@ impl LinuxProber {
         self.check_threads()
     }
 
-    /// Checks whether the number of threads follows the parameter at all, by the probes so far.
+    /// Checks whether the number of threads follows the parameter at all, by the probes so far. Not
+    /// with a metric: it shows what the parameter does.
     fn check_threads(&self) -> Result<(), ProbeError> {
+        // With a metric n is whatever the user varies, such as GOMAXPROCS.
+        if self.options.progress.is_metric() {
+            return Ok(());
+        }
         // A pool that is set to fewer threads may keep the others asleep.
         let ProbedProgram::Anew(recipe) = &self.subject else { return Ok(()) };
         let [first, .., last] = self.seen.as_slice() else { return Ok(()) };

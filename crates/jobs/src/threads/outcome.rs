@@ -257,7 +257,7 @@ fn capped(
     counting: &Counting,
 ) -> Option<Note> {
     let counted = match &question.request.program {
-        ThreadsProgram::Here(program) => program.set.is_none() && program.formula().follows(),
+        ThreadsProgram::Here(program) => program.counts_threads(),
         ThreadsProgram::Modelled(_) => false,
     };
     let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));

@@ -166,6 +166,11 @@ impl HereProgram {
         Ok(Some((metric, options)))
     }
 
+    /// Whether the threads that probes see show what n does. With a metric it is the metric.
+    pub(super) fn counts_threads(&self) -> bool {
+        self.set.is_none() && self.metric.is_none() && self.formula().follows()
+    }
+
     pub(crate) fn formula(&self) -> Formula {
         self.threads_per_n.clone().unwrap_or_else(Formula::identity)
     }
@@ -288,9 +293,7 @@ impl ThreadsQuestion {
         let candidates =
             span.candidates(|threads| counting.parameter(threads), |n| counting.threads(n));
         let (goes_on, counted) = match &request.program {
-            ThreadsProgram::Here(program) => {
-                (program.set.is_some(), program.set.is_none() && program.formula().follows())
-            }
+            ThreadsProgram::Here(program) => (program.set.is_some(), program.counts_threads()),
             ThreadsProgram::Modelled(_) => (false, false),
         };
         let (within, window) = (request.within, request.probe);

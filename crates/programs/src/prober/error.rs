@@ -94,7 +94,7 @@ pub enum ProbeError {
     #[error(
         "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; is \
          {{n}} where the program takes its number of threads, and is its input large enough for \
-         more? (--threads-per-n {threads} if n changes something else)"
+         more? If n changes something else, add --metric"
     )]
     SameThreads {
         /// Which program.

@@ -3,7 +3,7 @@
 //! The published probes begin "beyond the initial input reading phase", which a person had looked
 //! up. From outside, a program has begun when its worker threads exist and one of them works. The
 //! parameter says how many there will be. If fewer come, because the input has no work for more,
-//! pinwise waits one second for a new one.
+//! pinwise waits one second for a new one. With a metric a single thread counts as all then, too.
 
 use super::session::Session;
 use super::{ProbeError, ProbeOptions};
@@ -34,7 +34,8 @@ impl Session {
             None => {
                 let expected =
                     options.threads.as_ref().map_or(parameter, |threads| threads(parameter));
-                self.wait_busy(parameter, expected as usize, options.limit)
+                let alone = options.progress.is_metric();
+                self.wait_busy(parameter, expected as usize, alone, options.limit)
             }
         }
     }
@@ -64,7 +65,15 @@ impl Session {
         }
     }
 
-    fn wait_busy(&mut self, n: u32, expected: usize, limit: Duration) -> Result<(), ProbeError> {
+    /// Waits for as many threads as are expected, or for fewer that seem to be all: several, or one
+    /// where that may be `alone`.
+    fn wait_busy(
+        &mut self,
+        n: u32,
+        expected: usize,
+        alone: bool,
+        limit: Duration,
+    ) -> Result<(), ProbeError> {
         let unreadable = |name: &String| {
             let name = name.clone();
             move |cause| ProbeError::Target(TargetError::Proc { name, cause })
@@ -88,13 +97,14 @@ impl Session {
             if present != count {
                 (count, changed, before) = (present, Instant::now(), ran);
             }
-            let complete = count >= expected || count > 1 && changed.elapsed() >= SETTLED;
+            let complete =
+                count >= expected || (count > 1 || alone) && changed.elapsed() >= SETTLED;
             if complete && ran >= before + WORKS {
                 return Ok(());
             }
             if begin.elapsed() >= limit {
                 let (name, threads) = (self.name.clone(), count as u32);
-                return Err(match expected > 1 && count < 2 {
+                return Err(match expected > 1 && count < 2 && !alone {
                     true => ProbeError::NoWorkers { name, n, waited: limit },
                     false => ProbeError::Idle { name, n, threads, waited: limit },
                 });

@@ -34,6 +34,13 @@ pub enum ProgressSource {
     Runs(RunMetric),
 }
 
+impl ProgressSource {
+    /// A number of the user's.
+    pub(super) fn is_metric(&self) -> bool {
+        matches!(self, Self::Metric(..) | Self::Runs(RunMetric::Output { .. }))
+    }
+}
+
 /// How many threads a program makes for its parameter.
 pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
 

@@ -318,6 +318,23 @@ fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
 }
 
 #[test]
+fn with_a_metric_the_threads_need_not_follow_n() {
+    let progress = || {
+        let spec = "cmd:cut -d' ' -f1 /proc/uptime".parse().unwrap();
+        let interpretation = Some(pinwise_metric::Interpretation::Counter);
+        ProgressSource::Metric(spec, MetricOptions { interpretation, ..MetricOptions::default() })
+    };
+    let mut pool = prober(recipe("spin 3 {n}"), ProbeOptions { progress: progress(), ..options() });
+    let alone = ["sh", "-c", "while :; do :; done", "{n}"].map(str::to_owned).to_vec();
+    let alone = Recipe::new(alone, &[], None).unwrap();
+    let mut alone = prober(alone, ProbeOptions { progress: progress(), ..options() });
+    for n in [1, 3] {
+        assert!(pool.probe(n, WINDOW).is_ok(), "{n}");
+        assert!(alone.probe(n, WINDOW).is_ok(), "{n}");
+    }
+}
+
+#[test]
 fn the_last_value_of_a_run_is_its_progress() {
     let script = "echo 'ops 1'; sleep 0.1; echo 'ops {n}.5k'";
     let program = Recipe::new(["sh", "-c", script].map(str::to_owned).to_vec(), &[], None).unwrap();
