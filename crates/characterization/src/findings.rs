@@ -195,6 +195,11 @@ impl fmt::Display for Doubt {
 }
 
 impl Findings {
+    /// The critical resource with the largest slowdown.
+    pub fn worst(&self) -> Option<&Critical> {
+        self.critical.iter().max_by(|a, b| a.slowdown.total_cmp(&b.slowdown))
+    }
+
     pub(crate) fn new(
         machine: &Machine,
         references: &[Reference],

@@ -34,5 +34,5 @@ pub use level::{AbsenceReason, Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
 pub use scope::{Scope, scope};
 pub use so_far::RunsSoFar;
-pub use stored::StoredCharacterization;
+pub use stored::{ExcerptReason, StoredCharacterization};
 pub use task::Task;

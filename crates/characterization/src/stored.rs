@@ -3,6 +3,7 @@
 use crate::Characterization;
 use pinwise_campaign::{Store, StoreError};
 use pinwise_topology::Fingerprint;
+use serde::{Deserialize, Serialize};
 
 /// What a characterization is called in the store.
 const WHOLE: &str = "characterization";
@@ -16,28 +17,70 @@ pub struct StoredCharacterization {
     pub id: i64,
     /// When it was stored, seconds since the Unix epoch.
     pub at: i64,
-    /// Whether it describes enough of its machine to base decisions on. Otherwise it is an excerpt.
-    pub whole: bool,
+    /// Why it describes too little of its machine to base decisions on. `None`: it describes enough.
+    pub excerpt: Option<ExcerptReason>,
     /// What was found.
     pub characterization: Characterization,
 }
 
+/// Why a characterization is an excerpt: nothing is decided by it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ExcerptReason {
+    /// Only some of the benchmarks took part.
+    SomeBenchmarks,
+    /// Few stressors ran on other cores.
+    FewStressors {
+        /// The least that show what comes of many.
+        enough: usize,
+    },
+    /// Other programs had the contexts.
+    Busy {
+        /// Share of the time that programs had the contexts of the benchmarks.
+        share: f64,
+    },
+    /// Not known: from a store that was written before reasons were kept with it.
+    Unknown,
+    /// Text: from a store that was written before these reasons had kinds.
+    Text {
+        /// The text.
+        text: String,
+    },
+}
+
+pinwise_measure::text_in_old_stores!(ExcerptReason);
+
+/// What the store holds. Earlier versions had no reason in it.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    characterization: &'a Characterization,
+    excerpt: &'a Option<ExcerptReason>,
+}
+
+/// What is beside the characterization in a document.
+#[derive(Deserialize)]
+struct Beside {
+    #[serde(default)]
+    excerpt: Option<ExcerptReason>,
+}
+
 impl StoredCharacterization {
-    /// Stores a characterization under its machine's fingerprint. One that is not `whole` is of
-    /// some benchmarks only, or disturbed.
+    /// Stores a characterization under its machine's fingerprint, and why it is an `excerpt`, if so.
     ///
     /// # Errors
     /// The store cannot be written.
     pub fn keep(
         store: &mut Store,
         characterization: Characterization,
-        whole: bool,
+        excerpt: Option<ExcerptReason>,
     ) -> Result<Self, StoreError> {
-        let kind = if whole { WHOLE } else { EXCERPT };
-        let document = serde_json::to_string(&characterization)
+        let kind = if excerpt.is_none() { WHOLE } else { EXCERPT };
+        let document = Document { characterization: &characterization, excerpt: &excerpt };
+        let document = serde_json::to_string(&document)
             .map_err(|error| store.unusable(format!("cannot hold it: {error}")))?;
         let stored = store.add_about_machine(&characterization.fingerprint, kind, document)?;
-        Ok(Self { id: stored.id, at: stored.at, whole, characterization })
+        Ok(Self { id: stored.id, at: stored.at, excerpt, characterization })
     }
 
     /// The latest whole characterization of a machine with the topology and model of `fingerprint`,
@@ -50,16 +93,29 @@ impl StoredCharacterization {
     /// # Errors
     /// The store cannot be read; what it holds is damaged.
     pub fn latest(store: &Store, fingerprint: &Fingerprint) -> Result<Option<Self>, StoreError> {
-        for (kind, whole) in [(WHOLE, true), (EXCERPT, false)] {
+        for kind in [WHOLE, EXCERPT] {
             let Some(stored) = store.about_machine(fingerprint, kind)? else { continue };
-            let read = Characterization::from_json(&stored.document).map_err(|error| {
-                store.unusable(format!("holds a damaged characterization: {error}"))
-            })?;
+            let damaged =
+                |error| store.unusable(format!("holds a damaged characterization: {error}"));
+            let read = Characterization::from_json(&stored.document).map_err(damaged)?;
+            let Some(characterization) = read else { return Ok(None) };
+            let excerpt = if kind == WHOLE {
+                None
+            } else {
+                let Beside { excerpt } = serde_json::from_str(&stored.document).map_err(damaged)?;
+                Some(excerpt.unwrap_or_else(|| why(&characterization)))
+            };
             let (id, at) = (stored.id, stored.at);
-            return Ok(read.map(|characterization| Self { id, at, whole, characterization }));
+            return Ok(Some(Self { id, at, excerpt, characterization }));
         }
         Ok(None)
     }
+}
+
+/// Why a characterization that was stored without a reason is an excerpt.
+fn why(characterization: &Characterization) -> ExcerptReason {
+    let noise = &characterization.noise;
+    if noise.busy() { ExcerptReason::Busy { share: noise.share } } else { ExcerptReason::Unknown }
 }
 
 #[cfg(test)]
@@ -104,20 +160,24 @@ mod tests {
         let fingerprint = |shape: &str| Fingerprint::of(&Machine::from_shape(shape).unwrap());
         let found = |store: &Store, fingerprint: &Fingerprint| {
             let found = StoredCharacterization::latest(store, fingerprint).unwrap();
-            found.map(|kept| (kept.characterization.conditions.seed, kept.whole))
+            found.map(|kept| (kept.characterization.conditions.seed, kept.excerpt.is_none()))
         };
         assert_eq!(found(&store, &fingerprint("2x2")), None);
         for (shape, seed, whole) in
             [("2x2", 1, true), ("2x2", 2, true), ("2x2", 4, false), ("4x1", 5, false)]
         {
-            let kept =
-                StoredCharacterization::keep(&mut store, characterization(shape, seed), whole);
+            let why = (!whole).then_some(ExcerptReason::FewStressors { enough: 8 });
+            let kept = StoredCharacterization::keep(
+                &mut store,
+                characterization(shape, seed),
+                why.clone(),
+            );
             let kept = kept.unwrap();
-            assert_eq!((kept.whole, kept.characterization.conditions.seed), (whole, seed));
+            assert_eq!((&kept.excerpt, kept.characterization.conditions.seed), (&why, seed));
             if seed != 4 {
                 let read = StoredCharacterization::latest(&store, &fingerprint(shape)).unwrap();
                 let read = read.unwrap();
-                assert_eq!((read.id, read.at, read.whole), (kept.id, kept.at, kept.whole));
+                assert_eq!((read.id, read.at, &read.excerpt), (kept.id, kept.at, &kept.excerpt));
                 let text = |kept: &StoredCharacterization| {
                     serde_json::to_string(&kept.characterization).unwrap()
                 };
@@ -132,6 +192,12 @@ mod tests {
         );
         assert_eq!(found(&store, &fingerprint("4x1")), Some((5, false)), "where there is no more");
         assert_eq!(found(&store, &fingerprint("8x2")), None);
+        // Earlier versions stored no reason.
+        let other = fingerprint("3x1");
+        let plain = serde_json::to_string(&characterization("3x1", 6)).unwrap();
+        store.add_about_machine(&other, EXCERPT, plain).unwrap();
+        let read = StoredCharacterization::latest(&store, &other).unwrap().unwrap();
+        assert_eq!(read.excerpt, Some(why(&read.characterization)));
         let mut replace = |form: &str| {
             store.add_about_machine(&kernel, WHOLE, form.into()).unwrap();
             StoredCharacterization::latest(&store, &kernel)

@@ -14,8 +14,8 @@ use pinwise_campaign::{
     Strategy, TRIES, Trial,
 };
 use pinwise_characterization::{
-    Characterization, Conditions, Plan, PlanError, Reference, RunsSoFar, StoredCharacterization,
-    Task,
+    Characterization, Conditions, ExcerptReason, Plan, PlanError, Reference, RunsSoFar,
+    StoredCharacterization, Task,
 };
 use pinwise_hardware::HostBench;
 use pinwise_measure::{
@@ -74,31 +74,6 @@ pub struct CharacterizeAnswer {
     /// Why nothing is decided by it, if so.
     pub excerpt: Option<ExcerptReason>,
 }
-
-/// Why a characterization is an excerpt: nothing is decided by it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum ExcerptReason {
-    /// Only some of the benchmarks took part.
-    SomeBenchmarks,
-    /// Few stressors ran on other cores.
-    FewStressors {
-        /// The least that show what comes of many.
-        enough: usize,
-    },
-    /// Other programs had the contexts.
-    Busy {
-        /// Share of the time that programs had the contexts of the benchmarks.
-        share: f64,
-    },
-    /// Text: from a store that was written before these reasons had kinds.
-    Text {
-        /// The text.
-        text: String,
-    },
-}
-
-pinwise_measure::text_in_old_stores!(ExcerptReason);
 
 /// The conclusion of a campaign of this kind.
 #[derive(Serialize, Deserialize)]
@@ -210,8 +185,8 @@ impl Job for CharacterizeRequest {
         if let Some(Conclusion { characterization, excerpt }) = &found {
             // First, because a finished campaign is not resumed: were pinwise killed in between,
             // the other commands would never find the characterization.
-            let whole = excerpt.is_none();
-            kept = Some(StoredCharacterization::keep(store, characterization.clone(), whole)?);
+            let (found, why) = (characterization.clone(), excerpt.clone());
+            kept = Some(StoredCharacterization::keep(store, found, why)?);
         }
         let excerpt = found.as_ref().and_then(|found| found.excerpt.clone());
         let time = time(store, info, &measured.records)?;
@@ -243,8 +218,8 @@ impl Job for CharacterizeRequest {
                 .filter(|kept| kept.characterization == *found)
                 .or_else(|| {
                     let characterization = found.clone();
-                    let (at, whole) = (info.started, excerpt.is_none());
-                    Some(StoredCharacterization { id: 0, at, whole, characterization })
+                    let (at, excerpt) = (info.started, excerpt.clone());
+                    Some(StoredCharacterization { id: 0, at, excerpt, characterization })
                 }),
             None => None,
         };
@@ -272,14 +247,14 @@ impl Job for CharacterizeRequest {
         if let Some(Conclusion { characterization, excerpt }) = stored::conclusion(info)?
             && StoredCharacterization::latest(store, &characterization.fingerprint)?.is_none()
         {
-            StoredCharacterization::keep(store, characterization, excerpt.is_none())?;
+            StoredCharacterization::keep(store, characterization, excerpt)?;
         }
         Self::answer(info, caller, store)
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
         let found = Conclusion::deserialize(conclusion).ok()?.characterization.findings;
-        let worst = found.critical.first();
+        let worst = found.worst();
         Some(Summary::Characterize { critical: worst.map(|worst| worst.resource.clone()) })
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn decide_core_local(
         }
     };
     // Nothing is decided by an excerpt.
-    let characterized = characterized.filter(|kept| kept.whole);
+    let characterized = characterized.filter(|kept| kept.excerpt.is_none());
     profile.core_local = characterized.and_then(|kept| kept.characterization.findings.local);
     profile.core_local_because = match profile.core_local {
         Some(_) => LevelSource::Characterized,

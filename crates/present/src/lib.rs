@@ -21,7 +21,7 @@ mod unfinished;
 mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
-pub use characterization::characterization_verdict;
+pub use characterization::{characterization_verdict, excerpt_reason};
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };

@@ -10,7 +10,7 @@ use pinwise_characterization::{
 };
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
-use pinwise_present::{Files, Unfinished, characterization_verdict, quoted};
+use pinwise_present::{Files, Unfinished, characterization_verdict, excerpt_reason, quoted};
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
@@ -96,7 +96,8 @@ fn origin(kept: &StoredCharacterization) -> String {
     };
     let conditions = [
         condition("kernel", &fingerprint.kernel),
-        condition("SMT", &fingerprint.smt),
+        // `notsupported` and `notimplemented` are the kernel's words for a machine without it.
+        condition("SMT", &fingerprint.smt.clone().filter(|smt| !smt.starts_with("not"))),
         condition("governor", &fingerprint.governor),
     ];
     let conditions: String = conditions.into_iter().flatten().collect();
@@ -106,16 +107,7 @@ fn origin(kept: &StoredCharacterization) -> String {
 
 /// Why nothing is decided by it, if so.
 fn excerpt(kept: &StoredCharacterization) -> Option<String> {
-    let noise = &kept.characterization.noise;
-    if kept.whole {
-        return None;
-    }
-    Some(match noise.busy() {
-        true => {
-            format!("programs had their contexts for {} of the time", figures::percent(noise.share))
-        }
-        false => "only some of the benchmarks, or few stressors, took part".into(),
-    })
+    kept.excerpt.as_ref().map(excerpt_reason)
 }
 
 #[derive(Template)]

@@ -11,7 +11,7 @@ mod tuned;
 
 use matrices::page_of;
 use pinwise_campaign::CampaignId;
-use pinwise_characterization::{Characterization, StoredCharacterization};
+use pinwise_characterization::{Characterization, ExcerptReason, StoredCharacterization};
 use pinwise_placement::{
     BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, LeftOut, LeftOutReason, Loss, Row,
     Standing,
@@ -123,7 +123,12 @@ fn folder(name: &str) -> PathBuf {
 fn check(name: &str, campaign: &Synthetic, charts: usize) {
     let characterization =
         Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
-    let kept = StoredCharacterization { id: 1, at: 0, whole: false, characterization };
+    let kept = StoredCharacterization {
+        id: 1,
+        at: 0,
+        excerpt: Some(ExcerptReason::SomeBenchmarks),
+        characterization,
+    };
     let html =
         page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), Some(&kept))
             .unwrap();

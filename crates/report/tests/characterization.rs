@@ -3,7 +3,7 @@
 
 mod synthetic;
 
-use pinwise_characterization::{Characterization, StoredCharacterization};
+use pinwise_characterization::{Characterization, ExcerptReason, StoredCharacterization};
 use pinwise_present::Files;
 use pinwise_report::{characterization_mark, characterization_page, page};
 use std::path::Path;
@@ -13,7 +13,8 @@ use synthetic::{Plot, campaign};
 fn kept(whole: bool) -> StoredCharacterization {
     let characterization =
         Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
-    StoredCharacterization { id: 3, at: 1_795_336_900, whole, characterization }
+    let excerpt = (!whole).then_some(ExcerptReason::SomeBenchmarks);
+    StoredCharacterization { id: 3, at: 1_795_336_900, excerpt, characterization }
 }
 
 #[test]
@@ -34,12 +35,19 @@ fn the_page_says_when_and_where_it_is_from_and_whether_it_is_an_excerpt() {
             .contains("An excerpt.</strong> Nothing is decided by it: only some of the benchmarks")
     );
     let mut busy = kept(false);
-    busy.characterization.noise.share = 0.5;
+    busy.excerpt = Some(ExcerptReason::Busy { share: 0.5 });
     assert!(
         characterization_page(&busy)
             .unwrap()
             .contains("programs had their contexts for 50 % of the time")
     );
+    let mut smt = kept(true);
+    let page_with = |kernel: &str, of: &mut StoredCharacterization| {
+        of.characterization.fingerprint.smt = Some(kernel.into());
+        characterization_page(of).unwrap()
+    };
+    assert!(page_with("forceoff", &mut smt).contains("1 round, SMT forceoff."));
+    assert!(page_with("notsupported", &mut smt).contains("1 round."));
 }
 
 #[test]

@@ -10,9 +10,9 @@ use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::Store;
 use pinwise_characterization::{Absent, Characterization, Conditions, RunsSoFar};
-use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, ExcerptReason, STRESSORS};
+use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::{Files, Unfinished, figures, tagged};
+use pinwise_present::{Files, Unfinished, excerpt_reason, figures, tagged};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -173,7 +173,7 @@ pub(crate) fn tell(
         };
     };
     if let Some(excerpt) = excerpt {
-        output::aside(&format!("note: place does not decide by it: {}", why(excerpt)));
+        output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
     }
     if json {
         let mut document = serde_json::to_value(Document {
@@ -182,7 +182,7 @@ pub(crate) fn tell(
             seconds: time.as_secs_f64(),
             store: store.path().to_owned(),
             id: kept.id,
-            excerpt: excerpt.as_ref().map(|excerpt| tagged(excerpt, why(excerpt))),
+            excerpt: excerpt.as_ref().map(|excerpt| tagged(excerpt, excerpt_reason(excerpt))),
         })?;
         let warnings = kept.characterization.warnings.iter();
         document["warnings"] = warnings.map(|one| tagged(one, one.to_string())).collect();
@@ -204,19 +204,6 @@ pub(crate) fn tell(
         output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));
     }
     output::print(&text::text(&kept.characterization))
-}
-
-fn why(excerpt: &ExcerptReason) -> String {
-    match excerpt {
-        ExcerptReason::SomeBenchmarks => "only some of the benchmarks took part".to_owned(),
-        ExcerptReason::FewStressors { enough } => {
-            format!("fewer than {enough} stressors ran on other cores")
-        }
-        ExcerptReason::Busy { share } => {
-            format!("programs had their contexts for {} of the time", figures::percent(*share))
-        }
-        ExcerptReason::Text { text } => text.clone(),
-    }
 }
 
 fn maiv(text: &str) -> Result<f64, String> {

@@ -68,9 +68,9 @@ impl OfMachine {
         let mark = characterization_mark(&fingerprint);
         let file = self.output.unwrap_or_else(|| free("pinwise-characterization", &mark));
         output::write(&file, page.as_bytes())?;
-        let found = kept.characterization;
+        let (found, excerpt) = (kept.characterization, kept.excerpt.is_some());
         if self.json {
-            let (id, kept, excerpt, bytes) = (kept.id, kept.at, !kept.whole, page.len());
+            let (id, kept, bytes) = (kept.id, kept.at, page.len());
             return output::print_json(&Document {
                 id,
                 machine: found.machine,
@@ -84,7 +84,7 @@ impl OfMachine {
             "{}: {}, {}{} with {}, {} kB\n",
             file.display(),
             found.machine,
-            if kept.whole { "characterized " } else { "an excerpt of " },
+            if excerpt { "an excerpt of " } else { "characterized " },
             date(kept.at),
             counted(found.slowdowns.len() as u64, "slowdown"),
             page.len() / 1000
