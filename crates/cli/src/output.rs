@@ -173,4 +173,16 @@ mod tests {
             [100; 3]
         );
     }
+
+    /// A pipe to another program that breaks is a failure; only stdout may be closed.
+    #[test]
+    fn only_a_broken_stdout_is_no_failure() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let code = |error: anyhow::Error| format!("{:?}", exit(Err(error)));
+        assert_eq!(code(Stdout(broken()).into()), format!("{:?}", ExitCode::SUCCESS));
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        for error in [broken().into(), Stdout(full).into()] {
+            assert_eq!(code(error), format!("{:?}", ExitCode::FAILURE));
+        }
+    }
 }

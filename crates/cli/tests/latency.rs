@@ -65,3 +65,28 @@ fn another_machine_cannot_be_measured_from_here() {
         "{error}"
     );
 }
+
+/// 256 contexts that are one group at the outermost level are listed as that, not one by one.
+#[test]
+fn many_contexts_that_are_one_group_are_listed_as_one() {
+    let folder = TempDir::new().unwrap();
+    let matrix = folder.path().join("box.csv");
+    let latency = |a: usize, b: usize| match (a / 128 == b / 128, a / 2 == b / 2) {
+        (true, true) => "10",
+        (true, false) => "50",
+        (false, _) => "200",
+    };
+    let row =
+        |a: usize| (0..256).map(|b| if b < a { latency(a, b) } else { "" }).collect::<Vec<_>>();
+    let rows: Vec<String> = (0..256).map(|a| row(a).join(",")).collect();
+    fs::write(&matrix, rows.join("\n") + "\n").unwrap();
+    let from = ["latency", "--from", matrix.to_str().unwrap(), "--machine", "2x64x2"];
+    let document = support::json(&pinwise([&from[..], &["--json"]].concat()));
+    let levels = document["levels"].as_array().unwrap();
+    let groups: Vec<usize> =
+        levels.iter().map(|level| level["groups"].as_array().unwrap().len()).collect();
+    assert_eq!(groups, [128, 2, 1], "{levels:#?}");
+    assert_eq!((&levels[2]["groups"][0], &document["agrees"]), (&"0-255".into(), &true.into()));
+    let text = String::from_utf8(pinwise(from).stdout).unwrap();
+    assert!(text.lines().any(|line| line.contains("1 x 256") && line.contains(" 0-255")), "{text}");
+}
