@@ -267,13 +267,20 @@ fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, Job
     })
 }
 
-/// What each set of programs gave in a campaign that is not complete, and how many runs it has when
-/// it is. The machine is that of the campaign: this one may be another.
-fn so_far(
+/// What the indices of a campaign's benchmarks stand for. Empty where that is not known: on an
+/// architecture without microbenchmarks, or of another version's question.
+pub fn benchmark_names(info: &CampaignInfo, store: &Store) -> Vec<String> {
+    let bench = bench_of(info, store).ok();
+    let names = bench.iter().flat_map(|(_, bench)| bench.benchmarks());
+    names.map(|benchmark| benchmark.name.clone()).collect()
+}
+
+/// What a campaign asks, and what it is measured on. The machine is that of the campaign: this one
+/// may be another.
+fn bench_of(
     info: &CampaignInfo,
     store: &Store,
-    records: &[Record],
-) -> Result<(Vec<RunsSoFar>, u64), JobError> {
+) -> Result<(CharacterizeRequest, Box<dyn Bench>), JobError> {
     let request: CharacterizeRequest = stored::question(info)?;
     let bench: Box<dyn Bench> = match &request.model {
         Some(model) => Box::new(ModelBench::new(model.processor()?, Interrupt::default())),
@@ -288,6 +295,17 @@ fn so_far(
             Box::new(host)
         }
     };
+    Ok((request, bench))
+}
+
+/// What each set of programs gave in a campaign that is not complete, and how many runs it has when
+/// it is.
+fn so_far(
+    info: &CampaignInfo,
+    store: &Store,
+    records: &[Record],
+) -> Result<(Vec<RunsSoFar>, u64), JobError> {
+    let (request, bench) = bench_of(info, store)?;
     let plan = plan(&request, &*bench)?;
     let tasks = plan.tasks(request.conditions);
     let planned = tasks.len() as u64;

@@ -53,7 +53,7 @@ mod with_other_load;
 
 pub use calibration::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::records_of;
-pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
+pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS, benchmark_names};
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};

@@ -1,7 +1,7 @@
 //! The measurements of a campaign for other tools.
 
 use clap::ValueEnum;
-use pinwise_campaign::{CampaignInfo, Purpose, Record, Store, StoreError};
+use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
 use pinwise_measure::{Placed, Retry, Setting};
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -30,6 +30,12 @@ struct Row {
     /// The number of threads that the program was given, where that is what was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     n: Option<u32>,
+    /// The policy that placed the threads, where no assignment did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'static str>,
+    /// The benchmark on each of the CPUs, the one that is measured first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    benchmarks: Option<Vec<String>>,
     windows: f64,
     /// In the campaign's unit.
     value: Option<f64>,
@@ -53,7 +59,11 @@ pub(super) struct Document {
 
 /// A campaign with its parts.
 pub(super) fn document(store: &Store, info: CampaignInfo) -> Result<Document, StoreError> {
-    let records = rows(&info, &store.records(info.id)?);
+    let names = match info.new.kind {
+        Kind::Characterize => pinwise_jobs::benchmark_names(&info, store),
+        _ => Vec::new(),
+    };
+    let records = rows(&info, &store.records(info.id)?, &names);
     let parts = store.parts(info.id)?.into_iter().map(|part| document(store, part));
     Ok(Document { parts: parts.collect::<Result<_, _>>()?, campaign: info, records })
 }
@@ -62,7 +72,7 @@ pub(super) fn document(store: &Store, info: CampaignInfo) -> Result<Document, St
 /// The last column is the campaign of each row: of parts, it is the part.
 pub(super) fn csv(document: &Document) -> String {
     let mut text = String::from(
-        "number,purpose,cpus,windows,value,performance,duration_s,spread,elapsed_s,error,retry,\
+        "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,elapsed_s,error,retry,\
          campaign\n",
     );
     write_rows(document, &mut text);
@@ -74,13 +84,16 @@ fn write_rows(document: &Document, text: &mut String) {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let cpus = row.cpus.as_ref().map_or_else(
-            || row.n.map_or_else(|| "unpinned".to_owned(), |n| format!("n={n}")),
+            || if row.policy.is_some() { String::new() } else { "unpinned".to_owned() },
             |cpus| cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
         );
         let cells = [
             row.number.to_string(),
             word(serde_json::json!(row.purpose)),
             cpus,
+            row.n.map_or_else(String::new, |n| n.to_string()),
+            row.policy.unwrap_or_default().to_owned(),
+            row.benchmarks.as_ref().map_or_else(String::new, |names| names.join(" ")),
             row.windows.to_string(),
             number(row.value),
             number(row.performance),
@@ -99,7 +112,8 @@ fn write_rows(document: &Document, text: &mut String) {
     }
 }
 
-fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
+/// `names` are those of the benchmarks, by their index.
+fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Row> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let leaves = tree.leaves();
     let cpu = |leaf: &u32| Some(leaves.get(*leaf as usize)?.0);
@@ -135,6 +149,20 @@ fn rows(info: &CampaignInfo, records: &[Record]) -> Vec<Row> {
                 Setting::Threads(count) => count.n,
                 _ => None,
             },
+            policy: match &record.trial.setting {
+                Setting::Threads(count) => count.placed.as_ref().and_then(|placed| match placed {
+                    Placed::At(_) => None,
+                    Placed::By(policy) => Some(policy.name()),
+                }),
+                _ => None,
+            },
+            benchmarks: match &record.trial.setting {
+                Setting::Benchmarks(seating) => {
+                    let seats = seating.seats.iter();
+                    seats.map(|seat| names.get(seat.benchmark).cloned()).collect()
+                }
+                _ => None,
+            },
             windows: record.trial.effort.windows,
             value: measured
                 .map(|measured| info.new.unit.quantity(measured.performance))
@@ -160,11 +188,70 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::*;
+    use pinwise_campaign::{CampaignId, CampaignState, NewCampaign, Trial};
+    use pinwise_measure::{Effort, MeasureError, Seat, Seating, ThreadCount, Unit, Workload};
+    use pinwise_topology::{Alike, Assignment, Machine, Policy};
+    use std::time::Duration;
 
     #[test]
     fn a_message_with_commas_and_quotes_stays_one_cell() {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("no \"x\", sorry"), "\"no \"\"x\"\", sorry\"");
+    }
+
+    /// What was tried is in the rows: the number beside the CPUs, a policy, benchmarks.
+    #[test]
+    fn a_row_has_what_was_tried() {
+        let new = NewCampaign {
+            kind: Kind::Characterize,
+            parent: None,
+            command: Vec::new(),
+            machine: Machine::from_shape("2").unwrap(),
+            alike: Alike::ByStructure,
+            workload: Workload::new("microbenchmarks", &[]),
+            unit: Unit::rate("1/s"),
+            question: serde_json::Value::Null,
+            seed: 1,
+        };
+        let info = CampaignInfo {
+            id: CampaignId(7),
+            new,
+            started: 0,
+            state: CampaignState::Finished,
+            conclusion: None,
+            records: 4,
+            running: false,
+        };
+        let threads = |placed| Setting::Threads(ThreadCount { n: Some(2), placed });
+        let seats = vec![Seat { leaf: 1, benchmark: 1 }, Seat { leaf: 0, benchmark: 0 }];
+        let settings = [
+            threads(Some(Placed::At(Assignment::new(vec![0, 1])))),
+            threads(Some(Placed::By(Policy::Compact))),
+            threads(None),
+            Setting::Benchmarks(Seating { seats, seed: 1 }),
+        ];
+        let record = |(number, setting)| Record {
+            number,
+            trial: Trial { setting, purpose: Purpose::Probe, effort: Effort::default() },
+            outcome: Err(MeasureError::new(Retry::Never, "no number")),
+            elapsed: Duration::ZERO,
+        };
+        let records: Vec<Record> = (0..).zip(settings).map(record).collect();
+        let names = ["intadd", "mem"].map(str::to_owned);
+        let records = rows(&info, &records, &names);
+        let csv = csv(&Document { campaign: info, records, parts: Vec::new() });
+        let tried: Vec<String> = csv
+            .lines()
+            .map(|line| line.split(',').skip(2).take(4).collect::<Vec<_>>().join(","))
+            .collect();
+        let expected = [
+            "cpus,n,policy,benchmarks",
+            "0 1,2,,",
+            ",2,compact,",
+            "unpinned,2,,",
+            "1 0,,,mem intadd",
+        ];
+        assert_eq!(tried, expected);
     }
 }
