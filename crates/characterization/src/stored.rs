@@ -17,7 +17,8 @@ pub struct StoredCharacterization {
     pub id: i64,
     /// When it was stored, seconds since the Unix epoch.
     pub at: i64,
-    /// Why it describes too little of its machine to base decisions on. `None`: it describes enough.
+    /// Why it describes too little of its machine to base decisions on. `None`: it describes
+    /// enough.
     pub excerpt: Option<ExcerptReason>,
     /// What was found.
     pub characterization: Characterization,
@@ -66,7 +67,8 @@ struct Beside {
 }
 
 impl StoredCharacterization {
-    /// Stores a characterization under its machine's fingerprint, and why it is an `excerpt`, if so.
+    /// Stores a characterization under its machine's fingerprint, and why it is an `excerpt`, if
+    /// so.
     ///
     /// # Errors
     /// The store cannot be written.

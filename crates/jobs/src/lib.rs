@@ -30,6 +30,7 @@ mod characterize;
 mod compare;
 mod error;
 mod events;
+mod finals;
 mod job;
 mod kinds;
 mod latency;
@@ -57,6 +58,7 @@ pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS, bench
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
+pub use finals::{Finals, FinalsQuestion};
 pub use job::{Caller, Job, run};
 pub use kinds::{Answer, answer, resume};
 pub use latency::{LatencyAnswer, LatencyRequest};
@@ -75,12 +77,12 @@ pub use request::{
 pub use select::SelectAnswer;
 pub use summary::Summary;
 pub use threads::{
-    HereProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion, ThreadsMethod,
-    ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    Confirmation, HereProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,
+    ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 pub use tune::{
-    Concluded, Finals, FinalsQuestion, PoliciesQuestion, PolicyMeasurement, PolicyMeasurements,
-    TuneAnswer, TuneConclusion, TuneRequest, TunedPlacement,
+    Concluded, PoliciesQuestion, PolicyMeasurement, PolicyMeasurements, TuneAnswer, TuneConclusion,
+    TuneRequest, TunedPlacement,
 };
 
 /// Serves as the guardian, which puts affinities back, if this process was started for that. A

@@ -28,6 +28,10 @@ pub enum Summary {
     Threads {
         /// n.
         n: u32,
+        /// What to do; `None` where nothing was compared.
+        choice: Option<Choice>,
+        /// That number over the program's own; `None` for that one.
+        gain: Option<Gain>,
     },
     /// Of a calibration.
     Calibrate {

@@ -6,6 +6,7 @@
 //! the question and the records ([`ThreadsOutcome`]); of what is stored next to them it needs
 //! nothing.
 
+mod confirmation;
 mod here;
 mod outcome;
 mod request;
@@ -17,6 +18,8 @@ use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
+pub use confirmation::Confirmation;
+use confirmation::{Confirming, confirm, confirmed};
 pub(crate) use here::seen;
 pub(crate) use here::usable;
 use here::{Here, names_nothing};
@@ -25,7 +28,7 @@ use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
 use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
-use pinwise_placement::Budget;
+use pinwise_placement::{Budget, Unmeasured};
 use pinwise_present::Notice;
 use pinwise_programs::{LinuxProber, Setter};
 use pinwise_scheduler::ModelProber;
@@ -46,6 +49,9 @@ pub struct ThreadsAnswer {
     pub campaign: CampaignInfo,
     /// What was found, as far as it came.
     pub outcome: ThreadsOutcome,
+    /// What fresh windows show of that, which decides what is announced. `None`: there was no other
+    /// number to compare with, or it has not come to that.
+    pub confirmation: Option<Confirmation>,
     /// The user ended the search once there was an answer.
     pub interrupted: bool,
     /// Why a program that goes on running does not have the number that was found.
@@ -111,6 +117,21 @@ impl Job for ThreadsRequest {
         let ends = searched.ends();
         let Searched { mut outcome, ending, mut program } = searched;
         let finished = ending == Ending::Finished;
+        let confirmation = match &outcome.found {
+            Ok(found) if finished && question.request.confirms() => {
+                let confirming = Confirming { info, question: &question, outcome: &outcome, found };
+                match confirm(&confirming, &mut program, caller, store, events) {
+                    Ok(confirmation) => confirmation,
+                    Err(error) => {
+                        stop(store, id)?;
+                        return Err(error);
+                    }
+                }
+            }
+            _ => None,
+        };
+        let cut_short = confirmation.as_ref().and_then(|shown| shown.finals.cut_short.clone());
+        let finished = finished && cut_short.is_none();
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
             return Err(unanswered(store, id, ending, ends)?);
@@ -118,6 +139,12 @@ impl Job for ThreadsRequest {
         if let Ending::Failed(reason) = &ending {
             conclusion.notes.push(Note::Unchecked { reason: reason.clone() });
         }
+        if let Some(shown) = &confirmation {
+            conclusion.parameter = shown.announced();
+            (conclusion.choice, conclusion.gain) =
+                (Some(shown.choice), shown.finals.contest.gain_of(shown.choice));
+        }
+        conclusion.cut_short = cut_short;
         let settled = program.settle(&question, conclusion.parameter);
         let unsettled = match settled {
             Ok(note) => {
@@ -128,22 +155,29 @@ impl Job for ThreadsRequest {
         };
         outcome.notes.extend(conclusion.notes.iter().cloned());
         answered(store, id, state, &conclusion)?;
-        let interrupted = ending == Ending::Interrupted;
-        Ok(ThreadsAnswer { campaign: store.get(id)?, outcome, interrupted, unsettled })
+        let interrupted =
+            ending == Ending::Interrupted || conclusion.cut_short == Some(Unmeasured::Interrupted);
+        let campaign = store.get(id)?;
+        Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted, unsettled })
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<ThreadsAnswer, JobError> {
         let records = store.records(info.id)?;
         let mut outcome = ThreadsOutcome::of(stored::question(info)?, &records)?;
+        let mut cut_short = None;
         if let Some(conclusion) = stored::conclusion::<ThreadsConclusion>(info)? {
             outcome.notes.extend(conclusion.notes);
+            cut_short = conclusion.cut_short;
         }
-        Ok(ThreadsAnswer { campaign: info.clone(), outcome, interrupted: false, unsettled: None })
+        let confirmation = confirmed(info, &outcome.question, cut_short, store)?;
+        let campaign = info.clone();
+        Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted: false, unsettled: None })
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
-        let concluded = ThreadsConclusion::deserialize(conclusion).ok()?;
-        Some(Summary::Threads { n: concluded.parameter })
+        let ThreadsConclusion { parameter: n, choice, gain, .. } =
+            ThreadsConclusion::deserialize(conclusion).ok()?;
+        Some(Summary::Threads { n, choice, gain })
     }
 }
 
@@ -199,7 +233,7 @@ pub(crate) enum HeldProgram {
     /// A program on this machine.
     Here(Box<LinuxProber>),
     /// A program on a model.
-    Modelled,
+    Modelled(Box<ModelProber>),
 }
 
 impl HeldProgram {
@@ -207,7 +241,7 @@ impl HeldProgram {
     fn names_nothing(&self) -> bool {
         match self {
             Self::Here(prober) => names_nothing(prober.error()),
-            Self::Modelled => false,
+            Self::Modelled(_) => false,
         }
     }
 
@@ -277,7 +311,7 @@ pub(crate) fn search_threads(
                     .cancelled_by(interrupt.clone());
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
-                break (ending, records, HeldProgram::Modelled);
+                break (ending, records, HeldProgram::Modelled(Box::new(prober)));
             }
             (ThreadsProgram::Here(_), None) => {
                 return Err(JobError::failed("the program was not opened"));
@@ -316,6 +350,7 @@ mod tests {
     use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;
+    use pinwise_placement::Choice;
     use std::time::Duration;
 
     fn request(method: ThreadsMethod) -> ThreadsRequest {
@@ -364,6 +399,55 @@ mod tests {
             assert_eq!(again.outcome, whole.outcome, "{method:?}");
             assert!(whole.outcome.notes.contains(&Note::Simulated));
         }
+    }
+
+    #[test]
+    fn what_is_announced_is_what_fresh_windows_show_and_they_are_resumed() {
+        let (_folder, mut store) = store();
+        let sweep = request(ThreadsMethod::Sweep);
+        let whole = run(sweep.clone(), &Caller::default(), &mut store, &mut Silent).unwrap();
+        let shown = whole.confirmation.unwrap();
+        // In the model, 16 threads are a third faster than 24, the contexts.
+        assert_eq!((shown.compared.n, shown.compared.default), (16, Some(24)));
+        assert_eq!((shown.choice, shown.announced()), (Choice::Number, 16));
+        let gain = shown.finals.contest.gain_of(shown.choice).unwrap();
+        assert!(0.2 < gain.low && gain.high < 0.6, "{gain:?}");
+        let summary = Summary::of(&whole.campaign);
+        let (n, choice, gain) = (16, Some(shown.choice), Some(gain));
+        assert_eq!(summary, Some(Summary::Threads { n, choice, gain }));
+        // Three probes, and then one of the fresh windows.
+        let caller = Caller::default();
+        let mut events =
+            stopping_at(&caller.interrupt, 4, |event| matches!(event, Event::Measured(_)));
+        let cut = run(sweep, &caller, &mut store, &mut events).unwrap();
+        assert!(cut.interrupted && cut.campaign.state == CampaignState::Stopped);
+        let cut_short = cut.confirmation.unwrap();
+        assert_eq!((cut_short.choice, cut_short.announced()), (Choice::Undecided, 24));
+        let caller = Caller::default();
+        let resumed =
+            resume_job::<ThreadsRequest>(&cut.campaign, &caller, &mut store, &mut Silent).unwrap();
+        let same = |answer: &ThreadsAnswer| {
+            let resumed = answer.confirmation.as_ref().unwrap();
+            let gains = [&shown, resumed].map(|one| one.finals.contest.gain_of(one.choice));
+            assert_eq!((resumed.choice, gains[0]), (shown.choice, gains[1]));
+        };
+        same(&resumed);
+        assert_eq!(resumed.campaign.state, CampaignState::Finished);
+        same(&ThreadsRequest::answer(&resumed.campaign, &caller, &store).unwrap());
+    }
+
+    #[test]
+    fn the_default_itself_is_compared_with_the_next_best() {
+        let (_folder, mut store) = store();
+        let asked = ThreadsRequest { default: Some(16), ..request(ThreadsMethod::Sweep) };
+        let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
+        let shown = answer.confirmation.unwrap();
+        assert_eq!((shown.compared.n, shown.compared.default), (8, Some(16)));
+        assert_eq!((shown.choice, shown.announced()), (Choice::Default, 16));
+        // The published search compares no speeds.
+        let asked = request(ThreadsMethod::Reinforcer);
+        let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert!(answer.confirmation.is_none());
     }
 
     #[test]

@@ -3,10 +3,9 @@
 //! A campaign of this kind has no records of its own, but parts (`parts`): the search for the
 //! number alone; numbers under policies of placement; a placement of each number that may be best;
 //! the last comparison. That one compares the default, the number alone, and the number with its
-//! placement, on fresh windows. Only these are announced. The answer is read from the parts, however
-//! far they came, and so is the plan.
+//! placement, on fresh windows. Only these are announced. The answer is read from the parts,
+//! however far they came, and so is the plan.
 
-mod finals;
 mod parts;
 mod policies;
 mod program;
@@ -14,6 +13,7 @@ mod program;
 use crate::campaign_run::as_parent_error;
 use crate::error::JobError;
 use crate::events::Events;
+use crate::finals::{Finals, FinalsQuestion};
 use crate::job::{Caller, Job};
 use crate::place::{PlaceRequest, StoredSearch};
 use crate::plan_file;
@@ -21,7 +21,6 @@ use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
 use crate::threads::{ThreadsOutcome, ThreadsQuestion, ThreadsRequest};
-pub use finals::{Finals, FinalsQuestion};
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
@@ -209,7 +208,8 @@ impl Job for TuneRequest {
 /// The question of the search for the number alone.
 fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), JobError> {
     let budget = Some(request.threads.time().mul_f64(NUMBER));
-    ThreadsQuestion::of(ThreadsRequest { budget, ..request.threads.clone() })
+    // The last comparison is that of the whole.
+    ThreadsQuestion::of(ThreadsRequest { budget, confirm: false, ..request.threads.clone() })
 }
 
 /// The placements of a campaign that are in the store, the last one of each number, in order.
@@ -256,7 +256,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
             }
             let compared: FinalsQuestion = stored::question(&part)?;
             let cut_short = conclusion.cut_short.clone();
-            let finals = compared.finals(&store.records(part.id)?, cut_short);
+            let finals = compared.finals(&store.records(part.id)?, &program::seen, cut_short);
             Some(Concluded { campaign: part.id, compared, finals, conclusion })
         }
         _ => None,
@@ -408,6 +408,7 @@ mod tests {
             placed: None,
             time: Duration::ZERO,
             windows: 1.0,
+            precision: None,
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();

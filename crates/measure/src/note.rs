@@ -126,7 +126,8 @@ pub enum Note {
     },
 }
 
-/// Makes a type's variant `Text { text }` of the text that stood for its values in earlier versions.
+/// Makes a type's variant `Text { text }` of the text that stood for its values in earlier
+/// versions.
 #[macro_export]
 macro_rules! text_in_old_stores {
     ($type:ty) => {

@@ -82,8 +82,8 @@ impl Pattern {
         Ok(last)
     }
 
-    /// What the number is, by the words around it in the pattern; after what stands behind it there,
-    /// the unit that a text has `shown` counts.
+    /// What the number is, by the words around it in the pattern; after what stands behind it
+    /// there, the unit that a text has `shown` counts.
     pub fn quantity(&self, shown: Option<&str>) -> Option<String> {
         spec::quantity(self.as_str(), shown)
     }

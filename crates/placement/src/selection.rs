@@ -13,8 +13,8 @@
 //! packets/s, each divided by what the instance does alone on the machine. As long as company makes
 //! nobody faster it is at most the number of instances, which caps the bound.
 //!
-//! [`SelectionSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows of
-//! the [`FINALISTS`] best: only these are announced.
+//! [`SelectionSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows
+//! of the [`FINALISTS`] best: only these are announced.
 
 use crate::search::FINALISTS;
 use crate::statistics::{estimate, mean, ratio};

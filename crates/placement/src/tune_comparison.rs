@@ -4,8 +4,8 @@
 //! Everything before it looked for what is good, and so overstates what it found. Here each [`Way`]
 //! is measured once a round, in random order, in windows that nothing was chosen by; ways are
 //! compared within rounds ([`crate::statistics::ratio`]), so that what disturbs the machine for a
-//! while meets all alike. Three comparisons may be made, and their intervals hold together
-//! (Bonferroni).
+//! while meets all alike. Each pair of ways may be compared, and the intervals of all pairs hold
+//! together (Bonferroni). A search for the number alone ends with the same comparison, of two ways.
 
 use crate::outcome::{no_high, no_low};
 use crate::statistics::{estimate, ratio};
@@ -72,9 +72,6 @@ pub struct Contest {
     confidence: f64,
 }
 
-/// Pairs of ways that may be compared.
-const COMPARISONS: f64 = 3.0;
-
 impl Contest {
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
@@ -89,6 +86,11 @@ impl Contest {
     /// Rounds so far.
     pub fn rounds(&self) -> usize {
         self.rounds.len()
+    }
+
+    /// The confidence of all intervals together.
+    pub fn confidence(&self) -> f64 {
+        self.confidence
     }
 
     /// Takes a round: the performance of each way, higher is better, in the order of
@@ -111,8 +113,26 @@ impl Contest {
             .zip(self.values(other)?)
             .filter_map(|(one, other)| Some((one?, other?)))
             .collect();
-        let ratio = ratio(&pairs, 0.0, 1.0 - (1.0 - self.confidence) / COMPARISONS)?;
+        let together = 1.0 - (1.0 - self.confidence) / self.comparisons();
+        let ratio = ratio(&pairs, 0.0, together)?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
+    }
+
+    /// Pairs of ways.
+    fn comparisons(&self) -> f64 {
+        let ways = self.ways.len().max(2) as f64;
+        ways * (ways - 1.0) / 2.0
+    }
+
+    /// Whether every gain over the default is known to `precision`, or to a quarter of itself: then
+    /// more rounds would change a digit and no decision.
+    pub fn is_precise(&self, precision: f64) -> bool {
+        let mut others = self.ways.iter().filter(|&&way| way != Way::Default);
+        others.all(|&way| {
+            self.gain(way, Way::Default).is_some_and(|Gain { mean, high, .. }| {
+                high - mean <= precision.max(mean.abs() / 4.0)
+            })
+        })
     }
 
     /// Whether the gain of `way` over the default is above 0, none, or undecided. The rule and the
@@ -212,6 +232,23 @@ mod tests {
         let mut once = Contest::new(vec![Way::Default, Way::Number], 0.95);
         once.take(vec![Some(1.0), Some(3.0)]);
         assert_eq!(once.choice(false, 0.01), Choice::Undecided, "one round has no interval");
+    }
+
+    #[test]
+    fn a_gain_is_precise_by_its_width_alone_and_two_ways_are_one_comparison() {
+        let of = |ways: &[(Way, f64)], noise| contest(ways, noise);
+        let two = [(Way::Default, 1.0), (Way::Number, 1.0)];
+        assert!(of(&two, 0.01).is_precise(0.01) && !of(&two, 0.5).is_precise(0.01));
+        let large = [(Way::Default, 1.0), (Way::Number, 3.0)];
+        assert!(of(&large, 0.5).is_precise(0.01), "a quarter of the gain");
+        let three = [two[0], two[1], (Way::Placed, 1.0)];
+        let width = |contest: &Contest| {
+            let gain = contest.gain(Way::Number, Way::Default).unwrap();
+            gain.high - gain.low
+        };
+        let mut alone = of(&three, 0.1);
+        alone.ways.pop();
+        assert!(width(&alone) < width(&of(&three, 0.1)));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
-pub use threads::{fewer_threads, stopped, threads_answer, threads_note};
+pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
     TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_step,
     unannounced, unmeasured,

@@ -1,8 +1,10 @@
 //! The sentences about a search for a number of threads.
 
 use crate::other_load::{beside, busy};
+use crate::tune::{against, compared_longer, gain_text};
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
+use pinwise_placement::{Choice, Contest, Way};
 use pinwise_threads::{Advice, Note, PhaseChange, SHARE, Sign, Stopped};
 use std::time::Duration;
 
@@ -218,6 +220,59 @@ fn rests_on(advice: &Advice, n: u32) -> String {
     }
 }
 
+/// What fresh windows show of the number that a search found, and what follows.
+#[derive(Clone, Debug)]
+pub struct NumberVerdict<'a> {
+    /// The number against the program's own.
+    pub contest: &'a Contest,
+    /// What follows.
+    pub choice: Choice,
+    /// The number that was compared.
+    pub n: u32,
+    /// The number that the program uses on its own.
+    pub default: u32,
+    /// Share of the contexts' time that others took meanwhile, where it is worth a word.
+    pub others: Option<f64>,
+}
+
+impl NumberVerdict<'_> {
+    /// The answer in a sentence or two.
+    pub fn text(&self) -> String {
+        let Self { contest, choice, n, default, others } = self;
+        let (gain, beside) = (contest.gain(Way::Number, Way::Default), beside(*others));
+        let basis = format!(
+            "{} of fresh windows, {} confidence",
+            figures::counted(contest.rounds() as u64, "round"),
+            figures::percent(contest.confidence())
+        );
+        let default = format!("the default, n = {default}");
+        let Some(gain) = gain else {
+            return format!(
+                "Undecided: too few fresh windows compare n = {n} with {default}{beside}. {}",
+                compared_longer(contest, *others)
+            );
+        };
+        match choice {
+            Choice::Number | Choice::Placed => {
+                format!("Use n = {n}: {}{beside} ({basis}).", against(gain, &default))
+            }
+            Choice::Fewer => format!(
+                "Use n = {n}: fewer threads, {} against {default}{beside} ({basis}).",
+                gain_text(gain)
+            ),
+            Choice::Default => {
+                format!("Keep {default}: n = {n} is {}{beside} ({basis}).", against(gain, "it"))
+            }
+            Choice::Undecided => format!(
+                "Undecided: it is not clear whether n = {n} is better than {default}: \
+                 {}{beside} ({basis}). {}",
+                gain_text(gain),
+                compared_longer(contest, *others)
+            ),
+        }
+    }
+}
+
 /// The answer in a line: the number, how sure it is, and what qualifies it. `others`: the share of
 /// the contexts' time that was not the program's to have, where that is much.
 pub fn threads_answer(
@@ -243,6 +298,45 @@ pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Six rounds, each a little off.
+    fn contest(default: f64, number: f64, off: f64) -> Contest {
+        let mut contest = Contest::new(vec![Way::Default, Way::Number], 0.95);
+        for round in 0..6 {
+            let off = |place: i32| 1.0 + off * f64::from((round + place) % 3);
+            contest.take(vec![Some(default * off(0)), Some(number * off(2))]);
+        }
+        contest
+    }
+
+    #[test]
+    fn the_verdict_on_a_number_says_what_to_do_against_what_and_how_sure() {
+        let told = |contest: &Contest, fewer, others| {
+            let choice = contest.choice(fewer, 0.01);
+            let [n, default] = if fewer { [2, 4] } else { [4, 2] };
+            NumberVerdict { contest, choice, n, default, others }.text()
+        };
+        let twice = contest(1.0, 2.0, 0.001);
+        let text = told(&twice, false, None);
+        assert!(text.starts_with("Use n = 4: +100.0 % (interval +"), "{text}");
+        let basis = "(6 rounds of fresh windows, 95 % confidence).";
+        assert!(text.contains(" over the default, n = 2 (6 rounds") && text.ends_with(basis));
+        let text = told(&contest(1.0, 1.0, 0.0), true, None);
+        assert!(text.starts_with("Use n = 2: fewer threads, +0.0 % ("), "{text}");
+        assert!(text.contains(" against the default, n = 4 ("), "{text}");
+        let text = told(&contest(1.0, 0.5, 0.001), false, None);
+        assert!(
+            text.starts_with("Keep the default, n = 2: n = 4 is slower than it, -50"),
+            "{text}"
+        );
+        let text = told(&contest(1.0, 1.0, 0.5), false, Some(0.4));
+        assert!(text.starts_with("Undecided: it is not clear whether n = 4 is better"), "{text}");
+        assert!(text.contains(", while others took 40 %"), "{text}");
+        assert!(text.ends_with("To decide it, raise --budget on a quieter machine."), "{text}");
+        let nothing = Contest::new(vec![Way::Default, Way::Number], 0.95);
+        let text = told(&nothing, false, None);
+        assert!(text.starts_with("Undecided: too few fresh windows compare n = 4"), "{text}");
+    }
 
     #[test]
     fn a_busy_machine_qualifies_the_headline_itself() {

@@ -31,10 +31,25 @@ pub struct TuneVerdict<'a> {
     pub others: Option<f64>,
 }
 
-impl TuneVerdict<'_> {
-    /// After so many rounds time for more of them helps little.
-    const MANY_ROUNDS: u64 = 40;
+/// After so many rounds time for more of them helps little.
+const MANY_ROUNDS: u64 = 40;
 
+/// What may decide an undecided contest. `others`: the share of the contexts' time that others took
+/// meanwhile, where it is worth a word.
+pub(crate) fn compared_longer(contest: &Contest, others: Option<f64>) -> String {
+    let quiet = if others.is_some() { " on a quieter machine" } else { "" };
+    match contest.rounds() as u64 {
+        rounds if rounds >= MANY_ROUNDS => {
+            let rounds = figures::counted(rounds, "round");
+            format!(
+                "To decide it, repeat it{quiet} with a longer --probe: {rounds} were not enough."
+            )
+        }
+        _ => format!("To decide it, raise --budget{quiet}."),
+    }
+}
+
+impl TuneVerdict<'_> {
     /// What pinning is compared with: the same number unpinned.
     pub fn rival(&self) -> Way {
         let takes_part = self.contest.ways().contains(&Way::Number);
@@ -79,7 +94,11 @@ impl TuneVerdict<'_> {
                         self.open()
                     ),
                 };
-                format!("Undecided: {why}.{} {unpinned} {}", alone(), self.remedy())
+                format!(
+                    "Undecided: {why}.{} {unpinned} {}",
+                    alone(),
+                    compared_longer(contest, self.others)
+                )
             }
             Choice::Number => {
                 format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}")
@@ -108,22 +127,6 @@ impl TuneVerdict<'_> {
         let ways = self.contest.ways().iter().filter(|&&way| way != Way::Default);
         let open = ways.filter(|&&way| self.contest.advice(way) == Advice::Undecided);
         open.map(|&way| format!("{},", self.name(way))).collect::<Vec<_>>().join(" or ")
-    }
-
-    /// What may decide it.
-    fn remedy(&self) -> String {
-        let quiet = if self.others.is_some() { " on a quieter machine" } else { "" };
-        match self.contest.rounds() as u64 {
-            // So many that time for more of them helps little.
-            rounds if rounds >= Self::MANY_ROUNDS => {
-                let rounds = figures::counted(rounds, "round");
-                format!(
-                    "To decide it, repeat it{quiet} with a longer --probe: {rounds} were not \
-                     enough."
-                )
-            }
-            _ => format!("To decide it, raise --budget{quiet}."),
-        }
     }
 
     /// Why the threads are left to the operating system.
@@ -182,7 +185,7 @@ pub fn gain_text(gain: Gain) -> String {
 }
 
 /// A gain over `other`, or the loss against it.
-fn against(gain: Gain, other: &str) -> String {
+pub(crate) fn against(gain: Gain, other: &str) -> String {
     let text = gain_text(gain);
     match gain {
         Gain { high, .. } if high < 0.0 => format!("slower than {other}, {text}"),

@@ -280,6 +280,12 @@ impl Search {
         state
     }
 
+    /// What is maximised, of a probe. Error: the objective needs the power of the processor, which
+    /// is not known.
+    pub fn value(&self, probed: &Probed) -> Result<f64, MeasureError> {
+        self.valued(probed).map(|progress| progress.rate)
+    }
+
     /// Progress as the value that is maximised.
     fn valued(&self, probed: &Probed) -> Result<Progress, MeasureError> {
         let progress = probed.probe.progress;

@@ -169,7 +169,7 @@ impl Listed {
                 _ => None,
             },
             parameter: match &summary {
-                Some(Summary::Threads { n }) => Some(*n),
+                Some(Summary::Threads { n, .. }) => Some(*n),
                 Some(Summary::Tune { n, .. }) => *n,
                 _ => None,
             },
@@ -196,13 +196,15 @@ fn brief(summary: &Summary) -> String {
     match summary {
         Summary::Place { advice: Advice::Pin, gain: of } => format!("pin{}", gain(of)),
         Summary::Place { advice: Advice::KeepDefault, .. }
+        | Summary::Threads { choice: Some(Choice::Default), .. }
         | Summary::Tune { choice: Choice::Default, .. } => "keep the default".to_owned(),
         Summary::Place { advice: Advice::Undecided, .. }
+        | Summary::Threads { choice: Some(Choice::Undecided), .. }
         | Summary::Tune { choice: Choice::Undecided, .. } => "undecided".to_owned(),
         Summary::Compare { best: Some(best) } => format!("best: {best}"),
         Summary::Compare { best: None } => "no best known".to_owned(),
         Summary::Select { speedup } => format!("{speedup:.2} times alone"),
-        Summary::Threads { n } => format!("n = {n}"),
+        Summary::Threads { n, gain: of, .. } => format!("n = {n}{}", gain(of)),
         Summary::Calibrate { lock } => format!("LOCK from {lock:.1} %"),
         Summary::Tune { choice, n, gain: of } => {
             let n = n.map_or("its own n".to_owned(), |n| format!("n = {n}"));

@@ -16,7 +16,9 @@ use crate::output::{self, Interrupted};
 use arguments::Action;
 use document::Remains;
 use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, Failure, JobError, ThreadsAnswer, ThreadsOutcome, ThreadsRequest};
+use pinwise_jobs::{
+    Caller, Confirmation, Failure, JobError, ThreadsAnswer, ThreadsOutcome, ThreadsRequest,
+};
 use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
 use pinwise_present::texts;
@@ -62,7 +64,8 @@ pub(crate) fn tell(
         }
     };
     // The answer first: what went wrong after it does not take it away.
-    let document = Document::new(&answer.outcome, found, Some(id));
+    let confirmation = answer.confirmation.as_ref();
+    let document = Document::new(&answer.outcome, found, confirmation, Some(id));
     if json {
         output::print_json(&document)?;
     } else {
@@ -82,15 +85,23 @@ pub(crate) fn tell(
 
 /// The page of a search.
 pub(crate) fn page(answer: &ThreadsAnswer, files: Stored<'_>) -> anyhow::Result<String> {
-    Ok(pinwise_report::threads_page(&answer.campaign, &shown(&answer.outcome), files)?)
+    let shown = shown(&answer.outcome, answer.confirmation.as_ref());
+    Ok(pinwise_report::threads_page(&answer.campaign, &shown, files)?)
 }
 
 /// What a page shows of a search.
-pub(crate) fn shown(outcome: &ThreadsOutcome) -> ThreadsSearch {
+pub(crate) fn shown(
+    outcome: &ThreadsOutcome,
+    confirmation: Option<&Confirmation>,
+) -> ThreadsSearch {
     let (verdict, chosen) = match &outcome.found {
         Ok(found) => {
-            let document = Document::new(outcome, found, None);
-            (format!("{}. {}.", text::answer(&document), document.why()), Some(found.parameter))
+            let document = Document::new(outcome, found, confirmation, None);
+            let answer = match &document.verdict {
+                Some(verdict) => verdict.text.clone(),
+                None => format!("{}. {}.", text::answer(&document), document.why()),
+            };
+            (answer, Some(document.parameter))
         }
         Err(why) => {
             let why = why.as_deref().unwrap_or("the search has not ended");
@@ -102,7 +113,7 @@ pub(crate) fn shown(outcome: &ThreadsOutcome) -> ThreadsSearch {
         chosen,
         unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
         probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
-        notes: texts(&document::notes(outcome)),
+        notes: texts(&document::notes(outcome, confirmation)),
     }
 }
 

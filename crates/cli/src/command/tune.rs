@@ -5,7 +5,6 @@ mod text;
 
 use super::threads::{Asked, Edges, Files};
 use crate::events::{self, Terminal};
-use crate::number::whole;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{Document, Remains};
@@ -41,15 +40,6 @@ pub(crate) struct Tune {
     asked: Asked,
     #[command(flatten)]
     files: Files,
-    /// Compare with N, the number that the program uses today. By default the variable of --env is
-    /// unset. Without --env, N is the number of CPUs that the program may use
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = whole::<u32>(1..=u64::from(u32::MAX)),
-        help_heading = "Search"
-    )]
-    default: Option<u32>,
     /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plan: Option<PathBuf>,
@@ -70,7 +60,7 @@ impl Tune {
         let threads = asked.threads_request(&edges)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
-        let request = TuneRequest { threads, default: self.default, plan: self.plan };
+        let request = TuneRequest { default: threads.default, threads, plan: self.plan };
         match pinwise_jobs::run(request, &caller, &mut store, &mut Terminal::new(self.json)) {
             Ok(answer) => tell(&answer, self.store.named(), self.json, self.verbose),
             Err(error) => {
@@ -148,7 +138,7 @@ pub(crate) fn page(
     let search = TuneSearch {
         compared: document.as_ref().map(|document| (document.verdict(), &document.finals.unit)),
         notes: &notes,
-        number: answer.threads.as_ref().map(super::threads::shown),
+        number: answer.threads.as_ref().map(|outcome| super::threads::shown(outcome, None)),
         tried: (tried.collect(), answer.policies.unit.as_ref().unwrap_or(&unit)),
         placed: placed.collect(),
         parts: &parts,

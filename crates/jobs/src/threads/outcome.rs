@@ -5,6 +5,7 @@ use crate::error::JobError;
 use pinwise_campaign::Record;
 use pinwise_measure::{Measure, OtherLoad, Part, Probe, Probed, Progress, Unit, values_or_text};
 use pinwise_monitor::Activity;
+use pinwise_placement::{Choice, Gain, Unmeasured};
 use pinwise_present::crowd;
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
@@ -62,6 +63,15 @@ pub struct ThreadsConclusion {
     pub threads: u32,
     /// Why the search ended.
     pub stopped_because: Stopped,
+    /// What fresh windows decided; `None` where nothing was compared, or by an earlier version.
+    #[serde(default)]
+    pub choice: Option<Choice>,
+    /// The number that was found over the program's own; `None` where that is kept.
+    #[serde(default)]
+    pub gain: Option<Gain>,
+    /// Why the comparison ended before its time, where it did. The campaign can be resumed then.
+    #[serde(default)]
+    pub cut_short: Option<Unmeasured>,
     /// What to know that the records do not show.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<Note>,
@@ -146,6 +156,9 @@ impl ThreadsOutcome {
             parameter: found.parameter,
             threads: found.threads,
             stopped_because: found.stopped,
+            choice: None,
+            gain: None,
+            cut_short: None,
             notes: Vec::new(),
         })
     }

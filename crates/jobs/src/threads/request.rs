@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What a survey may take of the budget; the rest is for fresh windows of what it finds.
+const SEARCH: f64 = 0.6;
+
 /// How often a sweep tries each number where nothing is said.
 const ROUNDS: u32 = 3;
 
@@ -55,6 +58,12 @@ pub struct ThreadsRequest {
     pub limit: Duration,
     /// Bytes that a probe may write to storage.
     pub most_written: u64,
+    /// The number that the program uses on its own, where the user gave it.
+    #[serde(default)]
+    pub default: Option<u32>,
+    /// What was found is compared with that number on fresh windows.
+    #[serde(default)]
+    pub confirm: bool,
 }
 
 /// How the number is found.
@@ -373,12 +382,20 @@ impl ThreadsRequest {
             per_run: false,
             limit: Duration::from_secs(60),
             most_written: 1 << 30,
+            default: None,
+            confirm: true,
         }
     }
 
     /// What may be spent on everything.
     pub fn time(&self) -> Duration {
         self.budget.unwrap_or(Self::TIME)
+    }
+
+    /// Whether fresh windows decide what is announced. The published search compares no speeds: its
+    /// answer is its own.
+    pub(super) fn confirms(&self) -> bool {
+        self.confirm && self.method != ThreadsMethod::Reinforcer
     }
 
     /// What is probed, as the user would call it.
@@ -402,7 +419,8 @@ impl ThreadsRequest {
     #[allow(clippy::type_complexity)]
     fn bounds(&self) -> Result<(Option<Duration>, Option<f64>, Option<u32>), JobError> {
         let ThreadsProgram::Modelled(program) = &self.program else {
-            return Ok((Some(self.time()), None, self.pieces));
+            let search = if self.confirms() { SEARCH } else { 1.0 };
+            return Ok((Some(self.time().mul_f64(search)), None, self.pieces));
         };
         let program = program.description()?;
         let pieces = match &program.structure {

@@ -10,9 +10,8 @@
 //! goes on where it was. What the last comparison compares is decided once, when its part is made.
 //! At the end the plan is written and the whole campaign concluded.
 
-use super::finals::{Comparing, FEWEST_ROUNDS, Finals, FinalsQuestion};
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
-use super::program::TunedProgram;
+use super::program::{TunedProgram, seen};
 use super::{
     NUMBER, TuneConclusion, TuneRequest, TunedPlacement, Unplaced, number_question, plan,
     stored_placements,
@@ -20,19 +19,20 @@ use super::{
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
+use crate::finals::{
+    Comparing, FEWEST_ROUNDS, Finals, FinalsQuestion, alike, cut_short, runner_up,
+};
 use crate::job::Caller;
 use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
 use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
-use pinwise_campaign::{
-    CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
-};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
 use pinwise_placement::{Budget, Plan, TuneNote, TuneStep, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
-use pinwise_threads::{FoundNumber, Note, Shortlist};
+use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::Machine;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -170,29 +170,11 @@ fn contenders(
             placed: best(n).map(|best| best.assignment.clone()),
             time: clock.left(),
             windows: program.effort().windows,
+            precision: None,
             unplaced,
         };
         Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
     })
-}
-
-/// The numbers with which the program makes the same threads.
-fn alike(notes: &[Note]) -> &[u32] {
-    let capped = notes.iter().find_map(|note| match note {
-        Note::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
-        _ => None,
-    });
-    capped.unwrap_or_default()
-}
-
-/// Of the numbers that were probed the fastest one but `n`.
-fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
-    let mean = |n: u32| {
-        let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
-        own.clone().sum::<f64>() / own.count() as f64
-    };
-    let others = rates.iter().map(|rate| rate.0).filter(|&other| other != n);
-    others.max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
 }
 
 /// Compares at last. `best`: the search for the placement of the number.
@@ -206,30 +188,25 @@ fn finals(
     events: &mut dyn Events,
 ) -> Result<Finals, JobError> {
     if part.state == CampaignState::Finished {
-        return Ok(compared.finals(&store.records(part.id)?, None));
+        return Ok(compared.finals(&store.records(part.id)?, &seen, None));
     }
     program.end();
     if let Some(best) = best {
         program.know(compared.n, best.info.new.workload.clone());
     }
     program.in_rounds_of(compared.ways().len());
-    let mut strategy = Comparing(compared.clone());
+    let mut strategy = Comparing { question: compared.clone(), read: &seen };
     let time = Budget::Time(compared.time);
     events.take(Event::Comparison).map_err(JobError::Output)?;
     let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
     program.end();
-    let cut_short = match &measured.ending {
-        Ending::Finished => None,
-        Ending::Interrupted => Some(Unmeasured::Interrupted),
-        Ending::Failed(reason) => Some(Unmeasured::Failed { error: reason.clone() }),
-    };
-    let finals = compared.finals(&measured.records, cut_short);
+    let cut_short = cut_short(&measured.ending);
+    let finals = compared.finals(&measured.records, &seen, cut_short);
     if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
         store.set_state(part.id, CampaignState::Stopped, None)?;
     } else {
         let ends = EndContext { restored: true, ..EndContext::default() };
-        let ways = finals.contest.ways().iter();
-        let means = ways.map(|&way| (way, finals.contest.estimate(way))).collect::<Vec<_>>();
+        let means = finals.means()?;
         conclude(store, part.id, measured, ends, |_, _| means)?;
     }
     store.learn(part.id, &part.new.workload, &finals.unit)?;
@@ -408,24 +385,4 @@ fn spent(store: &Store, id: CampaignId) -> Result<Duration, JobError> {
         Ok(store.records(part.id)?.last().map_or(Duration::ZERO, |record| record.elapsed))
     };
     store.parts(id)?.iter().map(last).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_that_count_as_one_are_alike() {
-        let capped =
-            |pooled| Note::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
-        assert_eq!(alike(&[Note::Simulated, capped(true)]), [2, 4]);
-        assert_eq!(alike(&[capped(false)]), [0; 0]);
-    }
-
-    #[test]
-    fn the_runner_up_is_the_fastest_other_number_on_average() {
-        let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
-        assert_eq!([runner_up(&rates, 2), runner_up(&rates, 3)], [Some(3), Some(4)]);
-        assert_eq!(runner_up(&[(2, 5.0), (2, 6.0)], 2), None);
-    }
 }

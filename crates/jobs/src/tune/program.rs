@@ -2,6 +2,7 @@
 
 use crate::error::{Interruption, JobError};
 use crate::events::Silent;
+use crate::finals::{Seen, own_number};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
@@ -41,6 +42,12 @@ pub(super) struct NumberDetail {
     pub(super) measuring: Duration,
     /// What other programs took meanwhile.
     pub(super) others: Option<OtherLoad>,
+}
+
+/// What a window of the last comparison shows.
+pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
+    let NumberDetail { unit, others, .. } = measured.detail.as_ref()?.read().ok()?;
+    Some(Seen { value: measured.performance, unit, others })
 }
 
 /// The program of a search.
@@ -87,14 +94,11 @@ impl<'a> TunedProgram<'a> {
         let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
         let is_set = program.set.is_some();
         let by_variable = !is_set && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
-        let begun = prober.begun_with().filter(|_| is_set);
-        let own = begun
-            .and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
-        let known = default.map(|default| (default, None)).or_else(|| own.map(inferred));
-        let (default, note) = match (known, begun) {
-            (Some((default, note)), _) => (Some(default), note),
-            (None, _) if by_variable => (None, None),
-            (None, threads) => (Some(cpus), Some(TuneNote::DefaultAssumed { n: cpus, threads })),
+        let (own, how) = own_number(program, &prober, cpus);
+        let (default, note) = match default {
+            Some(default) => (Some(default), None),
+            None if by_variable => (None, None),
+            None => (Some(own), Some(how)),
         };
         Ok(Self {
             workload: Workload::new(program.name(), &[]),
@@ -361,43 +365,4 @@ impl Testbed for TunedProgram<'_> {
 /// That the program has ended, as what came of it says.
 fn ended(met: Option<&ProbeError>) -> String {
     met.map_or_else(|| "the program has ended".into(), ToString::to_string)
-}
-
-/// What `threads` before the search are taken to say: the number it began with.
-fn inferred((threads, n): (u32, u32)) -> (u32, Option<TuneNote>) {
-    (n, Some(TuneNote::DefaultInferred { n, threads }))
-}
-
-/// The number that makes so many threads, where several were tried and all made as many more than
-/// their number; `settled` are those with the threads each made. `None`: that does not show it.
-fn parameter_of(threads: u32, settled: &[(u32, u32)]) -> Option<u32> {
-    let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
-    let first = settled.first()?;
-    let shows = settled.iter().any(|one| one.0 != first.0)
-        && settled.iter().all(|one| more(one) == more(first));
-    u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| shows && n > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_threads_show_which_number_a_program_began_with_or_nothing_does() {
-        let workers = [(2, 3), (4, 5), (2, 3)];
-        assert_eq!((parameter_of(5, &workers), parameter_of(9, &workers)), (Some(4), Some(8)));
-        assert_eq!(parameter_of(1, &workers), None, "no number makes one");
-        assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
-        assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
-        assert_eq!(
-            parameter_of(5, &[(2, 3), (4, 5), (8, 12)]),
-            None,
-            "one that made as many is chance"
-        );
-        assert_eq!(
-            (parameter_of(3, &[(2, 3)]), parameter_of(7, &[])),
-            (None, None),
-            "one number is none to compare"
-        );
-    }
 }

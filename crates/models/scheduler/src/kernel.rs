@@ -8,8 +8,8 @@
 //! Modelled: run queues with priorities and time slices, wake-up placement, preemption, balancing,
 //! idle contexts that steal work, costs of switches, wake-ups and cold caches, mutexes, condition
 //! variables, barriers, bounded queues, input and output, a memory system that saturates. Not
-//! modelled: simultaneous multithreading, caches shared by neighbours, paging, interrupts other than
-//! as background threads.
+//! modelled: simultaneous multithreading, caches shared by neighbours, paging, interrupts other
+//! than as background threads.
 
 mod dispatch;
 mod execute;

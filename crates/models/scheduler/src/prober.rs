@@ -65,10 +65,15 @@ impl ModelProber {
     /// Goes on after probes with these parameters: chance of the next ones is another.
     #[must_use]
     pub fn after(mut self, parameters: impl IntoIterator<Item = u32>) -> Self {
+        self.go_on_after(parameters);
+        self
+    }
+
+    /// As [`Self::after`].
+    pub fn go_on_after(&mut self, parameters: impl IntoIterator<Item = u32>) {
         for parameter in parameters {
             *self.probed.entry(parameter).or_default() += 1;
         }
-        self
     }
 
     /// Raising `cancelled` ends a probe within a slice of the model's time.

@@ -45,8 +45,8 @@ pub struct Unclear<'a> {
 }
 
 impl Comparison {
-    /// From the records of a [`ComparisonStrategy`] of `ways`: a pure function. Ways that could not be
-    /// measured are left out, with the reason.
+    /// From the records of a [`ComparisonStrategy`] of `ways`: a pure function. Ways that could not
+    /// be measured are left out, with the reason.
     pub fn new(ways: &ComparedWays, unit: &Unit, records: &[Record]) -> Self {
         let strategy = ComparisonStrategy::replay(ways, records);
         let mut comparison = Self {

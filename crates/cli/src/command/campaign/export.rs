@@ -72,8 +72,8 @@ pub(super) fn document(store: &Store, info: CampaignInfo) -> Result<Document, St
 /// The last column is the campaign of each row: of parts, it is the part.
 pub(super) fn csv(document: &Document) -> String {
     let mut text = String::from(
-        "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,elapsed_s,error,retry,\
-         campaign\n",
+        "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,\
+         elapsed_s,error,retry,campaign\n",
     );
     write_rows(document, &mut text);
     text

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// its arguments. A probe begins when the worker threads exist and work, and ends everything that
 /// it started. It measures speed and how threads spend their time. LOCK is time spent waiting for
 /// each other, VCX_RATE voluntary context switches, MIGR_RATE migrations. CPU_UTIL is how busy the
-/// machine is. docs/method/threads.md explains how the answer is found.
+/// machine is. Then fresh windows compare the number found with --default: they decide.
 #[derive(Args)]
 #[command(
     mut_arg("machine", |argument| argument.hide_short_help(true)),
@@ -35,7 +35,6 @@ use std::time::Duration;
     after_long_help = "Examples:
   pinwise threads -- pigz -p {n} -k -c big.file
   pinwise threads --env OMP_NUM_THREADS -- ./solver input
-  pinwise threads --threads-per-n '2+4n' -- ./pipeline --per-stage {n}
   pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
   pinwise threads --remove out.xz -- xz -T{n} -k -c -f movie --suffix .xz
   pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72"
@@ -99,7 +98,7 @@ pub(crate) struct Asked {
     /// Try every Nth number [default: 1; reinforcer: contexts / 3]
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     pub(super) step: Option<u32>,
-    /// Spend this time on a survey [default: 2m; on a model, 4.2 % of the program's run]
+    /// Spend this time [default: 2m; on a model, 4.2 % of the program's run]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
     /// Try each number N times in a sweep [default: 3]
@@ -121,6 +120,14 @@ pub(crate) struct Asked {
         hide_short_help = true,
     )]
     pub(super) within: f64,
+    /// Compare with n = N [default: the CPUs it may use; in tune, --env unset]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = whole::<u32>(1..=u64::from(u32::MAX)),
+        help_heading = "Search"
+    )]
+    pub(super) default: Option<u32>,
     /// Choose what to minimise. energy, and edp (energy times time), need RAPL counters
     #[arg(
         long,
@@ -312,6 +319,8 @@ impl Asked {
             per_run: self.per_run || self.times_runs(),
             limit: self.limit,
             most_written: self.most_written,
+            default: self.default,
+            confirm: true,
         })
     }
 

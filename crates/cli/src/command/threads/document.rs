@@ -1,11 +1,12 @@
 //! The answer, as `--json` prints it; docs/reference/json.md describes the fields.
 
 use pinwise_campaign::CampaignId;
-use pinwise_jobs::{ShownProbe, ThreadsOutcome};
+use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Unit};
 use pinwise_monitor::{Activity, Obstacle, ThreadActivity, Unavailable};
-use pinwise_present::{sentence, tagged, texts, threads_note};
+use pinwise_placement::{Choice, Gain, Way};
+use pinwise_present::{NumberVerdict, sentence, tagged, texts, threads_note, tune_note};
 use pinwise_programs::{Drift, ProbeDetails};
 use pinwise_threads::{
     Advice, FoundNumber, Method, PhaseChange, Published, ThreadRange, Thresholds,
@@ -26,6 +27,9 @@ pub(crate) struct Document {
     pub(super) simulated: bool,
     pub(crate) contexts: u32,
     pub(super) method: &'static str,
+    /// What fresh windows decided. `None`: there was no other number to compare with, or it has not
+    /// come to that.
+    pub(super) verdict: Option<VerdictRow>,
     /// What the program should be started with.
     pub(crate) parameter: u32,
     /// The threads that makes.
@@ -51,6 +55,43 @@ pub(crate) struct Document {
     pub(crate) notes: Vec<Value>,
     /// Against the full sweep, where one is known.
     pub(super) loss: Option<f64>,
+}
+
+/// What fresh windows decided.
+#[derive(Serialize)]
+pub(super) struct VerdictRow {
+    pub(super) kind: Choice,
+    pub(super) text: String,
+    /// The number that was compared with the program's own.
+    n: u32,
+    /// The program's own.
+    default: Option<u32>,
+    /// That number over the program's own, with the interval.
+    gain: Option<Gain>,
+    confidence: f64,
+    /// Fresh windows of each number.
+    rounds: usize,
+    /// Share of the contexts' time that other programs took meanwhile, where it is worth a word.
+    others: Option<f64>,
+}
+
+impl VerdictRow {
+    fn of(shown: &Confirmation) -> Self {
+        let Confirmation { compared, finals, choice } = shown;
+        let (contest, others) = (&finals.contest, finals.others());
+        let default = compared.default.unwrap_or(compared.n);
+        let verdict = NumberVerdict { contest, choice: *choice, n: compared.n, default, others };
+        Self {
+            kind: *choice,
+            text: verdict.text(),
+            n: compared.n,
+            default: compared.default,
+            gain: contest.gain(Way::Number, Way::Default),
+            confidence: contest.confidence(),
+            rounds: contest.rounds(),
+            others,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -226,8 +267,11 @@ impl Remains {
 }
 
 /// What to know, each with its kind and values.
-pub(crate) fn notes(outcome: &ThreadsOutcome) -> Vec<Value> {
-    outcome.notes.iter().map(|note| tagged(note, sentence(&threads_note(note)))).collect()
+pub(crate) fn notes(outcome: &ThreadsOutcome, confirmation: Option<&Confirmation>) -> Vec<Value> {
+    let searched = outcome.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
+    let compared = confirmation.into_iter().flat_map(Confirmation::notes);
+    let compared = compared.map(|note| tagged(&note, sentence(&tune_note(&note))));
+    searched.chain(compared).collect()
 }
 
 /// The rows of a search's probes.
@@ -269,6 +313,7 @@ impl Document {
     pub(crate) fn new(
         outcome: &ThreadsOutcome,
         found: &FoundNumber,
+        confirmation: Option<&Confirmation>,
         campaign: Option<CampaignId>,
     ) -> Self {
         let question = &outcome.question;
@@ -277,6 +322,8 @@ impl Document {
         let (advice, stopped) = (found.advice.as_ref(), found.stopped);
         let seen: Vec<&ProbeDetails> =
             outcome.probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
+        let parameter = confirmation.map_or(found.parameter, Confirmation::announced);
+        let probed = outcome.probes.iter().find(|shown| shown.probe.parameter == parameter);
         let (share, thresholds) = match &question.search.method {
             Method::Survey(survey) => (survey.work.is_some(), None),
             Method::Reinforcer(Published { thresholds, .. }) => (false, Some(*thresholds)),
@@ -289,8 +336,9 @@ impl Document {
             machine: request.machine().into(),
             contexts: question.contexts,
             method: request.method.name(),
-            parameter: found.parameter,
-            threads: found.threads,
+            verdict: confirmation.map(VerdictRow::of),
+            parameter,
+            threads: probed.map_or(found.threads, |shown| shown.probe.threads),
             advice: advice.cloned(),
             stopped_because: vec![tagged(
                 &stopped,
@@ -305,7 +353,7 @@ impl Document {
             monitor: MonitorRow::of(&seen),
             others: outcome.others,
             shift: found.phase_change,
-            notes: notes(outcome),
+            notes: notes(outcome, confirmation),
             loss: found.loss,
         }
     }

@@ -11,13 +11,16 @@ use std::time::Duration;
 /// With `verbose` also how the threads were watched.
 pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
-    sheet.paragraph("", 0, &answer(document));
+    let estimate = answer(document);
+    sheet.paragraph("", 0, document.verdict.as_ref().map_or(&estimate, |shown| &shown.text));
     for note in texts(&document.notes) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
-    let mut facts = vec![("stopped", document.why())];
+    let mut facts = Vec::new();
+    facts.extend(document.verdict.as_ref().map(|_| ("estimate", estimate.clone())));
+    facts.push(("stopped", document.why()));
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(
         answer

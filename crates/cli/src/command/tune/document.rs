@@ -31,7 +31,7 @@ impl<'a> Remains<'a> {
 /// The search for the number alone, where it has ended.
 fn surveyed(answer: &TuneAnswer) -> Option<threads::Document> {
     let outcome = answer.threads.as_ref()?;
-    Some(threads::Document::new(outcome, outcome.found.as_ref().ok()?, None))
+    Some(threads::Document::new(outcome, outcome.found.as_ref().ok()?, None, None))
 }
 
 impl Remains<'_> {
@@ -181,7 +181,7 @@ impl<'a> Document<'a> {
 
 /// What to know, each with its kind and values: of the search for the number, then of the rest.
 pub(super) fn notes(answer: &TuneAnswer) -> Vec<Value> {
-    let number = answer.threads.iter().flat_map(threads::notes);
+    let number = answer.threads.iter().flat_map(|outcome| threads::notes(outcome, None));
     let rest = answer.notes.iter().map(|note| tagged(note, sentence(&tune_note(note))));
     number.chain(rest).collect()
 }

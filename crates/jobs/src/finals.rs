@@ -1,17 +1,20 @@
 //! The last comparison: fresh windows of what was found and of doing nothing, in random order.
 
-use super::Unplaced;
-use super::program::NumberDetail;
-use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
-use pinwise_measure::{Effort, OtherLoad, Placed, Setting, ThreadCount, Unit};
+use crate::threads::HereProgram;
+use crate::tune::Unplaced;
+use pinwise_campaign::{Ending, Purpose, Record, Step, Strategy, Trial, settled};
+use pinwise_measure::{Effort, Measurement, OtherLoad, Placed, Setting, ThreadCount, Unit};
 use pinwise_placement::{Contest, TuneNote, Unmeasured, Way};
 use pinwise_present::crowd;
+use pinwise_programs::LinuxProber;
+use pinwise_threads::Note;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 
 /// A comparison that is cut short is judged from so many rounds on: its intervals are wide.
-pub(super) const FEWEST_ROUNDS: usize = 2;
+pub(crate) const FEWEST_ROUNDS: usize = 2;
 /// With fewer, intervals are so wide that it is worth a word.
 const GOOD_ROUNDS: u64 = 5;
 /// Rounds: as many as there is time for, and no more than anybody wants.
@@ -41,6 +44,10 @@ pub struct FinalsQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
+    /// The comparison ends before its time once every interval is as narrow as this share of the
+    /// default, or as a quarter of the gain. `None`: it uses its time.
+    #[serde(default)]
+    pub precision: Option<f64>,
     /// Numbers that could not be placed before.
     #[serde(default)]
     pub unplaced: Vec<Unplaced>,
@@ -61,9 +68,22 @@ pub struct Finals {
     pub cut_short: Option<Unmeasured>,
 }
 
+/// What a window of a comparison shows.
+pub(crate) struct Seen {
+    /// Higher is better.
+    pub(crate) value: f64,
+    /// What the value is counted in.
+    pub(crate) unit: Unit,
+    /// What others took of the contexts meanwhile, where that is known.
+    pub(crate) others: Option<OtherLoad>,
+}
+
+/// Reads a measurement of whichever testbed made it. `None`: it is not one of that testbed.
+pub(crate) type Read<'a> = &'a dyn Fn(&Measurement) -> Option<Seen>;
+
 impl FinalsQuestion {
     /// What is compared.
-    pub(super) fn ways(&self) -> Vec<Way> {
+    pub(crate) fn ways(&self) -> Vec<Way> {
         let own = self.as_default || self.default == Some(self.n);
         let number = (!own).then_some(Way::Number);
         let placed = self.placed.as_ref().map(|_| Way::Placed);
@@ -89,7 +109,12 @@ impl FinalsQuestion {
     }
 
     /// What these records show.
-    pub(super) fn finals(&self, history: &[Record], cut_short: Option<Unmeasured>) -> Finals {
+    pub(crate) fn finals(
+        &self,
+        history: &[Record],
+        read: Read<'_>,
+        cut_short: Option<Unmeasured>,
+    ) -> Finals {
         let ways = self.ways();
         let mut contest = Contest::new(ways.clone(), CONFIDENCE);
         let (mut unit, mut loads) = (None, Vec::new());
@@ -100,12 +125,10 @@ impl FinalsQuestion {
             for (record, way) in windows.iter().zip(order) {
                 match &record.outcome {
                     Ok(measured) => {
-                        round[way] = Some(measured.performance);
-                        let detail = measured.detail.as_ref();
-                        let detail = detail.and_then(|detail| detail.read::<NumberDetail>().ok());
-                        if let Some(detail) = detail {
-                            unit.get_or_insert(detail.unit);
-                            loads.extend(detail.others);
+                        if let Some(seen) = read(measured) {
+                            round[way] = Some(seen.value);
+                            unit.get_or_insert(seen.unit);
+                            loads.extend(seen.others);
                         }
                     }
                     Err(error) => {
@@ -124,6 +147,13 @@ impl FinalsQuestion {
 }
 
 impl Finals {
+    /// The mean of each way: the conclusion of its part.
+    pub(crate) fn means(&self) -> Result<Value, serde_json::Error> {
+        let ways = self.contest.ways().iter();
+        let means: Vec<_> = ways.map(|&way| (way, self.contest.estimate(way))).collect();
+        serde_json::to_value(means)
+    }
+
     /// What to know of it: that others kept the machine busy, that it ended before its time, that
     /// it had little.
     pub fn notes(&self) -> Vec<TuneNote> {
@@ -146,29 +176,99 @@ impl Finals {
     }
 }
 
-/// One window after the other, in rounds.
-pub(super) struct Comparing(pub(super) FinalsQuestion);
+/// Why a comparison ended before its time; `None`: it did not.
+pub(crate) fn cut_short(ending: &Ending) -> Option<Unmeasured> {
+    match ending {
+        Ending::Finished => None,
+        Ending::Interrupted => Some(Unmeasured::Interrupted),
+        Ending::Failed(reason) => Some(Unmeasured::Failed { error: reason.clone() }),
+    }
+}
 
-impl Strategy for Comparing {
+/// The numbers with which the program makes the same threads.
+pub(crate) fn alike(notes: &[Note]) -> &[u32] {
+    let capped = notes.iter().find_map(|note| match note {
+        Note::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
+        _ => None,
+    });
+    capped.unwrap_or_default()
+}
+
+/// Of the numbers that were probed the fastest one but `n`.
+pub(crate) fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
+    let mean = |n: u32| {
+        let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
+        own.clone().sum::<f64>() / own.count() as f64
+    };
+    let others = rates.iter().map(|rate| rate.0).filter(|&other| other != n);
+    others.max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
+}
+
+/// The number that a program uses on its own, as what it did before it was given one shows, and how
+/// that is known. `cpus`: those that it may run on.
+pub(crate) fn own_number(
+    program: &HereProgram,
+    prober: &LinuxProber,
+    cpus: u32,
+) -> (u32, TuneNote) {
+    let threads = prober.begun_with().filter(|_| program.set.is_some());
+    let own =
+        threads.and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
+    match own {
+        Some((threads, n)) => (n, TuneNote::DefaultInferred { n, threads }),
+        None => (cpus, TuneNote::DefaultAssumed { n: cpus, threads }),
+    }
+}
+
+/// The number that makes so many threads, where several were tried and all made as many more than
+/// their number; `settled` are those with the threads each made. `None`: that does not show it.
+fn parameter_of(threads: u32, settled: &[(u32, u32)]) -> Option<u32> {
+    let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
+    let first = settled.first()?;
+    let shows = settled.iter().any(|one| one.0 != first.0)
+        && settled.iter().all(|one| more(one) == more(first));
+    u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| shows && n > 0)
+}
+
+/// One window after the other, in rounds.
+pub(crate) struct Comparing<'a> {
+    pub(crate) question: FinalsQuestion,
+    pub(crate) read: Read<'a>,
+}
+
+impl Strategy for Comparing<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
-        let ways = self.0.ways();
+        let ways = self.question.ways();
         let made: Vec<&Record> = settled(history).collect();
         let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
         let ends = made.chunks_exact(ways.len()).map(|round| round[ways.len() - 1].elapsed);
-        if place == 0 && !is_time_for_another(ends, ways.len(), self.0.time) {
+        if place == 0 && !is_time_for_another(ends, ways.len(), self.question.time) {
             return Step::Stop;
         }
-        let order = self.0.orders().nth(round).unwrap_or_default();
+        if place == 0 && self.is_precise(history) {
+            return Step::Stop;
+        }
+        let order = self.question.orders().nth(round).unwrap_or_default();
         let Some(&way) = order.get(place) else {
             return Step::Fail("nothing is compared".into());
         };
-        let placed = self.0.placed.clone().filter(|_| ways[way] == Way::Placed).map(Placed::At);
-        let count = ThreadCount { n: self.0.number(ways[way]), placed };
+        let placed =
+            self.question.placed.clone().filter(|_| ways[way] == Way::Placed).map(Placed::At);
+        let count = ThreadCount { n: self.question.number(ways[way]), placed };
         Step::Measure(Trial {
             setting: Setting::Threads(count),
             purpose: Purpose::Final,
-            effort: Effort { windows: self.0.windows },
+            effort: Effort { windows: self.question.windows },
         })
+    }
+}
+
+impl Comparing<'_> {
+    /// Only widths decide: a comparison that ended at a lucky mean would favour it.
+    fn is_precise(&self, history: &[Record]) -> bool {
+        let Some(precision) = self.question.precision else { return false };
+        let contest = self.question.finals(history, self.read, None).contest;
+        contest.rounds() >= GOOD_ROUNDS as usize && contest.is_precise(precision)
     }
 }
 
@@ -205,6 +305,11 @@ mod tests {
         assert!(!another(&[1, 2, 3], 1, 100), "nothing is compared");
     }
 
+    fn seen(measured: &Measurement) -> Option<Seen> {
+        let others = measured.detail.as_ref()?.read().ok();
+        Some(Seen { value: measured.performance, unit: Unit::cost("s"), others })
+    }
+
     /// Pinned it is twice as fast as by default.
     fn compared(rounds: usize, taken: f64, lost: bool) -> Finals {
         let question = FinalsQuestion {
@@ -215,12 +320,13 @@ mod tests {
             placed: Some(Assignment::new(vec![0, 1])),
             time: Duration::from_secs(1),
             windows: 1.0,
+            precision: None,
             unplaced: Vec::new(),
         };
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
         let as_default = FinalsQuestion { as_default: true, ..question.clone() };
         assert_eq!(as_default.ways(), [Way::Default, Way::Placed]);
-        let mut strategy = Comparing(question.clone());
+        let mut strategy = Comparing { question: question.clone(), read: &seen };
         let mut history: Vec<Record> = Vec::new();
         while history.len() < 3 * rounds {
             let Step::Measure(trial) = strategy.step(&history) else { panic!() };
@@ -231,14 +337,7 @@ mod tests {
                 (Some(2), Some(Placed::At(_))) => 2.0,
                 other => panic!("{other:?}"),
             };
-            let detail = NumberDetail {
-                unit: Unit::cost("s"),
-                threads: 2,
-                footprint: None,
-                opening: Duration::ZERO,
-                measuring: Duration::ZERO,
-                others: Some(OtherLoad { taken, of: 10.0 }),
-            };
+            let others = OtherLoad { taken, of: 10.0 };
             let number = history.len() as u64;
             let outcome = if lost && performance == 1.5 {
                 Err(MeasureError::new(Retry::Other, "its threads were others"))
@@ -248,12 +347,12 @@ mod tests {
                     performance: performance * jitter,
                     duration: Duration::ZERO,
                     spread: None,
-                    detail: Detail::of(&detail),
+                    detail: Detail::of(&others),
                 })
             };
             history.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
         }
-        question.finals(&history, None)
+        question.finals(&history, &seen, None)
     }
 
     #[test]
@@ -276,5 +375,39 @@ mod tests {
         let text = busy.notes().iter().map(tune_note).collect::<Vec<_>>();
         assert!(text[0].contains("80 %") && text[2].contains("only 3 rounds"), "{text:?}");
         assert!(busy.contest.gain(Way::Number, Way::Default).is_none());
+    }
+
+    #[test]
+    fn the_threads_show_which_number_a_program_began_with_or_nothing_does() {
+        let workers = [(2, 3), (4, 5), (2, 3)];
+        assert_eq!((parameter_of(5, &workers), parameter_of(9, &workers)), (Some(4), Some(8)));
+        assert_eq!(parameter_of(1, &workers), None, "no number makes one");
+        assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
+        assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
+        assert_eq!(
+            parameter_of(5, &[(2, 3), (4, 5), (8, 12)]),
+            None,
+            "one that made as many is chance"
+        );
+        assert_eq!(
+            (parameter_of(3, &[(2, 3)]), parameter_of(7, &[])),
+            (None, None),
+            "one number is none to compare"
+        );
+    }
+
+    #[test]
+    fn numbers_that_count_as_one_are_alike() {
+        let capped =
+            |pooled| Note::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
+        assert_eq!(alike(&[Note::Simulated, capped(true)]), [2, 4]);
+        assert_eq!(alike(&[capped(false)]), [0; 0]);
+    }
+
+    #[test]
+    fn the_runner_up_is_the_fastest_other_number_on_average() {
+        let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
+        assert_eq!([runner_up(&rates, 2), runner_up(&rates, 3)], [Some(3), Some(4)]);
+        assert_eq!(runner_up(&[(2, 5.0), (2, 6.0)], 2), None);
     }
 }

@@ -1,0 +1,214 @@
+//! The comparison that decides what is announced.
+//!
+//! *Problem.* A search chose a number because its probes were good. So these probes overstate it,
+//! the more so the busier the machine is.
+//!
+//! *Method.* The number that was found and the one that the program uses on its own are measured
+//! again: once a round each, in random order, in windows that nothing was chosen by. Only their
+//! ratio within rounds counts. It is the last comparison of a search for number and placement
+//! ([`crate::finals`]), of two ways. It ends once the gain is known to the tolerance, or to a
+//! quarter of itself, or with the budget.
+//!
+//! *Limits.* Nothing is announced of a third number. Where the search found the program's own
+//! number, that one is compared with the fastest other one that was probed.
+
+use super::here::usable;
+use super::request::{ThreadsProgram, ThreadsQuestion};
+use super::{HeldProgram, ThreadsOutcome};
+use crate::campaign_run::{measure_on, stop};
+use crate::error::JobError;
+use crate::events::{Event, Events};
+use crate::finals::{
+    Comparing, Finals, FinalsQuestion, Seen, alike, cut_short, own_number, runner_up,
+};
+use crate::job::Caller;
+use crate::stored::{self, part_for};
+use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
+use pinwise_linux::Pid;
+use pinwise_measure::{Measure, Measurement, Probed, Testbed};
+use pinwise_placement::{Budget, Choice, TuneNote, TuneStep, Unmeasured, Way};
+use pinwise_programs::ProbeDetails;
+use pinwise_threads::FoundNumber;
+
+/// Ordinary windows of a fresh one: fewer starts of the program, and less of its noise.
+const WINDOWS: f64 = 4.0;
+
+/// What fresh windows show of the number that was found.
+#[derive(Clone, Debug)]
+pub struct Confirmation {
+    /// What was compared.
+    pub compared: FinalsQuestion,
+    /// What that showed.
+    pub finals: Finals,
+    /// What follows.
+    pub choice: Choice,
+}
+
+impl Confirmation {
+    /// The number to run the program with: the one that was found where it is better, or as good
+    /// and smaller. Otherwise the program's own.
+    pub fn announced(&self) -> u32 {
+        let FinalsQuestion { n, default, .. } = self.compared;
+        if self.choice.way() == Way::Default { default.unwrap_or(n) } else { n }
+    }
+
+    /// What to know of the comparison.
+    pub fn notes(&self) -> Vec<TuneNote> {
+        self.compared.default_known.iter().cloned().chain(self.finals.notes()).collect()
+    }
+
+    fn of(compared: FinalsQuestion, finals: Finals, within: f64) -> Self {
+        let fewer = compared.default.is_some_and(|default| default > compared.n);
+        let choice = finals.contest.choice(fewer, within);
+        Self { compared, finals, choice }
+    }
+}
+
+/// The confirmation that a campaign has stored, as far as it came. `cut_short`: why it ended before
+/// its time, where it did.
+pub(super) fn confirmed(
+    info: &CampaignInfo,
+    question: &ThreadsQuestion,
+    cut_short: Option<Unmeasured>,
+    store: &Store,
+) -> Result<Option<Confirmation>, JobError> {
+    let Some(part) = stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? else {
+        return Ok(None);
+    };
+    let compared: FinalsQuestion = stored::question(&part)?;
+    let records = store.records(part.id)?;
+    let finals = compared.finals(&records, &|measured| seen(question, measured), cut_short);
+    Ok(Some(Confirmation::of(compared, finals, question.request.within)))
+}
+
+/// A search that found a number.
+pub(super) struct Confirming<'a> {
+    pub(super) info: &'a CampaignInfo,
+    pub(super) question: &'a ThreadsQuestion,
+    pub(super) outcome: &'a ThreadsOutcome,
+    pub(super) found: &'a FoundNumber,
+}
+
+/// Measures what was found again, next to the program's own number, from where that is. `None`:
+/// there is no other number to compare with.
+pub(super) fn confirm(
+    confirming: &Confirming<'_>,
+    program: &mut HeldProgram,
+    caller: &Caller,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<Option<Confirmation>, JobError> {
+    let &Confirming { info, question, outcome, found } = confirming;
+    let step = TuneStep::Finals;
+    let part = match stored::part(store, &Parent::new(info.id, &step))? {
+        Some(part) => part,
+        None => {
+            let Some(compared) = contenders(question, outcome, found, program)? else {
+                return Ok(None);
+            };
+            let compared = serde_json::to_value(&compared)?;
+            part_for(store, info, &step, |new| {
+                Ok(NewCampaign { kind: Kind::Finals, question: compared, ..new })
+            })?
+        }
+    };
+    let compared: FinalsQuestion = stored::question(&part)?;
+    let read = |measured: &Measurement| seen(question, measured);
+    let within = question.request.within;
+    if part.state == CampaignState::Finished {
+        let finals = compared.finals(&store.records(part.id)?, &read, None);
+        return Ok(Some(Confirmation::of(compared, finals, within)));
+    }
+    events.take(Event::Comparison).map_err(JobError::Output)?;
+    let earlier = store.records(part.id)?;
+    let testbed: &mut dyn Testbed = match program {
+        HeldProgram::Here(prober) => &mut **prober,
+        HeldProgram::Modelled(prober) => {
+            prober.go_on_after(earlier.iter().filter_map(super::parameter));
+            &mut **prober
+        }
+    };
+    let mut strategy = Comparing { question: compared.clone(), read: &read };
+    let budget = Budget::Time(compared.time);
+    let measured = measure_on(store, &part, budget, &mut strategy, testbed, caller, events)?;
+    let finals = compared.finals(&measured.records, &read, cut_short(&measured.ending));
+    if finals.cut_short.is_none() {
+        store.set_state(part.id, CampaignState::Finished, Some(&finals.means()?))?;
+    } else {
+        stop(store, part.id)?;
+    }
+    Ok(Some(Confirmation::of(compared, finals, within)))
+}
+
+/// What is compared. `None`: only one number makes threads of its own.
+fn contenders(
+    question: &ThreadsQuestion,
+    outcome: &ThreadsOutcome,
+    found: &FoundNumber,
+    program: &HeldProgram,
+) -> Result<Option<FinalsQuestion>, JobError> {
+    let (default, default_known) = default(question, program)?;
+    let alike = alike(&outcome.notes);
+    let as_default = |n| n == default || [n, default].iter().all(|n| alike.contains(n));
+    let n = if as_default(found.parameter) {
+        let probes = outcome.probes.iter().map(|shown| &shown.probe);
+        let others = probes.filter(|probe| !as_default(probe.parameter));
+        let rates: Vec<(u32, f64)> =
+            others.map(|probe| (probe.parameter, probe.progress.rate)).collect();
+        let Some(other) = runner_up(&rates, default) else { return Ok(None) };
+        other
+    } else {
+        found.parameter
+    };
+    let base = question.search.window.as_secs_f64().max(f64::MIN_POSITIVE);
+    let whole = outcome.probes.iter().any(|shown| shown.probe.progress.measure == Measure::Runs);
+    let windows = outcome.window.as_secs_f64() / base * if whole { 1.0 } else { WINDOWS };
+    Ok(Some(FinalsQuestion {
+        n,
+        default: Some(default),
+        default_known,
+        as_default: false,
+        placed: None,
+        time: question.request.time().saturating_sub(outcome.time),
+        windows,
+        precision: Some(question.request.within),
+        unplaced: Vec::new(),
+    }))
+}
+
+/// The number that the program uses on its own, no greater than may be tried; how that is known,
+/// where the user did not say it.
+fn default(
+    question: &ThreadsQuestion,
+    program: &HeldProgram,
+) -> Result<(u32, Option<TuneNote>), JobError> {
+    if let Some(default) = question.request.default {
+        return Ok((default, None));
+    }
+    let counting = question.counting()?;
+    let most = counting.parameter(question.span.max);
+    let (ThreadsProgram::Here(here), HeldProgram::Here(prober)) =
+        (&question.request.program, program)
+    else {
+        return Ok((counting.parameter(question.contexts).min(most), None));
+    };
+    let machine = prober.machine();
+    let cpus = usable(machine, here.pid.map(Pid))?.allowed;
+    let (own, note) = own_number(here, prober, cpus);
+    let tried = own.min(most);
+    Ok((
+        tried,
+        if tried == own {
+            Some(note)
+        } else {
+            Some(TuneNote::DefaultAssumed { n: tried, threads: None })
+        },
+    ))
+}
+
+fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {
+    let probed = Probed::of(measured).ok()?;
+    let value = question.search.value(&probed).ok()?;
+    let others = Probed::more::<ProbeDetails>(measured).ok().and_then(|seen| seen.others);
+    Some(Seen { value, unit: question.unit(&probed.unit), others })
+}
