@@ -83,6 +83,7 @@ fn method(name: &str) -> Method {
 #[derive(Serialize)]
 struct Document {
     column: Option<String>,
+    unit: Option<String>,
     skipped: usize,
     first_skipped: Option<String>,
     minimize: bool,
@@ -129,7 +130,7 @@ impl Bound {
             confidence: self.confidence,
             cap: self.cap.map(|cap| sign * cap),
             threshold: self.threshold.map(|threshold| sign * threshold),
-            exhausted: false,
+            exhausted: column.complete,
         };
         let found = estimate(&sample, &options);
         if let Err(refusal @ (Refusal::Confidence(_) | Refusal::NotFinite { .. })) = found {
@@ -162,6 +163,7 @@ impl Bound {
         let sign = if self.minimize { -1.0 } else { 1.0 };
         let empty = Document {
             column: column.name.clone(),
+            unit: column.unit.clone(),
             skipped: column.skipped,
             first_skipped: column.first_skipped.clone(),
             minimize: self.minimize,
@@ -314,11 +316,11 @@ impl Document {
             line("skipped", format!("{} without a number, first {first}", self.skipped));
         }
         if let Some(best) = self.best {
-            line("best", number(best));
+            line("best", self.quantity(best));
         }
         if let Some(upb) = self.upb {
             let percent = 100.0 * self.confidence;
-            line("bound", format!("{} ({})", number(upb), self.origin()));
+            line("bound", format!("{} ({})", self.quantity(upb), self.origin()));
             line("interval", format!("{} at {percent} % confidence", self.interval()));
             line("gap", self.gaps());
         }
@@ -363,6 +365,12 @@ impl Document {
             );
         }
         text
+    }
+
+    /// A value with its unit, where that is known.
+    fn quantity(&self, value: f64) -> String {
+        let unit = self.unit.iter().map(|unit| format!(" {unit}"));
+        unit.fold(number(value), |value, unit| value + &unit)
     }
 
     fn origin(&self) -> &'static str {
@@ -438,7 +446,7 @@ mod tests {
             cap: None,
             json: true,
         };
-        let column = Column { name: None, values: Vec::new(), skipped: 0, first_skipped: None };
+        let column = Column::default();
         let document = |refusal| bound.document(&column, &Sample::new([1.0]), &Err(refusal));
         let (threshold, exceedances) = (-3.5, 50);
         let no_end = Refusal::NoEnd { threshold, exceedances, shape: 0.25, scale: 2.0 };

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What was found.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Column {
     /// Its name, or its number where there is no header; `None` where there is nothing but
     /// numbers.
@@ -22,6 +22,10 @@ pub(crate) struct Column {
     pub(crate) skipped: usize,
     /// The first of them: where and what.
     pub(crate) first_skipped: Option<String>,
+    /// What they are counted in, where the file says so.
+    pub(crate) unit: Option<String>,
+    /// These are all that there are, by what the file says.
+    pub(crate) complete: bool,
 }
 
 /// Reads the column `wanted` (a name, or a number from 1), or the only one with numbers. The error
@@ -43,7 +47,7 @@ impl Column {
         name: Option<String>,
         cells: impl Iterator<Item = (String, Result<f64, String>)>,
     ) -> Result<Self, String> {
-        let mut column = Self { name, values: Vec::new(), skipped: 0, first_skipped: None };
+        let mut column = Self { name, ..Self::default() };
         for (place, cell) in cells {
             match cell {
                 Ok(value) => column.values.push(value),
@@ -221,11 +225,23 @@ fn drawn_at_random(
         return Some(Err("it is an export of a campaign that drew no assignment at random".into()));
     }
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    // Several campaigns in one export need not have the same unit and assignments.
+    let common = |name: &str| {
+        let index = column(name)?;
+        let first = body.first()?.1.get(index)?;
+        let alike = body.iter().all(|(_, row)| row.get(index) == Some(first));
+        Some(first).filter(|cell| alike && !cell.is_empty())
+    };
+    let same = column("value")
+        .is_some_and(|value| body.iter().all(|(_, row)| row.get(value) == row.get(performance)));
+    let unit = common("unit").map(|unit| if same { unit.clone() } else { format!("1/({unit})") });
+    let complete = common("assignments").is_some_and(|all| *all == windows.len().to_string());
     Some(Ok(Column {
         name: Some("performance, of assignments drawn at random".to_owned()),
         values: windows.into_values().map(mean).collect(),
-        skipped: 0,
-        first_skipped: None,
+        unit,
+        complete,
+        ..Column::default()
     }))
 }
 
@@ -320,6 +336,25 @@ mod tests {
 
     fn reason(text: &str, wanted: Option<&str>) -> String {
         read(text, wanted).unwrap_err()
+    }
+
+    #[test]
+    fn an_export_says_its_unit_and_whether_all_assignments_were_drawn() {
+        let export = |all: &str, second: &str| {
+            let text = format!(
+                "number,purpose,cpus,value,performance,unit,assignments,campaign\n\
+                 0,baseline,unpinned,9,9,packets/s,{all},3\n\
+                 1,sample,0 1,10,10,packets/s,{all},3\n\
+                 2,sample,0 2,12,{second},packets/s,{all},3\n\
+                 3,sample,0 2,14,14,packets/s,{all},3\n"
+            );
+            read(&text, None).unwrap()
+        };
+        let whole = export("2", "12");
+        assert_eq!(whole.values, [10.0, 13.0]);
+        assert_eq!((whole.unit.as_deref(), whole.complete), (Some("packets/s"), true));
+        assert!(!export("3", "12").complete && !export("", "12").complete);
+        assert_eq!(export("2", "0.5").unit.as_deref(), Some("1/(packets/s)"));
     }
 
     #[test]

@@ -70,16 +70,20 @@ pub(super) fn document(store: &Store, info: CampaignInfo) -> Result<Document, St
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
 /// The last column is the campaign of each row: of parts, it is the part.
+/// Before it are the campaign's unit, and how many different assignments there are, where a search
+/// counted them: `pinwise bound` reads both.
 pub(super) fn csv(document: &Document) -> String {
     let mut text = String::from(
         "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,\
-         elapsed_s,error,retry,campaign\n",
+         elapsed_s,error,retry,unit,assignments,campaign\n",
     );
     write_rows(document, &mut text);
     text
 }
 
 fn write_rows(document: &Document, text: &mut String) {
+    let CampaignInfo { new, conclusion, .. } = &document.campaign;
+    let assignments = conclusion.as_ref().and_then(|outcome| outcome["assignments"].as_str());
     for row in &document.records {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -102,6 +106,8 @@ fn write_rows(document: &Document, text: &mut String) {
             row.elapsed_s.to_string(),
             quoted(row.error.as_deref().unwrap_or_default()),
             word(serde_json::json!(row.retry)),
+            quoted(&new.unit.name),
+            assignments.unwrap_or_default().to_owned(),
             document.campaign.id.0.to_string(),
         ];
         text.push_str(&cells.join(","));
