@@ -149,7 +149,8 @@ pub(crate) fn allowed_machine(
     cpus: Option<&str>,
 ) -> Result<Machine, JobError> {
     if let Some(list) = cpus {
-        let wanted = CpuSet::parse_list(list).map_err(usage)?;
+        let wanted = CpuSet::parse_list(list)
+            .map_err(|error| JobError::Usage(format!("--cpus: {error}")))?;
         let missing = wanted.difference(&machine.allowed);
         if wanted.is_empty() {
             let message = format!("--cpus names no CPU; allowed are {}", machine.allowed);

@@ -23,6 +23,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const WHOLE_RUNS: &str = "; measure whole runs of a program that runs to its end: --metric \
     runtime, or --per-run for a number that it prints";
 
+/// The advice for a program that failed.
+const ALONE: &str = "; run it by itself until it succeeds";
+
 /// Where a launched program's output goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Output {
@@ -109,7 +112,7 @@ impl Running {
     pub fn ended(&self, name: &str, status: ExitStatus) -> TargetError {
         let last = [&self.stderr, &self.stdout].into_iter().find_map(|tail| tail.as_ref()?.last());
         let last = last.map(|line| format!("; its last line was: {line}")).unwrap_or_default();
-        let remedy = if status.success() { WHOLE_RUNS } else { "" };
+        let remedy = if status.success() { WHOLE_RUNS } else { ALONE };
         TargetError::Ended {
             name: name.into(),
             how: format!(" ({status}) {} after its start", duration(self.begin.elapsed())),

@@ -72,6 +72,11 @@ impl Run {
                 plan.program
             ));
         }
+        if let Some(signal) = status.signal() {
+            let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+            let program = program.to_string_lossy();
+            crate::output::aside(&format!("warning: {program} was ended by {name} ({signal})"));
+        }
         // The program's exit code is ours; everything has been printed.
         std::process::exit(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
     }

@@ -15,6 +15,7 @@ pub(crate) struct SearchArguments {
         value_name = "PERCENT",
         default_value = "2.5%",
         value_parser = fraction,
+        allow_hyphen_values = true,
         hide_short_help = true
     )]
     within: f64,

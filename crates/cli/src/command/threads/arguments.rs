@@ -116,6 +116,7 @@ pub(crate) struct Asked {
         value_name = "PERCENT",
         default_value = "1%",
         value_parser = fraction,
+        allow_hyphen_values = true,
         help_heading = "Search",
         hide_short_help = true,
     )]
