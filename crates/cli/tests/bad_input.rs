@@ -161,6 +161,27 @@ fn a_metric_that_makes_no_sense_is_bad_usage() {
 }
 
 #[test]
+fn an_argument_that_cannot_be_read_is_named_with_what_is_expected() {
+    for (name, value, reason) in [
+        ("--cpus", "abc", "--cpus: 'abc' is not a CPU set: "),
+        ("--within", "-5%", "'--within <PERCENT>': expected a percentage such as 2.5%"),
+    ] {
+        let (code, line) = refused(&[name, value, "--metric", "runtime", "--", "true"]);
+        assert!(code == 2 && line.contains(reason), "{name}: {code} {line}");
+    }
+}
+
+#[test]
+fn a_metric_that_only_the_end_of_a_run_knows_is_refused_for_a_program_that_goes_on() {
+    let own = std::process::id().to_string();
+    let words = ["threads", "--metric", "runtime", "--set", "cmd:true {n}", "--pid", &own];
+    let output = support::pinwise(words);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("--metric runtime restart the program for each number"), "{told}");
+}
+
+#[test]
 fn a_metric_that_cannot_be_there_is_refused_before_anything_is_started() {
     let folder = TempDir::new().unwrap();
     let (started, store) = (folder.path().join("started"), folder.path().join("pinwise.db"));

@@ -237,6 +237,8 @@ fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
     let killed =
         pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(killed.status.code(), Some(128 + 9));
+    let told = String::from_utf8(killed.stderr).unwrap();
+    assert!(told.ends_with("warning: sh was ended by SIGKILL (9)\n"), "{told}");
     let missing = pinwise(&["run", plan.to_str().unwrap(), "--force", "--", "/no/such/program"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("cannot start /no/such/program"));

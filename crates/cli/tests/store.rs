@@ -278,6 +278,34 @@ fn a_user_who_may_only_read_a_store_reads_it_and_is_told_so_on_writing() {
     assert_eq!(fs::read(&store).unwrap(), before);
 }
 
+/// Every number that is printed of a comparison counts the same measurements.
+#[test]
+fn a_list_counts_what_a_campaign_and_its_parts_measured() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let on_store = |words: &str| {
+        let words = words.split(' ').chain(["--store", store.to_str().unwrap()]);
+        pinwise(words)
+    };
+    let compared = json(&on_store(
+        "compare --machine ultrasparc-t2 --workload intadd:1 --cycles 20000 --budget 20 --draws 2 \
+         --rounds 5 --json",
+    ));
+    let listed = json(&on_store("campaign list --json"));
+    let count = |one: &Value| one["measurements"].as_u64().unwrap();
+    let of = |part: bool| {
+        let listed = listed["campaigns"].as_array().unwrap().iter();
+        listed.filter(move |one| one["parent"].is_null() != part).map(count).sum::<u64>()
+    };
+    assert!(of(true) > 0);
+    assert_eq!(of(false), count(&compared) + of(true));
+    let shown = json(&on_store("campaign show 1 --json"));
+    assert_eq!(count(&shown), count(&compared));
+    let deleted = on_store("campaign delete 1");
+    let told = format!("{} measurements", of(false));
+    assert!(String::from_utf8_lossy(&deleted.stdout).contains(&told), "{deleted:?}");
+}
+
 #[test]
 fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     let Some(taskset) = tool("taskset") else { return };

@@ -336,7 +336,7 @@ mod tests {
             (0.0, &["y"]),
         ]));
         let notes: Vec<String> = notes.iter().map(pinwise_present::note).collect();
-        assert!(notes[0].contains("other programs took 13.3 % of"), "{notes:?}");
+        assert!(notes[0].contains("other programs took 13.3 % of it"), "{notes:?}");
         assert_eq!(notes[1..], ["a thread came", "x", "y"]);
     }
 }

@@ -20,18 +20,18 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
 use pinwise_evt::Method;
-use pinwise_measure::Note;
+use pinwise_measure::{Note, Time};
 use pinwise_placement::{
     BoundClaim, Budget, ComparedWays, Comparison, ComparisonStrategy, Contender, Entry, LeftOut,
     LeftOutReason, Outcome, Question, Search, StrategyName,
 };
 use pinwise_prediction::ThreadKinds;
-use pinwise_present::Notice;
+use pinwise_present::{Notice, notice};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How strategies compare: the question.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,9 @@ pub struct Compared {
     /// What is compared. Of a comparison with `searches` these join it as they end.
     #[serde(rename = "lineup")]
     pub ways: ComparedWays,
+    /// What the last comparison may take. `None`: as long as its rounds need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparing: Option<Duration>,
     /// The searches that take part. Empty where versions before this one compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Question>,
@@ -153,9 +156,17 @@ impl Job for CompareRequest {
                 Err(reason) => ways.left_out.push(LeftOut { name: way.name.into(), reason }),
             }
         }
-        let compared = Compared { request, ways, searches };
+        let each = testbed.each(request.period, begin.elapsed());
+        let comparing = match self.request.question.budget {
+            Budget::Time(time) if !self.usual_budget && testbed.time() == Time::Real => Some(time),
+            _ => None,
+        };
+        let compared = Compared { request, ways, comparing, searches };
+        let real = (testbed.time() == Time::Real).then_some(each);
+        let outlook = real.map(|each| outlook(&compared, each)).transpose()?.flatten();
         let question = serde_json::to_value(&compared)?;
-        let notes = testbed.notes().into_iter().map(Notice::from).chain(few).collect();
+        let notes =
+            testbed.notes().into_iter().map(Notice::from).chain(few).chain(outlook).collect();
         Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
     }
 
@@ -194,8 +205,13 @@ impl Job for CompareRequest {
             }
         }
         events.take(Event::Comparison).map_err(JobError::Output)?;
+        let asked = compared.ways.clone();
         let compared = joined(compared, store, info)?;
         let ways = &compared.ways;
+        let (rounds, draws) = (ways.rounds, ways.draws());
+        if (rounds, draws) != (asked.rounds, asked.draws()) {
+            note(events, Notice::FewerRounds { rounds, asked: asked.rounds, draws })?;
+        }
         let mut strategy = ComparisonStrategy::new(ways);
         let expected = Budget::Measurements(ComparisonStrategy::measurements(ways));
         let measured = measure(store, info, expected, &mut strategy, testbed, caller, events)?;
@@ -218,6 +234,53 @@ impl Job for CompareRequest {
         let comparison = Comparison::deserialize(conclusion).ok()?;
         let best = comparison.best().filter(|_| comparison.contradiction().is_none());
         Some(Summary::Compare { best: best.map(|best| best.name.clone()) })
+    }
+}
+
+/// How long the comparison takes, about, where its searches have budgets of time. `each`: what one
+/// measurement takes.
+///
+/// # Errors
+/// The limit of the last comparison has no room for its fewest rounds.
+fn outlook(compared: &Compared, each: Duration) -> Result<Option<Notice>, JobError> {
+    let time = |search: &Question| match search.budget {
+        Budget::Time(time) => Some(time),
+        Budget::Measurements(_) => None,
+    };
+    let Some(searching) = compared.searches.iter().map(time).sum::<Option<Duration>>() else {
+        return Ok(None);
+    };
+    let announced = compared.announced();
+    let rounds_take = |windows: u64| each.as_secs_f64() * windows as f64;
+    let ways = match compared.comparing {
+        Some(limit) => {
+            let needed = rounds_take(compared.ways.fewest_windows(announced));
+            if needed > limit.as_secs_f64() {
+                let about = Notice::NoRoomToCompare { needed, each: each.as_secs_f64() };
+                return Err(JobError::Usage(notice(&about)));
+            }
+            compared.ways.fitted(windows(limit, each), announced)
+        }
+        None => compared.ways.clone(),
+    };
+    Ok(Some(Notice::ComparisonTakes {
+        searches: compared.searches.len(),
+        searching: searching.as_secs_f64(),
+        rounds: ways.rounds,
+        comparing: rounds_take(ways.expected(announced)),
+    }))
+}
+
+/// How many windows of `each` fit into `limit`.
+fn windows(limit: Duration, each: Duration) -> u64 {
+    (limit.as_secs_f64() / each.as_secs_f64().max(f64::MIN_POSITIVE)) as u64
+}
+
+impl Compared {
+    /// How many assignments the searches announce: BlackBox two.
+    fn announced(&self) -> usize {
+        let blackbox = |search: &&Question| search.strategy == StrategyName::Blackbox;
+        self.searches.len() + self.searches.iter().filter(blackbox).count()
     }
 }
 
@@ -383,13 +446,27 @@ fn joined(
     if compared.searches.is_empty() {
         return Ok(compared);
     }
+    let (mut ended, mut spent, mut made) = (0, Duration::ZERO, 0);
     for part in store.parts(info.id)? {
         let strategy = part.new.parent.as_ref().and_then(Parent::step::<StrategyName>);
         let way = WAYS.iter().find(|way| Some(way.strategy) == strategy);
         let Some(way) = way.filter(|_| part.state == CampaignState::Finished) else { continue };
         let outcome = PlaceRequest::answer(&part, &Caller::default(), store)?.outcome;
-        let searched = Searched::new(part.id, outcome, &store.records(part.id)?);
+        let records = store.records(part.id)?;
+        ended += 1;
+        spent += records.last().map_or(Duration::ZERO, |record| record.elapsed);
+        made += records.len() as u32;
+        let searched = Searched::new(part.id, outcome, &records);
         enter(&mut compared.ways, way, &searched);
+    }
+    // What a window took in the searches is what it takes now. Decided by what is stored: resumed,
+    // the comparison makes the same rounds.
+    if let Some(limit) = compared.comparing
+        && ended == compared.searches.len()
+        && let Some(each) = spent.checked_div(made)
+    {
+        let announced = compared.ways.announced().count();
+        compared.ways = compared.ways.fitted(windows(limit, each), announced);
     }
     Ok(compared)
 }
@@ -448,7 +525,7 @@ fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::stopping_at;
+    use crate::events::{Silent, stopping_at};
     use crate::job::run;
     use crate::model::Model;
     use crate::open_subject::open;
@@ -495,5 +572,32 @@ mod tests {
         let mut recalling = Recalling(testbed, 0);
         recall_searches(&mut recalling, &whole, &store).unwrap();
         assert!(recalling.1 > 0);
+    }
+
+    #[test]
+    fn a_budget_without_room_for_the_fewest_rounds_is_refused_with_the_one_that_is_needed() {
+        let (_folder, store) = stored::empty_store();
+        let request = simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(60));
+        let asked = CompareRequest { request, usual_budget: false, draws: 10, rounds: 20 };
+        let (_, ready) = asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
+        let (mut compared, each) = (ready.compared, Duration::from_secs(1));
+        assert_eq!(outlook(&compared, each).unwrap(), None);
+        for search in &mut compared.searches {
+            search.budget = Budget::Time(Duration::from_secs(5));
+        }
+        let rounds = |limit: u64| {
+            let compared =
+                Compared { comparing: Some(Duration::from_secs(limit)), ..compared.clone() };
+            outlook(&compared, each).map(|told| match told {
+                Some(Notice::ComparisonTakes { rounds, comparing, .. }) => (rounds, comparing),
+                told => panic!("{told:?}"),
+            })
+        };
+        let needed = compared.ways.fewest_windows(compared.announced());
+        let refused = rounds(needed - 1).unwrap_err().to_string();
+        assert!(refused.ends_with(&format!("use --budget {needed}s")), "{refused}");
+        assert_eq!(rounds(needed).unwrap(), (ComparedWays::FEWEST_ROUNDS, needed as f64));
+        let (rounds, comparing) = rounds(2 * needed).unwrap();
+        assert!((6..20).contains(&rounds) && comparing <= 2.0 * needed as f64, "{rounds}");
     }
 }

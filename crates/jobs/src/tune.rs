@@ -23,12 +23,13 @@ use crate::summary::Summary;
 use crate::threads::{ThreadsOutcome, ThreadsQuestion, ThreadsRequest};
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
+use pinwise_measure::Note as Met;
 use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
-    Advice, Choice, Gain, Measured, Number, Origin, Plan, PlanNote, TuneNote, TuneStep, Unmeasured,
-    Way,
+    Advice, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Unmeasured, Way,
 };
-use pinwise_present::{sentence, tagged, tune_note};
+use pinwise_present::{sentence, tagged, threads_note, tune_note};
+use pinwise_threads::Note;
 use pinwise_topology::{Machine, SharingTree};
 use policies::Policies;
 pub use policies::{PoliciesQuestion, PolicyMeasurement, PolicyMeasurements};
@@ -132,6 +133,38 @@ pub struct TuneAnswer {
     pub unfinished: Vec<String>,
     /// Why this run ended before the comparison did. `None` where the answer was only read.
     pub cut_short: Option<Unmeasured>,
+}
+
+impl TuneAnswer {
+    /// What to know, each with its kind, values and text: of the search for the number, then of the
+    /// rest. That the machine was busy is said once for all stages, with the largest share.
+    pub fn tagged_notes(&self) -> Vec<Value> {
+        tagged_notes(self.threads.as_ref(), &self.notes)
+    }
+}
+
+fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[TuneNote]) -> Vec<Value> {
+    let number = threads.map_or(&[][..], |threads| &threads.notes);
+    let busy_there = |note: &Note| match note {
+        Note::Busy { share } => Some(*share),
+        _ => None,
+    };
+    let busy_here = |note: &TuneNote| match note {
+        TuneNote::Busy { share }
+        | TuneNote::ComparisonBusy { share }
+        | TuneNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
+        _ => None,
+    };
+    let shares = number.iter().filter_map(busy_there).chain(notes.iter().filter_map(busy_here));
+    let busy = shares.reduce(f64::max).map(|share| TuneNote::Busy { share });
+    let told = |note: &TuneNote| tagged(note, sentence(&tune_note(note)));
+    let number = number.iter().filter(|note| busy_there(note).is_none());
+    let rest = notes.iter().filter(|note| busy_here(note).is_none());
+    busy.iter()
+        .map(told)
+        .chain(number.map(|note| tagged(note, sentence(&threads_note(note)))))
+        .chain(rest.map(told))
+        .collect()
 }
 
 impl TunedPlacement {
@@ -309,14 +342,6 @@ fn plan(
     let number = Number { n, environment: program.environment(n), set: program.set_command(n) };
     let mut plan = placed.unwrap_or_else(|| Plan::new(program.name(), fingerprint, Vec::new()));
     (plan.measured, plan.number) = (measured, Some(number));
-    // Of the search that found it only what speaks against the comparison by which it was chosen,
-    // and, where it pins, what the threads did while they were placed.
-    let met = searched.filter(|_| choice == Choice::Placed);
-    let met = met.into_iter().flat_map(|searched| &searched.outcome.notes);
-    let finals = finals.notes();
-    let finals = finals.iter().map(|note| tagged(note, sentence(&tune_note(note))));
-    let met = met.map(|met| tagged(met, sentence(&pinwise_present::note(met))));
-    let notes = finals.chain(met).map(|note| PlanNote::new(&note)).collect();
     plan.origin = Some(Origin {
         campaign: Some(store.identity(info)),
         advice: match choice {
@@ -325,7 +350,7 @@ fn plan(
             Choice::Default | Choice::Number | Choice::Fewer => Advice::KeepDefault,
         },
         simulated: false,
-        notes,
+        notes: Vec::new(),
     });
     Ok(Some(plan))
 }

@@ -4,6 +4,8 @@ mod comparison;
 mod strategy;
 mod ways;
 
-pub use comparison::{ClaimVerdict, Comparison, JudgedClaim, Loss, Row, Standing, Unclear};
+pub use comparison::{
+    BeforeRounds, ClaimVerdict, Comparison, JudgedClaim, Leader, Loss, Row, Standing, Unclear,
+};
 pub use strategy::ComparisonStrategy;
 pub use ways::{BoundClaim, ComparedWays, Contender, Entry, LeftOut, LeftOutReason};

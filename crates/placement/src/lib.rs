@@ -23,8 +23,8 @@ mod tune_step;
 pub use bound::Bound;
 pub use bound_note::BoundNote;
 pub use compare::{
-    BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonStrategy, Contender, Entry,
-    JudgedClaim, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
+    BeforeRounds, BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonStrategy,
+    Contender, Entry, JudgedClaim, Leader, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
 };
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};

@@ -88,9 +88,15 @@ impl Contest {
         self.rounds.len()
     }
 
-    /// The confidence of all intervals together.
+    /// The confidence of all intervals of gains together.
     pub fn confidence(&self) -> f64 {
         self.confidence
+    }
+
+    /// Rounds in which both ways were measured: what [`Contest::gain`] rests on.
+    pub fn common_rounds(&self, way: Way, other: Way) -> usize {
+        let (Some(one), Some(two)) = (self.values(way), self.values(other)) else { return 0 };
+        one.zip(two).filter(|(one, two)| one.is_some() && two.is_some()).count()
     }
 
     /// Takes a round: the performance of each way, higher is better, in the order of

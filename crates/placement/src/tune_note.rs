@@ -69,6 +69,11 @@ pub enum TuneNote {
         /// What.
         note: Note,
     },
+    /// Other programs used the contexts. Where several stages say so it is said once.
+    Busy {
+        /// Share of the contexts' time that they took, in the stage where it was the largest.
+        share: f64,
+    },
     /// Other programs used the contexts during the last comparison.
     ComparisonBusy {
         /// Share of the contexts' time that they took.

@@ -1,7 +1,9 @@
 //! What a characterization found, in one sentence, and why nothing is decided by it.
 
 use crate::figures;
-use pinwise_characterization::{Characterization, ExcerptReason};
+use pinwise_characterization::{
+    Characterization, ExcerptReason, Findings, Sensitivity, SensitivityClass,
+};
 
 /// The largest slowdown that is critical: `4 intadd slow each other down 3.98 times: integer unit.`
 pub fn characterization_verdict(characterization: &Characterization) -> String {
@@ -39,5 +41,60 @@ pub fn excerpt_reason(reason: &ExcerptReason) -> String {
             "only some of the benchmarks, or few stressors, took part".to_owned()
         }
         ExcerptReason::Text { text } => text.clone(),
+    }
+}
+
+/// How sensitive a benchmark is, in a word. One that the intervals leave open is not called
+/// insensitive.
+pub fn sensitivity(findings: &Findings, of: &Sensitivity) -> &'static str {
+    let undecided = findings.remote.iter().flat_map(|remote| &remote.undecided);
+    match of.class {
+        SensitivityClass::Insensitive
+            if undecided.map(|row| &row.benchmark).any(|open| *open == of.benchmark) =>
+        {
+            "undecided"
+        }
+        SensitivityClass::Insensitive => "insensitive",
+        SensitivityClass::Moderate => "moderate",
+        SensitivityClass::High => "high",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_characterization::{Doubt, Remote, Undecided};
+
+    #[test]
+    fn a_benchmark_that_the_intervals_leave_open_is_not_called_insensitive() {
+        let row = |benchmark: &str, class| Sensitivity {
+            benchmark: benchmark.into(),
+            class,
+            most: 1.0,
+            stressor: None,
+            place: None,
+            up_to: None,
+        };
+        let reason = Doubt::Text { text: String::new() };
+        let findings = Findings {
+            critical: Vec::new(),
+            sensitivity: Vec::new(),
+            co_runners: Vec::new(),
+            remote: Some(Remote {
+                independent: Vec::new(),
+                dependent: Vec::new(),
+                shared: Vec::new(),
+                undecided: vec![Undecided { benchmark: "intadd".into(), reason }],
+                arrangement: None,
+                arrangement_of: None,
+                core_local: false,
+            }),
+            local: None,
+            scope: None,
+        };
+        let word = |benchmark, class| sensitivity(&findings, &row(benchmark, class));
+        assert_eq!(word("intadd", SensitivityClass::Insensitive), "undecided");
+        assert_eq!(word("intadd", SensitivityClass::High), "high");
+        assert_eq!(word("intmul", SensitivityClass::Insensitive), "insensitive");
     }
 }

@@ -5,11 +5,15 @@ use pinwise_placement::{
     ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing, joined,
 };
 
+/// Ways beyond this many that are not told apart from the best known are counted, not listed: the
+/// table marks each.
+const TIES_SHOWN: usize = 3;
+
 /// Which way is the best known, what the default loses against it, and what is not told apart from
 /// it.
 pub fn comparison_verdict(comparison: &Comparison) -> String {
     let Some(best) = comparison.best() else {
-        return "Nothing is compared yet: the fresh windows come last.".to_owned();
+        return nothing_yet(comparison);
     };
     let scale = Scale::new(&comparison.unit, comparison.typical());
     let reaches = best.performance.show(&scale);
@@ -30,9 +34,30 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
     let tied: Vec<&str> = tied.map(|row| row.name.as_str()).collect();
     let tied = match tied.as_slice() {
         [] => String::new(),
+        [shown @ .., _, _] if shown.len() >= TIES_SHOWN => format!(
+            " Not told apart from it: {}; and {} more.",
+            tied[..TIES_SHOWN].join("; "),
+            tied.len() - TIES_SHOWN
+        ),
         names => format!(" Not told apart from it: {}.", names.join("; ")),
     };
     format!("The best known placement is that of {}: {reaches}.{against}{tied}", best.name)
+}
+
+/// What there is before the first round of fresh windows.
+fn nothing_yet(comparison: &Comparison) -> String {
+    let Some(before) = &comparison.before else {
+        return "Nothing is compared yet: the fresh windows come last.".to_owned();
+    };
+    let leads = before.leader.as_ref().map_or(String::new(), |leader| {
+        let scale = Scale::new(&comparison.unit, leader.performance);
+        format!("{} leads so far with {}. ", leader.name, scale.show(leader.performance))
+    });
+    format!(
+        "{leads}Nothing is decided yet: {} only chose what is compared. The rounds that compare \
+         come after them.",
+        figures::counted(before.windows as u64, "window")
+    )
 }
 
 /// Whether a claim was true, and what was lost.

@@ -21,7 +21,7 @@ mod unfinished;
 mod verdict;
 
 pub use bound_note::{bound_notes, tagged_bound_notes};
-pub use characterization::{characterization_verdict, excerpt_reason};
+pub use characterization::{characterization_verdict, excerpt_reason, sensitivity};
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
@@ -30,7 +30,7 @@ pub use latency::{LatencyFindings, domain_kinds, latency_warning};
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
-pub use other_load::{crowd, crowded};
+pub use other_load::crowd;
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
 };

@@ -10,16 +10,19 @@ use std::time::Duration;
 /// A note as text that begins small and has no full stop.
 pub fn note(note: &Note) -> String {
     match note {
-        Note::Busy { share } => busy(*share, "measurements", ""),
+        Note::Busy { share } => busy(*share, "measurements"),
         Note::ThreadsReplaced { times } => {
             let times = figures::counted(*times, "time");
             format!("placed threads that ended were replaced by new ones of their name {times}")
         }
         Note::ThreadsAppeared { threads: 1 } => {
-            "a thread or child process appeared after the survey; it was not placed".to_owned()
+            "a thread or child process appeared after the survey and was not placed: place it \
+                again now"
+                .to_owned()
         }
         Note::ThreadsAppeared { threads } => format!(
-            "{threads} threads or child processes appeared after the survey; they were not placed"
+            "{threads} threads or child processes appeared after the survey and were not placed: \
+             place it again now"
         ),
         Note::ThreadMissing { runs, of } => {
             format!("its threads vary: in {runs} of {of} runs a placed thread did not appear")

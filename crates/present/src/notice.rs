@@ -60,6 +60,33 @@ pub enum Notice {
         /// Seconds spent before the first one.
         spent: f64,
     },
+    /// What a comparison takes.
+    ComparisonTakes {
+        /// How many searches it makes first.
+        searches: usize,
+        /// Seconds of all of them.
+        searching: f64,
+        /// Rounds of the last comparison.
+        rounds: usize,
+        /// Seconds of these, about.
+        comparing: f64,
+    },
+    /// A budget of time has no room for the fewest rounds of a comparison.
+    NoRoomToCompare {
+        /// Seconds that these take.
+        needed: f64,
+        /// Seconds of each measurement.
+        each: f64,
+    },
+    /// A comparison makes fewer rounds than were asked for, to keep its budget.
+    FewerRounds {
+        /// Rounds.
+        rounds: usize,
+        /// Rounds that were asked for.
+        asked: usize,
+        /// Draws of each way that has some.
+        draws: usize,
+    },
     /// A search of a comparison ended before it computed its bound.
     BoundNotReached {
         /// The search.
@@ -157,6 +184,29 @@ pub fn notice(notice: &Notice) -> String {
             let remedy = budget_for(*enough, Some(each), spent);
             format!("the budget has room for about {room}, and {remedy}")
         }
+        Notice::ComparisonTakes { searches, searching, rounds, comparing } => format!(
+            "about {}: {} for {}, then {} for the last comparison ({})",
+            time(round_up(searching + comparing)),
+            time(round_up(*searching)),
+            match searches {
+                1 => "1 search".to_owned(),
+                searches => format!("{searches} searches"),
+            },
+            time(round_up(*comparing)),
+            figures::counted(*rounds as u64, "round")
+        ),
+        Notice::NoRoomToCompare { needed, each } => format!(
+            "the last comparison takes at least about {} ({} a window), more than --budget: use \
+             --budget {:.0}s",
+            time(round_up(*needed)),
+            time(*each),
+            round_up(*needed)
+        ),
+        Notice::FewerRounds { rounds, asked, draws } => format!(
+            "{rounds} of {} and {} of each kind fit the budget: raise --budget for more",
+            figures::counted(*asked as u64, "round"),
+            figures::counted(*draws as u64, "draw")
+        ),
         Notice::BoundNotReached { name, first, drawn } => format!(
             "{name} computes its bound after {} random assignments, as published; the budget ended \
              after {}, so the bound could not stop it",
@@ -188,6 +238,11 @@ pub fn notice(notice: &Notice) -> String {
         Notice::Threads(about) => threads_note(about),
         Notice::Program(about) => note(about),
     }
+}
+
+/// Whole seconds, where it is one or more: an estimate is no more exact.
+fn round_up(seconds: f64) -> f64 {
+    if seconds < 1.0 { seconds } else { seconds.ceil() }
 }
 
 /// What profiling takes, as text that begins small and has no full stop.

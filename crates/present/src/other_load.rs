@@ -20,17 +20,10 @@ pub(crate) fn beside(others: Option<f64>) -> String {
     })
 }
 
-/// That other programs took much of the machine while a program was measured. `left`: what more
-/// there is to say of the rest that they left.
-pub fn crowded(shares: &[OtherLoad], meanwhile: &str, left: &str) -> Option<String> {
-    crowd(shares).map(|share| busy(share, meanwhile, left))
-}
-
-/// As [`crowded`], of the `share` of the contexts' time that others took.
-pub(crate) fn busy(share: f64, meanwhile: &str, left: &str) -> String {
+/// That other programs took this `share` of the contexts' time meanwhile.
+pub(crate) fn busy(share: f64, meanwhile: &str) -> String {
     format!(
-        "the machine was busy: other programs took {} of the contexts' time during the \
-         {meanwhile}, so the answer holds only next to them{left}; repeat it on a quiet machine",
+        "the machine was busy: other programs took {} of it in the {meanwhile}; repeat when quiet",
         figures::percent(share)
     )
 }
@@ -42,11 +35,12 @@ mod tests {
     #[test]
     fn others_are_told_from_a_twentieth_of_the_machine_on() {
         let share = |taken: f64| OtherLoad { taken, of: 10.0 };
-        assert_eq!(crowded(&[], "probes", ""), None);
+        assert_eq!(crowd(&[]), None);
         assert_eq!(crowd(&[share(-0.1), share(2.1)]), Some(0.1));
         assert_eq!(crowd(&[share(0.4)]), None);
-        assert_eq!(crowded(&[share(0.3), share(0.6)], "probes", ""), None);
-        let told = crowded(&[share(-0.1), share(2.1)], "measurements", "").unwrap();
-        assert!(told.contains("took 10 % of the contexts' time during the measurements"), "{told}");
+        assert_eq!(crowd(&[share(0.3), share(0.6)]), None);
+        let told = crate::sentence(&busy(0.239, "measurements"));
+        assert!(told.contains("took 23.9 % of it in the measurements; repeat"), "{told}");
+        assert!(told.len() <= 100, "one line: {told}");
     }
 }

@@ -23,12 +23,19 @@ impl Sheet {
 
     /// Words after `start`, broken at the width, with `indent` columns before all lines but the
     /// first. A word too long for a line is left whole: it is a path or a placement, which
-    /// someone may want to copy.
+    /// someone may want to copy. A number stays with what it counts: `12.5 M packets/s` is torn
+    /// nowhere.
     pub fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
         let width = self.width.max(INDENT + LEAST_WIDTH);
         let mut line = start.to_owned();
         let mut fresh = true;
-        for word in words.split_whitespace() {
+        let mut words = words.split_whitespace().peekable();
+        while let Some(word) = words.next() {
+            let mut word = word.to_owned();
+            while let Some(next) = words.next_if(|next| binds(&word) && !is_number(next)) {
+                word.push(' ');
+                word.push_str(next);
+            }
             if !fresh && line.chars().count() + 1 + word.chars().count() > width {
                 self.text.push_str(line.trim_end());
                 self.text.push('\n');
@@ -38,10 +45,57 @@ impl Sheet {
             if !fresh {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
             fresh = false;
         }
         self.text.push_str(line.trim_end());
         self.text.push('\n');
+    }
+}
+
+/// Whether the end of `words` belongs to what comes next: a number to its unit, a prefix to the
+/// unit after it.
+fn binds(words: &str) -> bool {
+    let mut backwards = words.split(' ').rev();
+    match backwards.next() {
+        Some("k" | "M" | "G" | "m" | "\u{b5}") => backwards.next().is_some_and(is_number),
+        Some(word) => is_number(word),
+        None => false,
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    let digits = word.trim_start_matches(['(', '+', '-', '\u{b1}', '~', '<', '>']);
+    digits.starts_with(|first: char| first.is_ascii_digit())
+        && digits.ends_with(|last: char| last.is_ascii_digit())
+        && digits.chars().all(|one| one.is_ascii_digit() || matches!(one, '.' | ',' | 'e'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_numbers_is_broken() {
+        let mut sheet = Sheet { text: String::new(), width: INDENT + LEAST_WIDTH };
+        sheet.paragraph("", 0, &"12 ".repeat(60));
+        assert!(sheet.text.lines().all(|line| line.len() <= sheet.width), "{}", sheet.text);
+    }
+
+    #[test]
+    fn a_number_is_never_torn_from_its_unit() {
+        let text = "It reaches 12.5 M packets/s (11.9 to 13.1 M packets/s, n = 5,000, 95 %) after \
+            4 min 10 s, and that is +12.0 % more.";
+        let kept = ["12.5 M packets/s", "13.1 M packets/s", "95 %)", "4 min", "10 s,", "+12.0 %"];
+        for width in INDENT + LEAST_WIDTH..text.len() {
+            let mut sheet = Sheet { text: String::new(), width };
+            sheet.paragraph("", 0, text);
+            let joined = sheet.text.replace('\n', " ");
+            assert_eq!(joined.trim_end(), text);
+            for kept in kept {
+                assert!(sheet.text.contains(kept), "{kept:?} at {width}: {}", sheet.text);
+            }
+            assert!(sheet.text.lines().all(|line| line.chars().count() <= width), "{width}");
+        }
     }
 }

@@ -69,7 +69,7 @@ pub fn threads_note(about: &Note) -> String {
         Note::CpuTimeOnly => "progress is CPU time only, which also counts useless work: use \
             --metric or --per-run"
             .into(),
-        Note::Busy { share } => busy(*share, "probes", ", where more threads get a larger share"),
+        Note::Busy { share } => busy(*share, "probes"),
         Note::Watching { share } => format!(
             "monitoring used {} of the program's CPU time and may bias each n differently: use a \
              longer --probe",

@@ -70,10 +70,8 @@ pub fn tagged_notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<Value> {
         .map(|text| json!({ "kind": "as_found", "apart": outcome.found_apart(), "text": text }));
     let drift = outcome.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
         let text = format!(
-            "the machine or the load changed meanwhile: a reference by {} from the first to the \
-             last third of the run (n = {}). The comparison of the best with unpinned holds, since \
-             they took turns; what the search learned before, and the bound, may not: repeat it \
-             where you need them",
+            "the machine or the load changed meanwhile: a reference by {} (n = {}). Repeat for the \
+             bound",
             figures::change(drift.change),
             drift.n
         );

@@ -5,9 +5,7 @@ use crate::figure::Table;
 use crate::shell::{HEAT_STYLE, ReportError, STYLE};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
-use pinwise_characterization::{
-    Characterization, RunsSoFar, SensitivityClass, Slowdown, StoredCharacterization,
-};
+use pinwise_characterization::{Characterization, RunsSoFar, Slowdown, StoredCharacterization};
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
 use pinwise_present::{Files, Unfinished, characterization_verdict, excerpt_reason, quoted};
@@ -312,11 +310,7 @@ fn sensitivity(characterization: &Characterization) -> Table {
     let mut table =
         Table::new(["Benchmark", "Sensitivity", "Most", "By", "Where", "Slowed down up to"]);
     for row in &characterization.findings.sensitivity {
-        let class = match row.class {
-            SensitivityClass::Insensitive => "insensitive",
-            SensitivityClass::Moderate => "moderate",
-            SensitivityClass::High => "high",
-        };
+        let class = pinwise_present::sensitivity(&characterization.findings, row);
         let or_nothing = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".into());
         table.row([
             row.benchmark.clone(),

@@ -207,6 +207,7 @@ fn comparison(campaign: &Synthetic) -> Comparison {
         ],
         left_out: vec![LeftOut { name: "BlackBox".into(), reason: LeftOutReason::NoProfile }],
         rounds: 20,
+        before: None,
         confidence: 0.95,
         within: 0.025,
     }

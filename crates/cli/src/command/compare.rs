@@ -5,7 +5,7 @@ mod answer;
 pub(crate) use answer::{page, tell};
 
 use super::place::{SearchArguments, SubjectArguments};
-use crate::events;
+use crate::events::{self, Terminal};
 use crate::number::whole;
 use clap::Args;
 use pinwise_jobs::CompareRequest;
@@ -60,7 +60,7 @@ pub(crate) struct Compare {
 /// What `--budget` is about here.
 const BUDGET: &str = "Spend this many measurements (600) or this time (90s, 5m) on each search. \
     Built-in programs get 30s (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000. The \
-    last comparison comes on top";
+    last comparison comes on top. A given time limits it, too";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -73,7 +73,15 @@ impl Compare {
             draws: self.draws,
             rounds: self.rounds,
         };
-        let answer = events::run(job, &caller, &mut store, self.json)?;
-        tell(&store, &answer, self.store.named(), self.json)
+        let named = self.store.named();
+        match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {
+            Ok(answer) => tell(&store, &answer, named, self.json),
+            Err(error) => {
+                if let Some(answer) = events::left::<CompareRequest>(&error, &caller, &store) {
+                    tell(&store, &answer, named, self.json)?;
+                }
+                Err(events::explained(error, &caller, &store))
+            }
+        }
     }
 }

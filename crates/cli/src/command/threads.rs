@@ -8,7 +8,7 @@ mod text;
 
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use calibrate::tell as tell_calibration;
-pub(crate) use document::{Document, notes};
+pub(crate) use document::Document;
 pub(crate) use text::{answer, probed, watched};
 
 use crate::events::{self, Terminal};

@@ -26,6 +26,9 @@ pub struct ThreadsOutcome {
     /// The probes that the answer rests on, in order. Those before whole runs took over are left
     /// out.
     pub probes: Vec<ShownProbe>,
+    /// Measurements that are stored and no such probes: they failed, or came before whole runs took
+    /// over.
+    pub set_aside: usize,
     /// What progress is shown in; `None` before the first probe.
     pub unit: Option<Unit>,
     /// What the records count progress in.
@@ -102,6 +105,7 @@ impl ThreadsOutcome {
             let seen = Probed::more(measurement).ok();
             probes.push(ShownProbe { probe: attempt.probe, parts, seen });
         }
+        let set_aside = records.len() - probes.len();
         let elapsed = records.last().map_or(Duration::ZERO, |record| record.elapsed);
         let time = match &question.request.program {
             ThreadsProgram::Here(_) => elapsed,
@@ -126,7 +130,7 @@ impl ThreadsOutcome {
             Err(Unfound { why, .. }) => Err(why),
         };
         let mut outcome =
-            Self { question, probes, unit, counted, window, found, time, others, notes };
+            Self { question, probes, set_aside, unit, counted, window, found, time, others, notes };
         if let Counting::Program(program) = &counting {
             outcome.speed_up(program.speedup_of_progress());
         }

@@ -162,17 +162,6 @@ impl HereProgram {
             };
         };
         let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
-        if metric == MetricSpec::Runtime {
-            return Err(JobError::Usage(match self.pid {
-                None => "--metric runtime is known only when a run ends, but a probe reads its \
-                    metric during the run: use --whole-run instead"
-                    .to_owned(),
-                Some(pid) => format!(
-                    "--metric runtime needs a program that ends, but process {pid} goes on \
-                     running: name a number that it counts, such as --metric io:wchar"
-                ),
-            }));
-        }
         let pick = pick.as_ref().map(|text| Pattern::new(text)).transpose();
         let options = MetricOptions {
             pick: pick.map_err(JobError::usage)?,
@@ -498,7 +487,9 @@ impl ThreadsRequest {
         } else if self.per_run
             && matches!(&self.program, ThreadsProgram::Here(HereProgram { set: Some(_), .. }))
         {
-            "--per-run restarts the program for each number, --set does not: leave one out".into()
+            "--per-run and --metric runtime restart the program for each number, --set does not: \
+             leave one out"
+                .into()
         } else {
             return Ok(());
         };

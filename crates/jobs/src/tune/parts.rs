@@ -13,8 +13,8 @@
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
 use super::program::{TunedProgram, seen};
 use super::{
-    NUMBER, TuneConclusion, TuneRequest, TunedPlacement, Unplaced, number_question, plan,
-    stored_placements,
+    NUMBER, TuneConclusion, TuneRequest, TunedPlacement, Unplaced, answer, number_question, plan,
+    stored_placements, tagged_notes,
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
@@ -29,7 +29,7 @@ use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
-use pinwise_placement::{Budget, Plan, TuneNote, TuneStep, Unmeasured, Way};
+use pinwise_placement::{Budget, Plan, PlanNote, TuneNote, TuneStep, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
@@ -70,16 +70,23 @@ pub(super) fn measure_parts(
     let choice = finals.contest.choice(fewer, request.threads.within);
     let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
     let mut unfinished = Vec::new();
-    let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
-    let plan = plan.and_then(|plan| match write(&plan, request, store) {
-        Ok(path) => Some(path),
-        Err(error) => {
-            unfinished.push(error.to_string());
-            None
-        }
-    });
     let mut notes: Vec<TuneNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(finals.notes());
+    // Not what an earlier session concluded.
+    let so_far = answer(store, &CampaignInfo { conclusion: None, ..info.clone() })?;
+    let unplaced = compared.unplaced.iter().cloned();
+    let unplaced = unplaced
+        .map(|Unplaced { parameter: n, reason }| TuneNote::NotPlaced { n, reason })
+        .collect();
+    let caveats = [so_far.notes, unplaced, notes.clone()].concat();
+    let caveats = tagged_notes(so_far.threads.as_ref(), &caveats);
+    let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
+    let plan = plan.and_then(|mut plan| {
+        let notes = plan.origin.iter_mut().map(|origin| &mut origin.notes);
+        notes.for_each(|notes| *notes = caveats.iter().map(PlanNote::new).collect());
+        let written = write(&plan, request, store);
+        written.map_err(|error| unfinished.push(error.to_string())).ok()
+    });
     match program.settle(parameter.unwrap_or(n)) {
         Ok(note) => notes.extend(note),
         Err(error) => unfinished.push(error.to_string()),

@@ -7,7 +7,7 @@ mod verdict_rounds;
 pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
 
 use crate::compare::strategy::{ComparisonStrategy, Round, Seat};
-use crate::compare::ways::{ComparedWays, Entry, LeftOut, LeftOutReason};
+use crate::compare::ways::{ComparedWays, Contender, Entry, LeftOut, LeftOutReason};
 use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
 use pinwise_topology::Assignment;
@@ -26,10 +26,44 @@ pub struct Comparison {
     pub left_out: Vec<LeftOut>,
     /// Rounds of fresh windows that were made.
     pub rounds: usize,
+    /// What was measured before them, where none of them was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<BeforeRounds>,
     /// Of every interval.
     pub confidence: f64,
     /// A claim of a gap up to this is a certificate.
     pub within: f64,
+}
+
+/// What a comparison measured before its rounds of fresh windows. It chooses, and shows no loss.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BeforeRounds {
+    /// Windows.
+    pub windows: usize,
+    /// The way that leads in them; `None` before the first that chooses.
+    pub leader: Option<Leader>,
+}
+
+/// The way that leads before anything is decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leader {
+    /// Its name.
+    pub name: String,
+    /// Its mean.
+    pub performance: f64,
+}
+
+impl BeforeRounds {
+    fn of(strategy: &ComparisonStrategy, ways: &ComparedWays) -> Option<Self> {
+        let windows = strategy.windows_before();
+        let leader = strategy.leader().map(|(leader, performance)| {
+            let leads = |way: &&Contender| way.entry == Entry::Announced(leader.clone());
+            let way = ways.contenders.iter().find(leads);
+            let name = way.map_or("a draw", |way| &way.name).to_owned();
+            Leader { name, performance }
+        });
+        (windows > 0).then_some(Self { windows, leader })
+    }
 }
 
 /// What a comparison left open.
@@ -54,12 +88,14 @@ impl Comparison {
             rows: Vec::new(),
             left_out: ways.left_out.clone(),
             rounds: strategy.verdict().len(),
+            before: None,
             confidence: ways.confidence,
             within: ways.within,
         };
         let chosen = strategy.chosen();
         let Some(best) = chosen.best.as_ref().map(|best| Seat::Of(Setting::Pinned(best.clone())))
         else {
+            comparison.before = BeforeRounds::of(&strategy, ways);
             return comparison;
         };
         let seats = strategy
@@ -117,6 +153,9 @@ impl Comparison {
             }
         }
         comparison.add_best_draw(&verdict, chosen.best.as_ref());
+        if comparison.best().is_none() {
+            comparison.before = BeforeRounds::of(&strategy, ways);
+        }
         comparison
     }
 
@@ -202,9 +241,9 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::BoundClaim;
     use crate::fixture::recorded;
     use crate::statistics::mean;
-    use crate::{BoundClaim, Contender};
     use pinwise_campaign::{Step, Strategy};
     use pinwise_measure::{MeasureError, Retry};
     use pinwise_topology::Random;
@@ -295,6 +334,40 @@ mod tests {
                 && number >= 4 + (4 * 5 + 1);
             orderly(setting, number) * if trails { share } else { 1.0 }
         })
+    }
+
+    #[test]
+    fn a_comparison_that_ends_before_its_rounds_says_what_there_is() {
+        let (ways, unit) = (ways(), Unit::rate("1/s"));
+        let records = measure(&ways, orderly);
+        let before = |records: usize| {
+            Comparison::new(&ways, &unit, &measure(&ways, orderly)[..records]).before
+        };
+        assert_eq!(before(0), None);
+        assert_eq!(before(3), Some(BeforeRounds { windows: 3, leader: None }));
+        let chosen = before(4 + 4 * 5 + 1).unwrap();
+        let leader = chosen.leader.unwrap();
+        assert_eq!((chosen.windows, leader.name.as_str()), (24, "wide claim"));
+        assert!((leader.performance - 110.0).abs() < 1.0, "{leader:?}");
+        assert_eq!(before(records.len()), None);
+    }
+
+    #[test]
+    fn fewer_rounds_and_draws_fit_into_fewer_windows() {
+        let ways = ComparedWays { rounds: 10, ..ways() };
+        let (announced, all) = (ways.announced().count(), ComparisonStrategy::measurements(&ways));
+        assert_eq!(ways.fitted(all, announced), ways);
+        let fewer = ways.fitted(all * 7 / 10, announced);
+        assert!((5..10).contains(&fewer.rounds), "{fewer:?}");
+        assert!(ComparisonStrategy::measurements(&fewer) <= all * 7 / 10);
+        let Entry::Drawn(drawn) = &fewer.contenders[1].entry else { panic!() };
+        assert_eq!(drawn[..], [on(1), on(2)]);
+        let least = ways.fitted(0, announced);
+        assert_eq!((least.rounds, least.draws()), (5, 2));
+        assert_eq!(
+            ways.fewest_windows(announced),
+            ComparisonStrategy::measurements(&ways.fitted(0, announced))
+        );
     }
 
     #[test]

@@ -110,8 +110,13 @@ impl ComparisonStrategy {
 
     /// How many measurements it takes at most, where none is repeated.
     pub fn measurements(ways: &ComparedWays) -> u64 {
+        Self::measurements_beside(ways, ways.announced().count())
+    }
+
+    /// As [`Self::measurements`], where so many assignments will have been announced.
+    pub(crate) fn measurements_beside(ways: &ComparedWays, announced: usize) -> u64 {
         let draws: usize = ways.drawn().map(|(_, drawn)| drawn.len()).sum();
-        let (announced, drawn) = (ways.announced().count(), ways.drawn().count());
+        let drawn = ways.drawn().count();
         let choice = announced + EXTREMES * (drawn + 1);
         let unpinned = if ways.unpinned() { BASELINE_WINDOWS } else { 0 };
         // The worst of each way and the best known, which may be a draw.
@@ -122,6 +127,18 @@ impl ComparisonStrategy {
     /// What was chosen; nothing before the verdict began.
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
+    }
+
+    /// Windows before the verdict: of the draws, and of the choice.
+    pub(crate) fn windows_before(&self) -> usize {
+        self.drawn.values().chain(self.tried.values()).map(Vec::len).sum()
+    }
+
+    /// Which assignment leads in the windows of the choice so far, and its mean there.
+    pub(crate) fn leader(&self) -> Option<(Assignment, f64)> {
+        let means = self.tried.iter().map(|(tried, windows)| (tried, mean(windows)));
+        let (leader, mean) = means.max_by(|one, other| one.1.total_cmp(&other.1))?;
+        Some((leader.clone(), mean))
     }
 
     /// The rounds of the verdict.

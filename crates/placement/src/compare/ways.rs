@@ -1,6 +1,7 @@
 //! The ways of placing that are compared, and what each announced.
 
 use crate::StopReason;
+use crate::compare::strategy::ComparisonStrategy;
 use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
@@ -107,8 +108,52 @@ pub struct ComparedWays {
 }
 
 impl ComparedWays {
+    /// Fewer rounds than these show no interval worth reading.
+    pub const FEWEST_ROUNDS: usize = 5;
+
+    /// As many rounds, and draws in proportion, as take at most so many `windows` where so many
+    /// assignments will have been `announced`. Where [`Self::FEWEST_ROUNDS`] are too many, only
+    /// draws are fewer, at least 2 of each way.
+    #[must_use]
+    pub fn fitted(&self, windows: u64, announced: usize) -> Self {
+        let (fewest, draws) = (Self::FEWEST_ROUNDS.min(self.rounds), self.draws());
+        let in_proportion = |rounds: usize| (draws * rounds / self.rounds.max(1)).max(2);
+        let fewer_rounds =
+            (fewest..=self.rounds).rev().map(|all| self.cut(all, in_proportion(all)));
+        let fewer_draws = (2..in_proportion(fewest)).rev().map(|draws| self.cut(fewest, draws));
+        fewer_rounds
+            .chain(fewer_draws)
+            .find(|ways| ways.expected(announced) <= windows)
+            .unwrap_or_else(|| self.cut(fewest, 2))
+    }
+
+    /// The draws of each way, where these are as many; the most, where not.
+    pub fn draws(&self) -> usize {
+        self.drawn().map(|(_, drawn)| drawn.len()).max().unwrap_or_default()
+    }
+
+    fn cut(&self, rounds: usize, draws: usize) -> Self {
+        let mut ways = Self { rounds, ..self.clone() };
+        for contender in &mut ways.contenders {
+            if let Entry::Drawn(drawn) = &mut contender.entry {
+                drawn.truncate(draws);
+            }
+        }
+        ways
+    }
+
+    /// How many windows it takes where so many assignments will have been announced.
+    pub fn expected(&self, announced: usize) -> u64 {
+        ComparisonStrategy::measurements_beside(self, announced)
+    }
+
+    /// The windows of the fewest rounds: see [`Self::fitted`].
+    pub fn fewest_windows(&self, announced: usize) -> u64 {
+        self.fitted(0, announced).expected(announced)
+    }
+
     /// The assignments announced.
-    pub(crate) fn announced(&self) -> impl Iterator<Item = &Assignment> {
+    pub fn announced(&self) -> impl Iterator<Item = &Assignment> {
         self.contenders.iter().filter_map(|contender| match &contender.entry {
             Entry::Announced(assignment) => Some(assignment),
             _ => None,

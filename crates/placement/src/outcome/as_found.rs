@@ -48,12 +48,12 @@ impl Outcome {
         if unpinned.mean == 0.0 {
             return Some(format!(
                 "The metric stood still: as found the program made progress, unpinned afterwards \
-                 none ({windows} and {after} windows). It may have stopped."
+                 none ({windows} and {after} windows). Check that it still runs, and repeat."
             ));
         }
         let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
         let ending = if self.drift.as_ref().is_some_and(drifted) {
-            ", or what changed meanwhile made the difference".to_owned()
+            "; or something else changed meanwhile".to_owned()
         } else if let Some((gain, low, high)) =
             self.gain_as_found().filter(|_| self.advice == Advice::Pin)
         {
@@ -63,17 +63,13 @@ impl Outcome {
             } else {
                 format!("at least {low}")
             };
-            format!(
-                "; over what it was found doing the gain is {gain} ({interval}, from both \
-                 intervals)"
-            )
+            format!("; the gain over that is {gain} ({interval})")
         } else {
             String::new()
         };
         Some(format!(
-            "As found, before anything was pinned, the program did {} {} than unpinned afterwards \
-             ({windows} and {after} windows, intervals apart): either the operating system places \
-             it differently from time to time, or it was still starting{ending}.",
+            "As found it did {} {} than unpinned later ({windows} and {after} windows){ending}. \
+             Repeat when it is warm.",
             figures::percent(apart.abs()),
             if apart > 0.0 { "better" } else { "worse" },
         ))

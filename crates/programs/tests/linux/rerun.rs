@@ -121,7 +121,10 @@ fn a_run_that_fails_is_told_with_status_and_last_line() {
     );
     let message = error.err().unwrap().to_string();
     assert!(message.contains("ended (exit status: 3)"), "{message}");
-    assert!(message.ends_with("its last line was: cannot open the thing"), "{message}");
+    assert!(
+        message.ends_with("cannot open the thing; run it by itself until it succeeds"),
+        "{message}"
+    );
 }
 
 #[test]

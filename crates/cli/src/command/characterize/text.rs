@@ -2,9 +2,9 @@
 //! benchmarks and 105 for those of a host.
 
 use super::SoFar;
-use pinwise_characterization::{Characterization, Remote, SensitivityClass, Slowdown};
+use pinwise_characterization::{Characterization, Remote, Slowdown};
 use pinwise_measure::WorkingSets;
-use pinwise_present::{characterization_verdict, figures, one_line};
+use pinwise_present::{characterization_verdict, figures, one_line, sensitivity};
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
@@ -13,6 +13,9 @@ const CELL: usize = 8;
 pub(super) fn text(characterization: &Characterization) -> String {
     let mut text = format!("{}\n", characterization_verdict(characterization));
     // Writing to a string cannot fail.
+    for warning in &characterization.warnings {
+        let _ = writeln!(text, "warning: {warning}");
+    }
     let _ =
         writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);
     levels(&mut text, characterization);
@@ -224,11 +227,7 @@ fn findings(text: &mut String, characterization: &Characterization) {
     }
     let _ = writeln!(text, "\nsensitivity");
     for row in &findings.sensitivity {
-        let class = match row.class {
-            SensitivityClass::Insensitive => "insensitive",
-            SensitivityClass::Moderate => "moderate",
-            SensitivityClass::High => "high",
-        };
+        let class = sensitivity(findings, row);
         let by = match (&row.stressor, &row.place) {
             (Some(stressor), Some(place)) => {
                 format!(", {:.2} times next to {stressor} ({place})", row.most)
@@ -323,8 +322,5 @@ fn noise(text: &mut String, characterization: &Characterization) {
             figures::percent(most),
             noise.pairs
         );
-    }
-    for warning in &characterization.warnings {
-        let _ = writeln!(text, "warning: {warning}");
     }
 }

@@ -241,6 +241,7 @@ fn document(
         "best": comparison.best().map(|best| &best.name),
         "contradicted_by": comparison.contradiction().map(|better| &better.name),
         "rounds": comparison.rounds,
+        "before": comparison.before,
         "rounds_needed": comparison.unclear().map(|unclear| unclear.rounds),
         "ways": comparison.rows.iter().map(row).collect::<Vec<_>>(),
         "left_out": comparison.left_out.iter().map(|way| {

@@ -40,6 +40,8 @@ pub(crate) struct Document {
     pub(super) stopped_because: Vec<Value>,
     pub(crate) search_seconds: f64,
     pub(super) probes: Vec<ProbeRow>,
+    /// Stored measurements that are no such probes.
+    pub(super) set_aside: usize,
     /// What `probes[].performance` is counted in.
     pub(super) unit: Option<Unit>,
     pub(super) span: SpanRow,
@@ -346,6 +348,7 @@ impl Document {
             )],
             search_seconds: outcome.time.as_secs_f64(),
             probes: rows(&outcome.probes),
+            set_aside: outcome.set_aside,
             unit: outcome.unit.clone(),
             span: SpanRow { min, max, step },
             probe_seconds: outcome.window.as_secs_f64(),

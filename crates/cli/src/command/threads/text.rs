@@ -37,7 +37,10 @@ pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String
             figures::counted(document.probes.len() as u64, "probe"),
             figures::duration(Duration::from_secs_f64(document.search_seconds)),
             if document.simulated { " of the model" } else { "" },
-            document.campaign.map_or(String::new(), |id| format!("; stored as campaign {}", id.0))
+            document.campaign.map_or(String::new(), |id| {
+                let stored = stored(document.probes.len(), document.set_aside);
+                format!("; stored as campaign {}{stored}", id.0)
+            })
         ),
     ));
     if verbose {
@@ -56,6 +59,15 @@ pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String
         ));
     }
     sheet.text
+}
+
+/// What the campaign has besides the probes: lists of campaigns count all of it.
+fn stored(probes: usize, set_aside: usize) -> String {
+    if set_aside == 0 {
+        return String::new();
+    }
+    let all = figures::counted((probes + set_aside) as u64, "measurement");
+    format!(", {all} with {set_aside} set aside (failed, or before whole runs were timed)")
 }
 
 /// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
@@ -252,6 +264,12 @@ mod tests {
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(&[ShownProbe { probe, parts: Vec::new(), seen: None }]).remove(0)
+    }
+
+    #[test]
+    fn what_is_stored_and_is_no_probe_is_counted() {
+        assert_eq!(stored(4, 0), "");
+        assert!(stored(8, 1).starts_with(", 9 measurements with 1 set aside ("));
     }
 
     #[test]

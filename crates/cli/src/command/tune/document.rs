@@ -9,7 +9,7 @@ use pinwise_jobs::{
 };
 use pinwise_measure::Unit;
 use pinwise_placement::{Estimate, Unmeasured, Way};
-use pinwise_present::{TuneVerdict, sentence, tagged, tune_note, unannounced, unmeasured};
+use pinwise_present::{TuneVerdict, tagged, unannounced, unmeasured};
 use serde_json::{Value, json};
 
 /// What there is of a search that ended before the last comparison showed anything.
@@ -181,9 +181,7 @@ impl<'a> Document<'a> {
 
 /// What to know, each with its kind and values: of the search for the number, then of the rest.
 pub(super) fn notes(answer: &TuneAnswer) -> Vec<Value> {
-    let number = answer.threads.iter().flat_map(|outcome| threads::notes(outcome, None));
-    let rest = answer.notes.iter().map(|note| tagged(note, sentence(&tune_note(note))));
-    number.chain(rest).collect()
+    answer.tagged_notes()
 }
 
 /// Why a number has no placement that could be compared; `None` where it has one.
