@@ -220,12 +220,15 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
 #[test]
 fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
     let spin = "for i in $(seq $0); do while :; do :; done & done; wait";
-    let search = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
+    let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
+    let search = [&sweep[..], &["--budget", "2s"]].concat();
     let program = ["--", "sh", "-c", spin, "{n}"];
     let Outlasted { answer, records, .. } = answer_in_spite_of_kills(&search, &program, STARTING);
     let stopped = &answer["stopped_because"][0]["kind"];
-    let made: Vec<usize> = records.iter().map(Vec::len).collect();
-    assert_eq!((made, stopped), (vec![12], &"all_tried".into()), "{answer:#}");
+    assert_eq!((records[0].len(), stopped), (12, &"all_tried".into()), "{answer:#}");
+    // The fresh windows of the number and of the default, in rounds.
+    assert!(records[1].len() >= 2 && records[1].len().is_multiple_of(2), "{answer:#}");
+    assert!(answer["verdict"]["kind"].is_string(), "{answer:#}");
     assert!((1..=4).contains(&answer["parameter"].as_u64().unwrap()), "{answer:#}");
     assert_eq!(answer["probes"].as_array().unwrap().len(), 12);
 }

@@ -2,9 +2,9 @@
 //!
 //! The campaign's question is a [`ThreadsQuestion`]: the request with every default decided. Each
 //! probe is a record, the trial that shows how long a run takes included, so a search that was
-//! killed goes on where it was: its time counts what was spent before. The answer is computed from
-//! the question and the records ([`ThreadsOutcome`]); of what is stored next to them it needs
-//! nothing.
+//! killed goes on where it was: its time counts what was spent before. What was found is computed
+//! from the question and the records ([`ThreadsOutcome`]). What is announced is what fresh windows
+//! show of it ([`Confirmation`]): the records of a part.
 
 mod confirmation;
 mod here;

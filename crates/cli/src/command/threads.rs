@@ -21,7 +21,8 @@ use pinwise_jobs::{
 };
 use pinwise_measure::Unit;
 use pinwise_present::Files as Stored;
-use pinwise_present::texts;
+use pinwise_present::figures::counted;
+use pinwise_present::{texts, unfinished};
 use pinwise_report::ThreadsSearch;
 use std::path::Path;
 
@@ -71,12 +72,20 @@ pub(crate) fn tell(
     } else {
         output::print(&text::result(&document, output::width(), verbose))?;
     }
+    let rounds = confirmation.map_or(0, |shown| shown.finals.contest.rounds() as u64);
+    let far = format!("{} of fresh windows made", counted(rounds, "round"));
+    let files = Stored { plan: None, store: named };
+    if answer.outcome.question.request.confirms()
+        && let Some(text) = unfinished(&answer.campaign, &far, files)
+    {
+        output::aside(&format!("note: {text}"));
+    }
     if let Some(reason) = &answer.unsettled {
         anyhow::bail!("{reason}");
     }
     if answer.interrupted {
         return Err(Interrupted(
-            "interrupted after the answer was found; all that was started has ended".into(),
+            "interrupted after a number was found; all that was started has ended".into(),
         )
         .into());
     }

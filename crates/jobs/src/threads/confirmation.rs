@@ -13,7 +13,7 @@
 //! number, that one is compared with the fastest other one that was probed.
 
 use super::here::usable;
-use super::request::{ThreadsProgram, ThreadsQuestion};
+use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::{HeldProgram, ThreadsOutcome};
 use crate::campaign_run::{measure_on, stop};
 use crate::error::JobError;
@@ -29,6 +29,7 @@ use pinwise_measure::{Measure, Measurement, Probed, Testbed};
 use pinwise_placement::{Budget, Choice, TuneNote, TuneStep, Unmeasured, Way};
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::FoundNumber;
+use std::time::Duration;
 
 /// Ordinary windows of a fresh one: fewer starts of the program, and less of its noise.
 const WINDOWS: f64 = 4.0;
@@ -163,13 +164,19 @@ fn contenders(
     let base = question.search.window.as_secs_f64().max(f64::MIN_POSITIVE);
     let whole = outcome.probes.iter().any(|shown| shown.probe.progress.measure == Measure::Runs);
     let windows = outcome.window.as_secs_f64() / base * if whole { 1.0 } else { WINDOWS };
+    // What a sweep takes follows from its numbers; the comparison has the budget for itself.
+    let spent = match question.request.method {
+        ThreadsMethod::Survey => outcome.time,
+        ThreadsMethod::Sweep | ThreadsMethod::Reinforcer => Duration::ZERO,
+    };
+    let time = question.request.time().saturating_sub(spent);
     Ok(Some(FinalsQuestion {
         n,
         default: Some(default),
         default_known,
         as_default: false,
         placed: None,
-        time: question.request.time().saturating_sub(outcome.time),
+        time,
         windows,
         precision: Some(question.request.within),
         unplaced: Vec::new(),

@@ -394,7 +394,7 @@ impl ThreadsRequest {
 
     /// Whether fresh windows decide what is announced. The published search compares no speeds: its
     /// answer is its own.
-    pub(super) fn confirms(&self) -> bool {
+    pub fn confirms(&self) -> bool {
         self.confirm && self.method != ThreadsMethod::Reinforcer
     }
 
