@@ -156,7 +156,7 @@ impl Job for CompareRequest {
                 Err(reason) => ways.left_out.push(LeftOut { name: way.name.into(), reason }),
             }
         }
-        let each = testbed.each(request.period, begin.elapsed());
+        let each = testbed.each(request.period);
         let comparing = match self.request.question.budget {
             Budget::Time(time) if !self.usual_budget && testbed.time() == Time::Real => Some(time),
             _ => None,

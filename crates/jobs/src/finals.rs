@@ -16,9 +16,12 @@ use std::time::Duration;
 /// A comparison that is cut short is judged from so many rounds on: its intervals are wide.
 pub(crate) const FEWEST_ROUNDS: usize = 2;
 /// With fewer, intervals are so wide that it is worth a word.
-const GOOD_ROUNDS: u64 = 5;
+pub(crate) const GOOD_ROUNDS: u64 = 5;
 /// Rounds: as many as there is time for, and no more than anybody wants.
 const MOST_ROUNDS: usize = 40;
+/// Looks at the gains that may end a comparison early: after [`GOOD_ROUNDS`], and after twice as
+/// many each.
+const LOOKS: usize = 4;
 /// Where nothing is compared, and the rounds show only how fast the default is.
 const ALONE_ROUNDS: usize = 3;
 /// Of all intervals together.
@@ -44,8 +47,8 @@ pub struct FinalsQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
-    /// The comparison ends before its time once every interval is as narrow as this share of the
-    /// default, or as a quarter of the gain. `None`: it uses its time.
+    /// The comparison ends before its time once each gain is known to this share of the default,
+    /// or to a quarter of itself. `None`: it uses its time.
     #[serde(default)]
     pub precision: Option<f64>,
     /// Numbers that could not be placed before.
@@ -116,7 +119,8 @@ impl FinalsQuestion {
         cut_short: Option<Unmeasured>,
     ) -> Finals {
         let ways = self.ways();
-        let mut contest = Contest::new(ways.clone(), CONFIDENCE);
+        let looks = if self.precision.is_some() { LOOKS } else { 1 };
+        let mut contest = Contest::new(ways.clone(), CONFIDENCE).with_looks(looks);
         let (mut unit, mut loads) = (None, Vec::new());
         let mut missing: Vec<(u64, String)> = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
@@ -213,7 +217,7 @@ pub(crate) fn own_number(
 ) -> (u32, TuneNote) {
     let threads = prober.begun_with().filter(|_| program.set.is_some());
     let own =
-        threads.and_then(|threads| Some((threads, parameter_of(threads, prober.settled_with())?)));
+        threads.and_then(|threads| Some((threads, parameter_of(threads, &prober.settled_with())?)));
     match own {
         Some((threads, n)) => (n, TuneNote::DefaultInferred { n, threads }),
         None => (cpus, TuneNote::DefaultAssumed { n: cpus, threads }),
@@ -268,8 +272,14 @@ impl Comparing<'_> {
     fn is_precise(&self, history: &[Record]) -> bool {
         let Some(precision) = self.question.precision else { return false };
         let contest = self.question.finals(history, self.read, None).contest;
-        contest.rounds() >= GOOD_ROUNDS as usize && contest.is_precise(precision)
+        is_look(contest.rounds()) && contest.is_precise(precision)
     }
+}
+
+/// Whether the gains are looked at after so many rounds.
+fn is_look(rounds: usize) -> bool {
+    let first = GOOD_ROUNDS as usize;
+    (0..LOOKS).any(|look| rounds == first << look)
 }
 
 /// Whether another round of so many ways fits into `time`. It is taken to be as long as the longest
@@ -394,6 +404,12 @@ mod tests {
             (None, None),
             "one number is none to compare"
         );
+    }
+
+    #[test]
+    fn a_comparison_may_end_early_at_four_looks_up_to_its_most_rounds() {
+        let looks: Vec<usize> = (0..=MOST_ROUNDS).filter(|&rounds| is_look(rounds)).collect();
+        assert_eq!((looks, LOOKS), (vec![5, 10, 20, 40], 4));
     }
 
     #[test]

@@ -51,9 +51,8 @@ pub(crate) trait OpenSubject: Testbed {
         false
     }
 
-    /// How long a measurement takes, about, settling included. `period` is what was asked for,
-    /// `spent` what opening the subject took.
-    fn each(&self, period: Duration, _spent: Duration) -> Duration {
+    /// How long a measurement takes, about, settling included. `period` is what was asked for.
+    fn each(&self, period: Duration) -> Duration {
         period
     }
 
@@ -200,6 +199,7 @@ fn metric_options(request: &Request, until: Option<Instant>) -> Result<MetricOpt
         interpretation: request.reading.counter.map(counter),
         lower_is_better: request.reading.lower_is_better,
         unit: request.reading.unit.clone(),
+        as_printed: request.reading.as_printed,
     })
 }
 

@@ -210,7 +210,7 @@ fn profiled(
     if matches!(request.subject, Subject::Simulated(_)) {
         // What a run refuses is refused here.
         let testbed = open(request, caller)?;
-        let each = testbed.each(request.period, Duration::ZERO);
+        let each = testbed.each(request.period);
         let each = testbed.experiment(request.period).unwrap_or(each);
         let (machine, workload) = (testbed.machine().clone(), testbed.workload().clone());
         return Ok((machine, workload, each, testbed.simulating()));

@@ -220,11 +220,28 @@ pub struct Reading {
     pub lower_is_better: bool,
     /// What to call the unit.
     pub unit: Option<String>,
+    /// Numbers count as they stand: so they were read when questions did not say it.
+    #[serde(default = "before_prefixes")]
+    pub as_printed: bool,
+}
+
+/// What a stored question that does not say it means.
+fn before_prefixes() -> bool {
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stored_question_that_knows_no_prefixes_reads_numbers_as_they_stand() {
+        let now = Reading::default();
+        let mut stored = serde_json::to_value(&now).unwrap();
+        assert_eq!(serde_json::from_value::<Reading>(stored.clone()).unwrap(), now);
+        stored.as_object_mut().unwrap().remove("as_printed");
+        assert!(serde_json::from_value::<Reading>(stored).unwrap().as_printed);
+    }
 
     #[test]
     fn a_built_in_workload_is_known_by_the_words_that_were_stored_before() {

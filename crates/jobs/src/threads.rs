@@ -19,7 +19,7 @@ use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
 pub use confirmation::Confirmation;
-use confirmation::{Confirming, confirm, confirmed};
+use confirmation::{Confirmed, Confirming, confirm, confirmed};
 pub(crate) use here::seen;
 pub(crate) use here::usable;
 use here::{Here, names_nothing};
@@ -117,13 +117,19 @@ impl Job for ThreadsRequest {
         let ends = searched.ends();
         let Searched { mut outcome, ending, mut program } = searched;
         let finished = ending == Ending::Finished;
+        let mut unconfirmed = None;
         let confirmation = match &outcome.found {
             Ok(found) if finished && question.request.confirms() => {
                 let confirming = Confirming { info, question: &question, outcome: &outcome, found };
                 match confirm(&confirming, &mut program, caller, store, events) {
-                    Ok(confirmation) => confirmation,
+                    Ok(Confirmed::Shown(confirmation)) => Some(*confirmation),
+                    Ok(Confirmed::Nothing(why)) => {
+                        unconfirmed = why;
+                        None
+                    }
                     Err(error) => {
                         stop(store, id)?;
+                        note_left_over(&question, events)?;
                         return Err(error);
                     }
                 }
@@ -141,11 +147,14 @@ impl Job for ThreadsRequest {
         }
         if let Some(shown) = &confirmation {
             conclusion.parameter = shown.announced();
+            conclusion.threads = question.threads_with(conclusion.parameter)?;
             (conclusion.choice, conclusion.gain) =
                 (Some(shown.choice), shown.finals.contest.gain_of(shown.choice));
         }
         conclusion.cut_short = cut_short;
-        let settled = program.settle(&question, conclusion.parameter);
+        conclusion.notes.extend(unconfirmed);
+        let guess = confirmation.as_ref().is_some_and(Confirmation::announces_a_guess);
+        let settled = program.settle(&question, conclusion.parameter, guess);
         let unsettled = match settled {
             Ok(note) => {
                 conclusion.notes.extend(note);
@@ -245,18 +254,19 @@ impl HeldProgram {
         }
     }
 
-    /// Leaves a process that goes on running with the number that was found; what to know about
-    /// it. Error: why that could not be done.
+    /// Leaves a process that goes on running with this number, which may be a `guess` at the one it
+    /// began with; what to know about it. Error: why that could not be done.
     fn settle(
         &mut self,
         question: &ThreadsQuestion,
         parameter: u32,
+        guess: bool,
     ) -> Result<Option<Note>, String> {
         let Self::Here(prober) = self else { return Ok(None) };
         prober.settle(parameter).map_err(|error| error.to_string())?;
         let ThreadsProgram::Here(program) = &question.request.program else { return Ok(None) };
         Ok(program.pid.map(|_| match &program.set {
-            Some(Setter::Command(_)) => Note::Set { n: parameter },
+            Some(Setter::Command(_)) => Note::Set { n: parameter, guess },
             _ => Note::LimitsRestored,
         }))
     }
@@ -448,6 +458,37 @@ mod tests {
         let asked = request(ThreadsMethod::Reinforcer);
         let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
         assert!(answer.confirmation.is_none());
+    }
+
+    #[test]
+    fn the_default_is_compared_even_where_the_search_may_not_reach_it() {
+        let (_folder, mut store) = store();
+        let asked = ThreadsRequest { max: Some(16), ..request(ThreadsMethod::Sweep) };
+        let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
+        let shown = answer.confirmation.unwrap();
+        assert_eq!((shown.compared.n, shown.compared.default), (16, Some(24)));
+        assert_eq!(shown.choice, Choice::Number);
+    }
+
+    #[test]
+    fn nothing_is_announced_before_the_first_fresh_window() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let mut events =
+            stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::Comparison));
+        let sweep = request(ThreadsMethod::Sweep);
+        let cut = run(sweep, &caller, &mut store, &mut events).unwrap();
+        assert_eq!(cut.campaign.state, CampaignState::Stopped);
+        let stored = ThreadsRequest::answer(&cut.campaign, &caller, &store).unwrap();
+        for answer in [cut, stored] {
+            let shown = answer.confirmation.unwrap();
+            assert_eq!((shown.choice, shown.announced()), (Choice::Undecided, 24));
+            assert_eq!(shown.finals.contest.rounds(), 0);
+            let conclusion = answer.campaign.conclusion.unwrap();
+            let conclusion = ThreadsConclusion::deserialize(conclusion).unwrap();
+            assert_eq!(conclusion.parameter, 24);
+            assert_eq!(conclusion.threads, answer.outcome.question.threads_with(24).unwrap());
+        }
     }
 
     #[test]

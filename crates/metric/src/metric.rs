@@ -27,6 +27,9 @@ pub struct MetricOptions {
     /// The unit of the quantity. For a counter, the unit of what is counted (`chunks`) or of the
     /// rate (`chunks/s`, `fps`). `None` to derive it from the metric.
     pub unit: Option<String>,
+    /// Numbers count as they stand, whatever prefix the text shows behind them: so earlier versions
+    /// read them.
+    pub as_printed: bool,
     /// How long to wait for a number before giving up.
     pub patience: Duration,
     /// When all waiting for the first numbers ends; `None`: when patience does.
@@ -41,9 +44,18 @@ impl Default for MetricOptions {
             interpretation: None,
             lower_is_better: false,
             unit: None,
+            as_printed: false,
             patience: Duration::from_secs(10),
             until: None,
         }
+    }
+}
+
+impl MetricOptions {
+    /// The pattern as it reads numbers with these options.
+    pub fn reads(&self, pattern: &Pattern) -> Pattern {
+        let pattern = pattern.clone();
+        if self.as_printed { pattern.as_printed() } else { pattern.in_unit(self.unit.as_deref()) }
     }
 }
 
@@ -136,7 +148,7 @@ impl MetricSpec {
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
         // Of the user's unit, where one is named.
-        let read = |pattern: &Pattern| pattern.clone().in_unit(options.unit.as_deref());
+        let read = |pattern: &Pattern| options.reads(pattern);
         let lines = |lines, pattern: &Pattern, from: String| {
             probe::lines(
                 Box::new(MatchingLines::new(lines, read(pattern), from)),

@@ -131,6 +131,7 @@ const PREFIXED: [&str; 32] = [
     "ops/sec",
     "ops/s",
     "op/s",
+    "iops",
     "ops",
     "packets/s",
     "pps",
@@ -138,7 +139,6 @@ const PREFIXED: [&str; 32] = [
     "rps",
     "qps",
     "tps",
-    "iops",
     "IOPS",
     "Hz",
     "transactions/s",
@@ -232,6 +232,13 @@ mod tests {
         ] {
             assert_eq!(read(text), Some(value), "{text}");
         }
+    }
+
+    #[test]
+    fn a_unit_is_no_prefix_of_a_shorter_one() {
+        let iops = |factor| Some(Printed { factor, unit: Some("iops") });
+        assert_eq!([printed(" iops"), printed(" kiops")], [iops(1.0), iops(1e3)]);
+        assert_eq!(printed(" Mops"), Some(Printed { factor: 1e6, unit: Some("ops") }));
     }
 
     #[test]

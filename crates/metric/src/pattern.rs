@@ -59,6 +59,13 @@ impl Pattern {
         self
     }
 
+    /// The same pattern for numbers as they stand, whatever unit stands behind them.
+    #[must_use]
+    pub fn as_printed(mut self) -> Self {
+        self.open = false;
+        self
+    }
+
     /// The first match in `text` that holds a number; `None` when there is none.
     ///
     /// # Errors
@@ -186,6 +193,9 @@ mod tests {
         assert_eq!(read(r"Latency +([\d.]+)", Some("us"), "Latency   1.20ms").0.round(), 1200.0);
         // A pattern that fixes the unit takes the number as it is.
         assert_eq!(read(r"([\d.]+) Gbits/sec", None, "9.41 Gbits/sec"), (9.41, None));
+        let printed = Pattern::new(iperf).unwrap().as_printed();
+        let found = find(&printed, "9.41 Gbits/sec").unwrap();
+        assert_eq!((found.value, found.unit), (9.41, None), "as before prefixes counted");
         assert_eq!(
             read(r"rate=([\d.]+(?:k|M)?)", None, "rate=12.3k ops/s"),
             (12_300.0, Some("ops/s"))

@@ -70,12 +70,20 @@ pub struct Contest {
     ways: Vec<Way>,
     rounds: Vec<Vec<Option<f64>>>,
     confidence: f64,
+    looks: f64,
 }
 
 impl Contest {
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
-        Self { ways, rounds: Vec::new(), confidence }
+        Self { ways, rounds: Vec::new(), confidence, looks: 1.0 }
+    }
+
+    /// The same, where so many looks at the gains may end the comparison: they share the error.
+    #[must_use]
+    pub fn with_looks(mut self, looks: usize) -> Self {
+        self.looks = looks.max(1) as f64;
+        self
     }
 
     /// Those that take part.
@@ -119,7 +127,7 @@ impl Contest {
             .zip(self.values(other)?)
             .filter_map(|(one, other)| Some((one?, other?)))
             .collect();
-        let together = 1.0 - (1.0 - self.confidence) / self.comparisons();
+        let together = 1.0 - (1.0 - self.confidence) / (self.comparisons() * self.looks);
         let ratio = ratio(&pairs, 0.0, together)?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
@@ -255,6 +263,9 @@ mod tests {
         let mut alone = of(&three, 0.1);
         alone.ways.pop();
         assert!(width(&alone) < width(&of(&three, 0.1)));
+        // 1 comparison in 3 looks has the error of 3 comparisons in one.
+        let looked = width(&alone.clone().with_looks(3));
+        assert!((looked - width(&of(&three, 0.1))).abs() < 1e-12 && alone.confidence() == 0.95);
     }
 
     #[test]

@@ -100,10 +100,13 @@ pub enum TuneNote {
         /// Its rounds.
         rounds: u64,
     },
-    /// The running process has the number that was found.
+    /// The running process has this number now.
     Set {
         /// The number.
         n: u32,
+        /// It is a guess at the one that the process began with.
+        #[serde(default)]
+        guess: bool,
     },
     /// A sentence that begins small and has no full stop: from a store that was written before
     /// notes had kinds.

@@ -90,13 +90,27 @@ pub fn threads_note(about: &Note) -> String {
             on this machine; costs are those of the Opteron's system"
             .into(),
         Note::Simulated => SIMULATED.into(),
-        Note::Set { n } => format!("n = {n} is set now"),
+        Note::Set { n, guess } => is_set(*n, *guess),
+        Note::DefaultAboveMax { default, max } => format!(
+            "the program's own n is taken to be {default}, above the most to try, {max}: nothing \
+             was compared with it; raise --max, or say --default N"
+        ),
         Note::LimitsRestored => "the limits of the process are restored".into(),
         Note::Program(met @ pinwise_measure::Note::MaybeTotal) => {
             format!("in a probe {}", note(met))
         }
         Note::Program(met) => note(met),
     }
+}
+
+/// That a program which goes on running has this number now.
+pub(crate) fn is_set(n: u32, guess: bool) -> String {
+    let doubt = if guess {
+        ", a guess at the number it began with: if that was another, set it again"
+    } else {
+        ""
+    };
+    format!("n = {n} is set now{doubt}")
 }
 
 fn listed(numbers: &[u32]) -> String {

@@ -5,6 +5,7 @@ use crate::figures;
 use crate::note::note;
 use crate::other_load::{beside, busy};
 use crate::shell::{Files, quoted};
+use crate::threads::is_set;
 use crate::unfinished::resume_command;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
@@ -266,7 +267,8 @@ pub fn tune_note(about: &TuneNote) -> String {
     match about {
         TuneNote::DefaultAssumed { n, threads } => {
             let why = threads.map_or(String::new(), |threads| {
-                format!("its {threads} threads do not show which n it began with: ")
+                let threads = figures::counted(u64::from(threads), "thread");
+                format!("its number of threads ({threads}) does not show which n it began with: ")
             });
             format!(
                 "{why}n = {n}, the number of CPUs it may run on, counts as the default; change it \
@@ -274,8 +276,9 @@ pub fn tune_note(about: &TuneNote) -> String {
             )
         }
         TuneNote::DefaultInferred { n, threads } => format!(
-            "its {threads} threads before the search are taken for n = {n}, since each number \
-             that was tried made as many more than itself; --default N says otherwise"
+            "the {} it had before the search count as n = {n}: each number that was tried made as \
+             many more than itself; change it with --default N",
+            figures::counted(u64::from(*threads), "thread")
         ),
         TuneNote::NotMeasured { n, policy, error } => {
             format!("n = {n}, {}, was not measured: {error}", policy_name(*policy))
@@ -304,8 +307,8 @@ pub fn tune_note(about: &TuneNote) -> String {
              --budget",
             figures::counted(*rounds, "round")
         ),
-        TuneNote::Set { n } => {
-            format!("n = {n} is set now; pin with: pinwise apply PLAN --pid PID")
+        TuneNote::Set { n, guess } => {
+            format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n, *guess))
         }
         TuneNote::Text { text } => text.clone(),
     }

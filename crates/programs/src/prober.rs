@@ -58,10 +58,10 @@ pub struct LinuxProber {
     subject: ProbedProgram,
     /// The run that all probes share, where the parameter is changed while it runs.
     live: Option<Session>,
-    /// The threads it had before that.
+    /// The threads it had before it was given its first parameter.
     begun: Option<u32>,
-    /// And with each parameter, counted in the same way.
-    settled: Vec<(u32, u32)>,
+    /// An earlier prober has given parameters to the process, which keeps the last of them.
+    altered: bool,
     options: ProbeOptions,
     cancelled: Interrupt,
     guardian: Guardian,
@@ -98,7 +98,7 @@ impl LinuxProber {
         let unlisted =
             |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
         let lookout = Lookout::new().map_err(unlisted)?;
-        let (live, begun, settled) = (None, None, Vec::new());
+        let (live, begun, altered) = (None, None, false);
         let (other_load, unit, error) = (OtherLoadMeter::here().ok(), Unit::rate("1/s"), None);
         Ok(Self {
             machine,
@@ -107,7 +107,7 @@ impl LinuxProber {
             subject,
             live,
             begun,
-            settled,
+            altered,
             options,
             cancelled,
             guardian,
@@ -130,6 +130,23 @@ impl LinuxProber {
     pub fn after(mut self, seen: Vec<ProbeDetails>) -> Self {
         self.seen = seen;
         self
+    }
+
+    /// Goes on after an earlier prober of the same program, which had `begun` with so many threads;
+    /// `None`: that is not known. A process that runs already has another parameter by now.
+    #[must_use]
+    pub fn resumed(mut self, begun: Option<u32>) -> Self {
+        self.begun = begun;
+        self.altered = matches!(self.subject, ProbedProgram::Running(..));
+        self
+    }
+
+    /// Lets probes take as long as they need from here on: what follows has a budget of its own.
+    pub fn without_deadline(&mut self) {
+        self.options.until = None;
+        if let Some(session) = &mut self.live {
+            session.limits.until = None;
+        }
     }
 
     /// How the program is watched by now.
@@ -282,13 +299,15 @@ impl LinuxProber {
                 session
             }
         };
-        if self.begun.is_none() {
+        if self.begun.is_none() && !self.altered {
             self.begun = Some(session.steady()?);
         }
-        self.settled.push((parameter, session.set(set, parameter, &mut self.guardian)?));
-        powered(self.options.power.as_ref(), || {
+        let settled = session.set(set, parameter, &mut self.guardian)?;
+        self.altered = matches!(self.subject, ProbedProgram::Running(..));
+        let seen = powered(self.options.power.as_ref(), || {
             session.window(window, &self.options.progress, &mut self.lookout)
-        })
+        })?;
+        Ok(Window { begun: self.begun, settled: Some(settled), ..seen })
     }
 
     /// The process that all probes share, where there is one.
@@ -296,15 +315,17 @@ impl LinuxProber {
         self.live.as_ref().map(|session| session.root)
     }
 
-    /// The threads it had before it was given a parameter; `None` before the first probe.
+    /// The threads it had before it was given a parameter; `None` before the first probe, or where
+    /// that is not known.
     pub fn begun_with(&self) -> Option<u32> {
         self.begun
     }
 
     /// The parameters that process was probed with, and the threads it had with each, counted in
     /// the same way.
-    pub fn settled_with(&self) -> &[(u32, u32)] {
-        &self.settled
+    pub fn settled_with(&self) -> Vec<(u32, u32)> {
+        let settled = |seen: &ProbeDetails| Some((seen.parameter, seen.settled?));
+        self.seen.iter().filter_map(settled).collect()
     }
 
     /// Gives that process another parameter.
@@ -324,10 +345,13 @@ impl LinuxProber {
         if let Some(session) = &mut self.live {
             session.limits.cancelled = Interrupt::default();
         }
-        if matches!(self.subject, ProbedProgram::Running(_, Setter::Command(_))) {
-            self.set(parameter)
-        } else {
-            Ok(())
+        match (&self.subject, &self.live) {
+            // Probed in an earlier session, or by a prober that is gone.
+            (ProbedProgram::Running(pid, Setter::Command(command)), None) => {
+                set_number(*pid, command, parameter)
+            }
+            (ProbedProgram::Running(_, Setter::Command(_)), Some(_)) => self.set(parameter),
+            _ => Ok(()),
         }
     }
 

@@ -63,6 +63,8 @@ pub struct RerunTestbed {
     unit: Unit,
     left_alone: Vec<(LeftAlone, String)>,
     known: HashSet<String>,
+    /// How long the run took that showed this.
+    learning: Duration,
     runs: usize,
     /// Runs in which a placed thread did not appear.
     incomplete: usize,
@@ -138,6 +140,7 @@ impl RerunTestbed {
             unit,
             left_alone: Vec::new(),
             known: HashSet::new(),
+            learning: Duration::ZERO,
             runs: 0,
             incomplete: 0,
             crowded: 0,
@@ -150,6 +153,7 @@ impl RerunTestbed {
             run = testbed.run(Vec::new(), lasts)?;
         }
         testbed.unit = run.unit.clone();
+        testbed.learning = run.elapsed;
         testbed.known = run.threads.iter().map(|(thread, _, _)| thread.name.clone()).collect();
         let busy = run.threads.iter().filter(|(_, _, share)| run.busy(*share));
         let running: Vec<&str> = busy.map(|(thread, _, _)| thread.name.as_str()).collect();
@@ -172,6 +176,11 @@ impl RerunTestbed {
     /// What to know: threads left alone.
     pub fn notes(&self) -> Vec<Note> {
         thread_filter::left_alone(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
+    }
+
+    /// How long the run took that showed its threads.
+    pub fn learning_run(&self) -> Duration {
+        self.learning
     }
 
     fn varied(&self) -> Vec<Note> {

@@ -44,7 +44,7 @@ impl RunMetric {
             _ => return None,
         };
         let named = options.unit.clone();
-        let pattern = pattern.clone().in_unit(named.as_deref());
+        let pattern = options.reads(pattern);
         Some(Self::Output { stream, pattern, named, lower_is_better: options.lower_is_better })
     }
 

@@ -42,6 +42,14 @@ pub enum Note {
         /// The user named the largest number.
         asked: bool,
     },
+    /// Nothing was compared with the program's own number, which is a guess above all that may be
+    /// tried.
+    DefaultAboveMax {
+        /// That number.
+        default: u32,
+        /// The most to try.
+        max: u32,
+    },
     /// The program makes no more threads from some number on.
     Capped {
         /// The most threads that it makes, the first one included.
@@ -115,10 +123,13 @@ pub enum Note {
     SharedCores,
     /// The probes are those of a model.
     Simulated,
-    /// The running process has the number that was found.
+    /// The running process has this number now.
     Set {
         /// The number.
         n: u32,
+        /// It is a guess at the one that the process began with.
+        #[serde(default)]
+        guess: bool,
     },
     /// What the running process may use is as it was.
     LimitsRestored,

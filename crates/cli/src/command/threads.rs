@@ -9,7 +9,7 @@ mod text;
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use calibrate::tell as tell_calibration;
 pub(crate) use document::Document;
-pub(crate) use text::{answer, probed, watched};
+pub(crate) use text::{probed, watched};
 
 use crate::events::{self, Terminal};
 use crate::output::{self, Interrupted};
@@ -108,7 +108,7 @@ pub(crate) fn shown(
             let document = Document::new(outcome, found, confirmation, None);
             let answer = match &document.verdict {
                 Some(verdict) => verdict.text.clone(),
-                None => format!("{}. {}.", text::answer(&document), document.why()),
+                None => format!("{}. {}.", document.estimate, document.why()),
             };
             (answer, Some(document.parameter))
         }

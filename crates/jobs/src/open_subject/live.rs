@@ -44,7 +44,7 @@ impl OpenSubject for LiveTestbed {
         self.measures_a_total()
     }
 
-    fn each(&self, period: Duration, _spent: Duration) -> Duration {
+    fn each(&self, period: Duration) -> Duration {
         // A period that was stretched to a number that comes slowly: a window begins with one and
         // ends with the next, and what settles takes until the one before.
         let stretched = if self.period() > period { 2 * self.period() * 4 / 5 } else { period };

@@ -16,7 +16,7 @@ pub(super) fn remedy(
     search: &Search,
     spent: Duration,
 ) -> String {
-    let each = testbed.each(request.period, spent);
+    let each = testbed.each(request.period);
     pinwise_present::budget_for(search.enough(), Some(each), spent)
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn too_few(
     if testbed.time() != Time::Real {
         return Ok(None);
     }
-    let (enough, each) = (search.enough(), testbed.each(request.period, spent));
+    let (enough, each) = (search.enough(), testbed.each(request.period));
     match no_room(left, enough, each, spent) {
         Some(few) if few.hopeless => Err(JobError::Usage(notice(&few.notice))),
         few => Ok(few.map(|few| few.notice)),

@@ -14,12 +14,12 @@
 
 use super::here::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
-use super::{HeldProgram, ThreadsOutcome};
-use crate::campaign_run::{measure_on, stop};
+use super::{HeldProgram, ShownProbe, ThreadsOutcome};
+use crate::campaign_run::measure_on;
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::finals::{
-    Comparing, Finals, FinalsQuestion, Seen, alike, cut_short, own_number, runner_up,
+    Comparing, Finals, FinalsQuestion, GOOD_ROUNDS, Seen, alike, cut_short, own_number, runner_up,
 };
 use crate::job::Caller;
 use crate::stored::{self, part_for};
@@ -28,11 +28,14 @@ use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
 use pinwise_placement::{Budget, Choice, TuneNote, TuneStep, Unmeasured, Way};
 use pinwise_programs::ProbeDetails;
-use pinwise_threads::FoundNumber;
+use pinwise_threads::{FoundNumber, Note};
 use std::time::Duration;
 
-/// Ordinary windows of a fresh one: fewer starts of the program, and less of its noise.
+/// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise.
 const WINDOWS: f64 = 4.0;
+
+/// What a measurement takes, in its windows: the program starts first, or settles.
+const MEASUREMENT: f64 = 1.5;
 
 /// What fresh windows show of the number that was found.
 #[derive(Clone, Debug)]
@@ -51,6 +54,12 @@ impl Confirmation {
     pub fn announced(&self) -> u32 {
         let FinalsQuestion { n, default, .. } = self.compared;
         if self.choice.way() == Way::Default { default.unwrap_or(n) } else { n }
+    }
+
+    /// The program's own number is announced, and that is a guess.
+    pub(super) fn announces_a_guess(&self) -> bool {
+        let assumed = matches!(self.compared.default_known, Some(TuneNote::DefaultAssumed { .. }));
+        assumed && self.choice.way() == Way::Default
     }
 
     /// What to know of the comparison.
@@ -90,24 +99,31 @@ pub(super) struct Confirming<'a> {
     pub(super) found: &'a FoundNumber,
 }
 
-/// Measures what was found again, next to the program's own number, from where that is. `None`:
-/// there is no other number to compare with.
+/// What came of measuring again.
+pub(super) enum Confirmed {
+    /// What that showed.
+    Shown(Box<Confirmation>),
+    /// There is nothing to compare, or nothing that may be tried.
+    Nothing(Option<Note>),
+}
+
+/// Measures what was found again, next to the program's own number, from where that is.
 pub(super) fn confirm(
     confirming: &Confirming<'_>,
     program: &mut HeldProgram,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<Option<Confirmation>, JobError> {
+) -> Result<Confirmed, JobError> {
     let &Confirming { info, question, outcome, found } = confirming;
     let step = TuneStep::Finals;
     let part = match stored::part(store, &Parent::new(info.id, &step))? {
         Some(part) => part,
         None => {
-            let Some(compared) = contenders(question, outcome, found, program)? else {
-                return Ok(None);
+            let compared = match contenders(question, outcome, found, program)? {
+                Ok(compared) => serde_json::to_value(&compared)?,
+                Err(why) => return Ok(Confirmed::Nothing(why)),
             };
-            let compared = serde_json::to_value(&compared)?;
             part_for(store, info, &step, |new| {
                 Ok(NewCampaign { kind: Kind::Finals, question: compared, ..new })
             })?
@@ -118,12 +134,15 @@ pub(super) fn confirm(
     let within = question.request.within;
     if part.state == CampaignState::Finished {
         let finals = compared.finals(&store.records(part.id)?, &read, None);
-        return Ok(Some(Confirmation::of(compared, finals, within)));
+        return Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, finals, within))));
     }
     events.take(Event::Comparison).map_err(JobError::Output)?;
     let earlier = store.records(part.id)?;
     let testbed: &mut dyn Testbed = match program {
-        HeldProgram::Here(prober) => &mut **prober,
+        HeldProgram::Here(prober) => {
+            prober.without_deadline();
+            &mut **prober
+        }
         HeldProgram::Modelled(prober) => {
             prober.go_on_after(earlier.iter().filter_map(super::parameter));
             &mut **prober
@@ -136,19 +155,25 @@ pub(super) fn confirm(
     if finals.cut_short.is_none() {
         store.set_state(part.id, CampaignState::Finished, Some(&finals.means()?))?;
     } else {
-        stop(store, part.id)?;
+        // Also without a record: what is found is not announced before this comparison.
+        store.set_state(part.id, CampaignState::Stopped, None)?;
     }
-    Ok(Some(Confirmation::of(compared, finals, within)))
+    Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, finals, within))))
 }
 
-/// What is compared. `None`: only one number makes threads of its own.
+/// What is compared; or why nothing is, where that is not because only one number makes threads of
+/// its own.
 fn contenders(
     question: &ThreadsQuestion,
     outcome: &ThreadsOutcome,
     found: &FoundNumber,
     program: &HeldProgram,
-) -> Result<Option<FinalsQuestion>, JobError> {
+) -> Result<Result<FinalsQuestion, Option<Note>>, JobError> {
     let (default, default_known) = default(question, program)?;
+    let most = question.counting()?.parameter(question.span.max);
+    if matches!(default_known, Some(TuneNote::DefaultAssumed { .. })) && default > most {
+        return Ok(Err(Some(Note::DefaultAboveMax { default, max: most })));
+    }
     let alike = alike(&outcome.notes);
     let as_default = |n| n == default || [n, default].iter().all(|n| alike.contains(n));
     let n = if as_default(found.parameter) {
@@ -156,21 +181,25 @@ fn contenders(
         let others = probes.filter(|probe| !as_default(probe.parameter));
         let rates: Vec<(u32, f64)> =
             others.map(|probe| (probe.parameter, probe.progress.rate)).collect();
-        let Some(other) = runner_up(&rates, default) else { return Ok(None) };
+        let Some(other) = runner_up(&rates, default) else { return Ok(Err(None)) };
         other
     } else {
         found.parameter
     };
-    let base = question.search.window.as_secs_f64().max(f64::MIN_POSITIVE);
-    let whole = outcome.probes.iter().any(|shown| shown.probe.progress.measure == Measure::Runs);
-    let windows = outcome.window.as_secs_f64() / base * if whole { 1.0 } else { WINDOWS };
+    let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;
+    let whole = question.request.per_run || outcome.probes.iter().any(timed);
     // What a sweep takes follows from its numbers; the comparison has the budget for itself.
     let spent = match question.request.method {
         ThreadsMethod::Survey => outcome.time,
         ThreadsMethod::Sweep | ThreadsMethod::Reinforcer => Duration::ZERO,
     };
     let time = question.request.time().saturating_sub(spent);
-    Ok(Some(FinalsQuestion {
+    let [window, base] = [outcome.window, question.search.window]
+        .map(|window| window.as_secs_f64().max(f64::MIN_POSITIVE));
+    // Shorter ones where so long ones would leave too few rounds.
+    let fit = time.as_secs_f64() / (2 * GOOD_ROUNDS) as f64 / (MEASUREMENT * window);
+    let windows = window / base * if whole { 1.0 } else { fit.clamp(1.0, WINDOWS) };
+    Ok(Ok(FinalsQuestion {
         n,
         default: Some(default),
         default_known,
@@ -178,13 +207,13 @@ fn contenders(
         placed: None,
         time,
         windows,
-        precision: Some(question.request.within),
+        // So narrow that fewer threads can be shown to be within the tolerance.
+        precision: Some(question.request.within / 2.0),
         unplaced: Vec::new(),
     }))
 }
 
-/// The number that the program uses on its own, no greater than may be tried; how that is known,
-/// where the user did not say it.
+/// The number that the program uses on its own; how that is known, where the user did not say it.
 fn default(
     question: &ThreadsQuestion,
     program: &HeldProgram,
@@ -192,25 +221,15 @@ fn default(
     if let Some(default) = question.request.default {
         return Ok((default, None));
     }
-    let counting = question.counting()?;
-    let most = counting.parameter(question.span.max);
     let (ThreadsProgram::Here(here), HeldProgram::Here(prober)) =
         (&question.request.program, program)
     else {
-        return Ok((counting.parameter(question.contexts).min(most), None));
+        return Ok((question.counting()?.parameter(question.contexts), None));
     };
     let machine = prober.machine();
     let cpus = usable(machine, here.pid.map(Pid))?.allowed;
     let (own, note) = own_number(here, prober, cpus);
-    let tried = own.min(most);
-    Ok((
-        tried,
-        if tried == own {
-            Some(note)
-        } else {
-            Some(TuneNote::DefaultAssumed { n: tried, threads: None })
-        },
-    ))
+    Ok((own, Some(note)))
 }
 
 fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {

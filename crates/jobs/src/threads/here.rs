@@ -176,6 +176,8 @@ impl<'a> Here<'a> {
         let prober =
             LinuxProber::new(self.machine.clone(), self.subject.clone(), options, interrupt)
                 .map_err(JobError::failed)?;
+        let begun = seen(records).iter().find_map(|seen| seen.begun);
+        let prober = if records.is_empty() { prober } else { prober.resumed(begun) };
         let seen = seen(&records[progressed.first.min(records.len())..]);
         Ok(prober.watched_by(self.lookout.clone()).after(seen))
     }
@@ -229,6 +231,14 @@ impl ThreadsQuestion {
 
     pub(super) fn counting(&self) -> Result<Counting, JobError> {
         Counting::of(&self.request)
+    }
+
+    /// The threads that the program makes with the parameter `n`.
+    ///
+    /// # Errors
+    /// There is no description of the program.
+    pub fn threads_with(&self, n: u32) -> Result<u32, JobError> {
+        Ok(self.counting()?.threads(n))
     }
 }
 

@@ -146,7 +146,7 @@ impl HereProgram {
 
     /// The metric, where one is named, there or not.
     pub fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, JobError> {
-        let Reading { pick, counter, lower_is_better, unit } = &self.reading;
+        let Reading { pick, counter, lower_is_better, unit, as_printed } = &self.reading;
         let Some(metric) = &self.metric else {
             let given = [
                 (pick.is_some(), "--pick"),
@@ -170,6 +170,7 @@ impl HereProgram {
             }),
             lower_is_better: *lower_is_better,
             unit: unit.clone(),
+            as_printed: *as_printed,
             ..MetricOptions::default()
         };
         Ok(Some((metric, options)))

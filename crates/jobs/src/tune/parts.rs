@@ -87,7 +87,7 @@ pub(super) fn measure_parts(
         let written = write(&plan, request, store);
         written.map_err(|error| unfinished.push(error.to_string())).ok()
     });
-    match program.settle(parameter.unwrap_or(n)) {
+    match program.settle(parameter.unwrap_or(n), choice.way() == Way::Default) {
         Ok(note) => notes.extend(note),
         Err(error) => unfinished.push(error.to_string()),
     }

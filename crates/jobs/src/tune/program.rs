@@ -248,10 +248,13 @@ impl<'a> TunedProgram<'a> {
         self.program.pid
     }
 
-    /// Gives a program that goes on running the number for good; what to know about it.
-    pub(super) fn settle(&mut self, n: u32) -> Result<Option<TuneNote>, ProbeError> {
+    /// Gives a process that goes on running the number for good, where a command sets it; what to
+    /// know about it. `own`: the number is its own.
+    pub(super) fn settle(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
         self.prober.settle(n)?;
-        Ok(self.program.pid.map(|_| TuneNote::Set { n }))
+        let guess = own && matches!(self.note, Some(TuneNote::DefaultAssumed { .. }));
+        let is_set = matches!(self.program.set, Some(Setter::Command(_)));
+        Ok(self.program.pid.filter(|_| is_set).map(|_| TuneNote::Set { n, guess }))
     }
 
     /// The program with `n`, ready to be measured. One that goes on running has one number at a

@@ -30,6 +30,12 @@ pub struct ProbeDetails {
     /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
     /// not asked for.
     pub watts: Option<f64>,
+    /// Threads that a program which goes on running had before its first parameter.
+    #[serde(default)]
+    pub begun: Option<u32>,
+    /// And once it had this one, counted in the same way.
+    #[serde(default)]
+    pub settled: Option<u32>,
     /// What to know about it.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<Note>,
@@ -54,6 +60,8 @@ impl ProbeDetails {
             threads: window.threads,
             drift: window.drift(contexts),
             watts: window.watts,
+            begun: window.begun,
+            settled: window.settled,
             activity: window.activity,
             initialization: window.initialization,
             others: window.others,

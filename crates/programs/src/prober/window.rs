@@ -27,6 +27,10 @@ pub(super) struct Window {
     pub(super) usage: Option<Usage>,
     /// How long that took.
     pub(super) seconds: Option<f64>,
+    /// Threads of a program that goes on running before its first parameter.
+    pub(super) begun: Option<u32>,
+    /// And with this parameter.
+    pub(super) settled: Option<u32>,
 }
 
 /// A whole run: how long it took, and what its progress was.
@@ -59,6 +63,8 @@ impl Window {
             watts: None,
             usage: None,
             seconds: None,
+            begun: None,
+            settled: None,
         }
     }
 
@@ -80,17 +86,8 @@ impl Window {
         let much = self.activity.overhead_share().is_some_and(|share| share > LITTLE);
         self.disturbed = much && others.is_empty();
         let own = self.run().filter(|_| !much || others.is_empty());
-        let measure = self.progress.measure;
-        // Of runs that are timed the mean is that of their times.
-        let value = |run: Run| if measure == Measure::Runs { run.seconds } else { run.rate };
-        let values: Vec<f64> = own.into_iter().chain(others.iter().copied()).map(value).collect();
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-        let relative = (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt() / mean);
-        let rate = if measure == Measure::Runs { 1.0 / mean } else { mean };
-        let error = relative.map(|error| (error * rate).abs());
-        self.progress = Progress { rate, error, measure };
+        let runs: Vec<Run> = own.into_iter().chain(others.iter().copied()).collect();
+        self.progress = mean_progress(self.progress.measure, &runs);
     }
 
     /// How the second half differs from the first.
@@ -113,5 +110,40 @@ impl Window {
                 (usage.cpu.as_secs_f64() / (seconds * f64::from(contexts))).min(1.0) * 100.0;
         }
         profile
+    }
+}
+
+/// The progress of one or more runs, with the standard error of several.
+fn mean_progress(measure: Measure, runs: &[Run]) -> Progress {
+    // Of runs that are timed the mean is that of their times.
+    let value = |run: &Run| if measure == Measure::Runs { run.seconds } else { run.rate };
+    let n = runs.len() as f64;
+    let mean = runs.iter().map(value).sum::<f64>() / n;
+    let squares: f64 = runs.iter().map(|run| (value(run) - mean).powi(2)).sum();
+    let error = (runs.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt());
+    let (rate, error) = match measure {
+        Measure::Runs => (1.0 / mean, error.map(|error| error / (mean * mean))),
+        _ => (mean, error),
+    };
+    Progress { rate, error, measure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_have_the_standard_error_of_their_mean_also_where_they_print_zero() {
+        let of = |measure, runs: &[(f64, f64)]| {
+            let runs: Vec<Run> =
+                runs.iter().map(|&(seconds, rate)| Run { seconds, rate }).collect();
+            let Progress { rate, error, .. } = mean_progress(measure, &runs);
+            (rate, error)
+        };
+        assert_eq!(of(Measure::Metric, &[(1.0, 0.0), (1.0, 0.0)]), (0.0, Some(0.0)));
+        assert_eq!(of(Measure::Metric, &[(1.0, 3.0), (1.0, 5.0)]), (4.0, Some(1.0)));
+        // Their mean is 4 s with a standard error of 1 s.
+        assert_eq!(of(Measure::Runs, &[(3.0, 0.0), (5.0, 0.0)]), (0.25, Some(0.0625)));
+        assert_eq!(of(Measure::Runs, &[(4.0, 0.0)]), (0.25, None));
     }
 }

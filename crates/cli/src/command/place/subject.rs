@@ -121,6 +121,7 @@ impl SubjectArguments {
             counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
             lower_is_better: self.lower_is_better,
             unit: self.unit.clone(),
+            as_printed: false,
         };
         let (subject, metric, patience) = if !self.command.is_empty() {
             let metric = self.metric.clone().unwrap_or_else(|| "runtime".into());

@@ -343,6 +343,7 @@ impl Asked {
                 counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
                 lower_is_better: self.lower_is_better,
                 unit: self.unit.clone(),
+                as_printed: false,
             },
             after: edges.after.as_ref().map(|regex| regex.as_str().to_owned()),
             remove: edges.files.remove.clone(),

@@ -6,7 +6,9 @@ use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, Part, Unit};
 use pinwise_monitor::{Activity, Obstacle, ThreadActivity, Unavailable};
 use pinwise_placement::{Choice, Gain, Way};
-use pinwise_present::{NumberVerdict, sentence, tagged, texts, threads_note, tune_note};
+use pinwise_present::{
+    NumberVerdict, sentence, tagged, texts, threads_answer, threads_note, tune_note,
+};
 use pinwise_programs::{Drift, ProbeDetails};
 use pinwise_threads::{
     Advice, FoundNumber, Method, PhaseChange, Published, ThreadRange, Thresholds,
@@ -34,6 +36,9 @@ pub(crate) struct Document {
     pub(crate) parameter: u32,
     /// The threads that makes.
     pub(crate) threads: u32,
+    /// What the probes alone show, in a sentence.
+    #[serde(skip)]
+    pub(crate) estimate: String,
     /// How sure it is; of the published search, and of a sweep of one round, nothing is known.
     pub(super) advice: Option<Advice>,
     /// Why the search ended: one reason, as a list like that of other searches.
@@ -325,7 +330,14 @@ impl Document {
         let seen: Vec<&ProbeDetails> =
             outcome.probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
         let parameter = confirmation.map_or(found.parameter, Confirmation::announced);
-        let probed = outcome.probes.iter().find(|shown| shown.probe.parameter == parameter);
+        let probed = |n: u32| {
+            let shown = outcome.probes.iter().find(|shown| shown.probe.parameter == n)?;
+            Some(shown.probe.threads)
+        };
+        let made = probed(found.parameter).unwrap_or(found.threads);
+        let estimate = threads_answer(found.parameter, made, advice, outcome.others);
+        // What fresh windows announce may have had no probe.
+        let threads = probed(parameter).or_else(|| question.threads_with(parameter).ok());
         let (share, thresholds) = match &question.search.method {
             Method::Survey(survey) => (survey.work.is_some(), None),
             Method::Reinforcer(Published { thresholds, .. }) => (false, Some(*thresholds)),
@@ -340,7 +352,8 @@ impl Document {
             method: request.method.name(),
             verdict: confirmation.map(VerdictRow::of),
             parameter,
-            threads: probed.map_or(found.threads, |shown| shown.probe.threads),
+            threads: threads.unwrap_or(found.threads),
+            estimate,
             advice: advice.cloned(),
             stopped_because: vec![tagged(
                 &stopped,
@@ -420,6 +433,8 @@ mod tests {
             disturbed: true,
             others: None,
             watts: None,
+            begun: None,
+            settled: None,
             notes: Vec::new(),
             refused: Vec::new(),
         };

@@ -4,22 +4,22 @@ use super::document::{Document, ProbeRow, Remains};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{Part, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Sheet, fewer_threads, one_line, texts, threads_answer};
+use pinwise_present::{Sheet, fewer_threads, one_line, texts};
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
 /// With `verbose` also how the threads were watched.
 pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
-    let estimate = answer(document);
-    sheet.paragraph("", 0, document.verdict.as_ref().map_or(&estimate, |shown| &shown.text));
+    let shown = document.verdict.as_ref().map(|verdict| &verdict.text);
+    sheet.paragraph("", 0, shown.unwrap_or(&document.estimate));
     for note in texts(&document.notes) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
-    facts.extend(document.verdict.as_ref().map(|_| ("estimate", estimate.clone())));
+    facts.extend(shown.map(|_| ("estimate", document.estimate.clone())));
     facts.push(("stopped", document.why()));
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(
@@ -39,7 +39,8 @@ pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String
             if document.simulated { " of the model" } else { "" },
             document.campaign.map_or(String::new(), |id| {
                 let stored = stored(document.probes.len(), document.set_aside);
-                format!("; stored as campaign {}{stored}", id.0)
+                let fresh = if shown.is_some() { " with the fresh windows" } else { "" };
+                format!("; stored as campaign {}{fresh}{stored}", id.0)
             })
         ),
     ));
@@ -67,7 +68,10 @@ fn stored(probes: usize, set_aside: usize) -> String {
         return String::new();
     }
     let all = figures::counted((probes + set_aside) as u64, "measurement");
-    format!(", {all} with {set_aside} set aside (failed, or before whole runs were timed)")
+    format!(
+        ", {all} with {set_aside} set aside (failed, showed nothing, or came before whole runs \
+         were timed)"
+    )
 }
 
 /// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
@@ -98,12 +102,6 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
         "{}: {}; not: {}; it took {overhead} of the program's CPU time{stretched}{lost}{better}",
         monitor.layer, monitor.gives, monitor.lacks
     ))
-}
-
-/// The answer in a line: the number, how sure it is, and what qualifies it.
-pub(crate) fn answer(document: &Document) -> String {
-    let Document { parameter, threads, advice, others, .. } = document;
-    threads_answer(*parameter, *threads, advice.as_ref(), *others)
 }
 
 /// The probes, as a table.

@@ -82,7 +82,7 @@ fn searched(
         sheet.text.push_str(&tried(policies, unit));
     }
     sheet.text.push('\n');
-    sheet.paragraph("The number alone: ", 0, &threads::answer(surveyed));
+    sheet.paragraph("The number alone: ", 0, &surveyed.estimate);
     sheet.text.push_str(&threads::probed(surveyed));
     if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
