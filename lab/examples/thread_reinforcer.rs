@@ -2,7 +2,7 @@
 //! docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example thread_reinforcer`.
 
 use pinwise_lab::thread_reinforcer::{self, Published, RUNS, SEARCHES, SEED, WINDOW};
-use pinwise_measure::Part;
+use pinwise_measure::RoleTime;
 use pinwise_scheduler::{ModelProber, Platform, Program};
 use pinwise_threads::Thresholds;
 use std::error::Error;
@@ -169,11 +169,11 @@ fn critical(
         let mut prober = ModelProber::new(platform.clone(), Program::built_in(name)?, SEED);
         let probed = prober.probe(n, WINDOW)?;
         let told = |critical: bool| {
-            let parts = probed.parts.iter().filter(|part| part.critical == critical);
-            let told = |part: &Part| {
-                format!("{} ({:.0} %)", part.role, ((part.ran + part.waited) * 100.0).min(100.0))
+            let roles = probed.roles.iter().filter(|role| role.critical == critical);
+            let told = |role: &RoleTime| {
+                format!("{} ({:.0} %)", role.role, ((role.ran + role.waited) * 100.0).min(100.0))
             };
-            parts.map(told).collect::<Vec<String>>().join(", ")
+            roles.map(told).collect::<Vec<String>>().join(", ")
         };
         println!("| {name} | {paper} | {n} | {} | {} |", told(true), told(false));
     }

@@ -7,8 +7,8 @@ mod interrupt;
 mod measurement;
 mod microbenchmark;
 mod note;
-mod part;
 mod probe;
+mod role_time;
 mod workload;
 
 pub use disturbances::{Disturbances, OtherLoad};
@@ -19,8 +19,8 @@ pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
 pub use note::{LeftAlone, Note, optional_value_or_text, value_or_text, values_or_text};
-pub use part::{Part, mark_critical};
 pub use probe::{Measure, Probe, Probed, Progress, SchedulingProfile};
+pub use role_time::{RoleTime, mark_critical};
 pub use workload::{Piece, Thread, Workload};
 
 use pinwise_topology::{Assignment, CpuId, Machine, Policy};

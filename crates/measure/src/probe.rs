@@ -1,6 +1,6 @@
 //! A probe: one measurement of a program with n threads, and what it shows about the program.
 
-use crate::{Detail, MeasureError, Measurement, Part, Retry, Unit};
+use crate::{Detail, MeasureError, Measurement, Retry, RoleTime, Unit};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -88,7 +88,8 @@ pub struct Probed {
     /// Mean power of the machine meanwhile, in watts. `None` where it is not known.
     pub watts: Option<f64>,
     /// How the threads of each role spent the window.
-    pub parts: Vec<Part>,
+    #[serde(alias = "parts")]
+    pub roles: Vec<RoleTime>,
 }
 
 impl Probed {
@@ -130,5 +131,24 @@ impl Probed {
         };
         let detail = measurement.detail.as_ref().ok_or_else(|| unreadable("no detail".into()))?;
         detail.read().map_err(|error| unreadable(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_that_an_earlier_version_stored_is_read() {
+        let progress = Progress { rate: 2.0, error: None, measure: Measure::Runs };
+        let profile = SchedulingProfile::default();
+        let probe =
+            Probe { parameter: 2, threads: 3, profile, progress, cost: Duration::from_secs(1) };
+        let probed = Probed { probe, unit: Unit::rate("1/s"), watts: None, roles: Vec::new() };
+        let mut stored = serde_json::to_value(&probed).unwrap();
+        let stored_now = stored.as_object_mut().unwrap();
+        let roles = stored_now.remove("roles").unwrap();
+        stored_now.insert("parts".into(), roles);
+        assert_eq!(serde_json::from_value::<Probed>(stored).unwrap(), probed);
     }
 }

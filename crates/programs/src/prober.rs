@@ -192,9 +192,9 @@ impl LinuxProber {
             cost: begin.elapsed(),
         };
         let (unit, watts) = (seen.unit.clone(), seen.watts);
-        let parts = crew::parts(&seen.activity);
+        let roles = crew::roles(&seen.activity);
         self.take_in(seen, parameter)?;
-        Ok(Probed { probe, unit, watts, parts })
+        Ok(Probed { probe, unit, watts, roles })
     }
 
     fn limits(&self) -> Limits {

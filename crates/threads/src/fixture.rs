@@ -2,8 +2,8 @@
 
 use crate::Attempt;
 use pinwise_measure::{
-    Effort, Measure, MeasureError, Measurement, Part, Probe, Probed, Progress, SchedulingProfile,
-    Setting, Testbed, ThreadCount, Unit, Workload,
+    Effort, Measure, MeasureError, Measurement, Probe, Probed, Progress, RoleTime,
+    SchedulingProfile, Setting, Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_topology::Machine;
 use std::time::Duration;
@@ -50,8 +50,8 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
             panic!("{setting:?}")
         };
         let probe = (self.probe)(n, effort.windows)?;
-        let parts: Vec<Part> = Vec::new();
-        let probed = Probed { probe, unit: self.unit.clone(), watts: None, parts };
+        let roles: Vec<RoleTime> = Vec::new();
+        let probed = Probed { probe, unit: self.unit.clone(), watts: None, roles };
         Ok(probed.measurement(Duration::from_millis(100).mul_f64(effort.windows), None::<&()>))
     }
 }

@@ -3,7 +3,9 @@
 use super::request::{Counting, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use crate::error::JobError;
 use pinwise_campaign::Record;
-use pinwise_measure::{Measure, OtherLoad, Part, Probe, Probed, Progress, Unit, values_or_text};
+use pinwise_measure::{
+    Measure, OtherLoad, Probe, Probed, Progress, RoleTime, Unit, values_or_text,
+};
 use pinwise_monitor::Activity;
 use pinwise_placement::{Choice, Gain, Unmeasured};
 use pinwise_present::crowd;
@@ -52,7 +54,7 @@ pub struct ShownProbe {
     /// The probe. Its progress is the value that is maximised.
     pub probe: Probe,
     /// How the threads of each role spent it.
-    pub parts: Vec<Part>,
+    pub roles: Vec<RoleTime>,
     /// What else a probe on this machine shows.
     pub seen: Option<ProbeDetails>,
 }
@@ -99,11 +101,11 @@ impl ThreadsOutcome {
         let mut probes = Vec::new();
         let (mut unit, mut counted) = (None, None);
         for (measurement, attempt) in measured.zip(&attempts) {
-            let Probed { unit: own, parts, .. } = Probed::of(measurement)?;
+            let Probed { unit: own, roles, .. } = Probed::of(measurement)?;
             unit = Some(question.unit(&own));
             counted = Some(own);
             let seen = Probed::more(measurement).ok();
-            probes.push(ShownProbe { probe: attempt.probe, parts, seen });
+            probes.push(ShownProbe { probe: attempt.probe, roles, seen });
         }
         let set_aside = records.len() - probes.len();
         let elapsed = records.last().map_or(Duration::ZERO, |record| record.elapsed);

@@ -7,8 +7,9 @@ use crate::program::Program;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_measure::{
-    Effort, Interrupt, Measure, MeasureError, Measurement, Part, Probe, Probed, Progress, Retry,
-    SchedulingProfile, Setting, Testbed, ThreadCount, Time, Unit, Workload, mark_critical,
+    Effort, Interrupt, Measure, MeasureError, Measurement, Probe, Probed, Progress, Retry,
+    RoleTime, SchedulingProfile, Setting, Testbed, ThreadCount, Time, Unit, Workload,
+    mark_critical,
 };
 use pinwise_topology::Machine;
 use std::collections::BTreeMap;
@@ -131,7 +132,7 @@ impl ModelProber {
             progress: progress(&rates),
             cost: initialization + Duration::from_secs_f64(accounts.at.seconds()),
         };
-        Ok(Probed { probe, unit: self.unit.clone(), watts: None, parts: parts(&accounts) })
+        Ok(Probed { probe, unit: self.unit.clone(), watts: None, roles: roles(&accounts) })
     }
 }
 
@@ -163,20 +164,20 @@ impl Testbed for ModelProber {
 }
 
 /// The roles of a window, in the order in which the program creates them.
-fn parts(window: &Accounts) -> Vec<Part> {
-    let mut roles: Vec<&str> = Vec::new();
+fn roles(window: &Accounts) -> Vec<RoleTime> {
+    let mut names: Vec<&str> = Vec::new();
     for thread in &window.threads {
-        if !roles.contains(&thread.role.as_str()) {
-            roles.push(&thread.role);
+        if !names.contains(&thread.role.as_str()) {
+            names.push(&thread.role);
         }
     }
-    let part = |role: &str| {
+    let time_of = |role: &str| {
         let account = window.role(role);
         let threads = window.threads.iter().filter(|thread| thread.role == role).count();
         let elapsed = account.elapsed().seconds();
         let share = |time: Nanos| if elapsed > 0.0 { time.seconds() / elapsed } else { 0.0 };
         let rate = |count: u64| if elapsed > 0.0 { count as f64 / elapsed } else { 0.0 };
-        Part {
+        RoleTime {
             role: role.to_owned(),
             threads: threads as u32,
             ran: share(account.busy()),
@@ -189,9 +190,9 @@ fn parts(window: &Accounts) -> Vec<Part> {
             critical: false,
         }
     };
-    let mut parts: Vec<Part> = roles.into_iter().map(part).collect();
-    mark_critical(&mut parts);
-    parts
+    let mut roles: Vec<RoleTime> = names.into_iter().map(time_of).collect();
+    mark_critical(&mut roles);
+    roles
 }
 
 /// Mean of the rates in the parts of a window, and its standard error as if these were independent.

@@ -1,7 +1,7 @@
 //! From threads to roles.
 
 use pinwise_linux::role::{UnnamedThread, name};
-use pinwise_measure::{Part, mark_critical};
+use pinwise_measure::{RoleTime, mark_critical};
 use pinwise_monitor::{Activity, ThreadActivity};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use std::time::Duration;
 /// The roles of a window. The first thread of a process is a role of its own, `main`, if workers
 /// have the same name, because what it does alone limits many programs. Workers are other threads
 /// of the process, and the children of the program's first process.
-pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
+pub(crate) fn roles(activity: &Activity) -> Vec<RoleTime> {
     let found: Vec<UnnamedThread<'_>> = activity
         .threads
         .iter()
         .map(|thread| UnnamedThread { comm: &thread.comm, process: 0 })
         .collect();
-    let mut roles: Vec<(String, Vec<&ThreadActivity>)> = Vec::new();
+    let mut threads_of: Vec<(String, Vec<&ThreadActivity>)> = Vec::new();
     for (thread, named) in activity.threads.iter().zip(name(&found)) {
         let first = thread.id.tid == thread.id.pid.main();
         let root = activity.threads.first().is_some_and(|oldest| oldest.id == thread.id);
@@ -26,18 +26,18 @@ pub(crate) fn parts(activity: &Activity) -> Vec<Part> {
         };
         let main = first && activity.threads.iter().any(worker);
         let role = if main { format!("{} (main)", named.role) } else { named.role };
-        match roles.iter_mut().find(|(known, _)| *known == role) {
+        match threads_of.iter_mut().find(|(known, _)| *known == role) {
             Some((_, threads)) => threads.push(thread),
-            None => roles.push((role, vec![thread])),
+            None => threads_of.push((role, vec![thread])),
         }
     }
-    let mut parts: Vec<Part> =
-        roles.into_iter().map(|(role, threads)| part(role, &threads)).collect();
-    mark_critical(&mut parts);
-    parts
+    let mut roles: Vec<RoleTime> =
+        threads_of.into_iter().map(|(role, threads)| time_of(role, &threads)).collect();
+    mark_critical(&mut roles);
+    roles
 }
 
-fn part(role: String, threads: &[&ThreadActivity]) -> Part {
+fn time_of(role: String, threads: &[&ThreadActivity]) -> RoleTime {
     let sum = |of: fn(&ThreadActivity) -> Duration| {
         threads.iter().map(|thread| of(thread).as_secs_f64()).sum::<f64>()
     };
@@ -49,7 +49,7 @@ fn part(role: String, threads: &[&ThreadActivity]) -> Part {
     let locked: Option<f64> = threads.iter().map(|thread| Some(thread.locked?.as_secs_f64())).sum();
     let migrations: Option<u64> = threads.iter().map(|thread| thread.migrations).sum();
     let locked = locked.map(share);
-    Part {
+    RoleTime {
         role,
         threads: simultaneous(threads),
         ran: share(sum(|thread| thread.ran)),
@@ -99,15 +99,15 @@ mod tests {
             thread(8, "pigz", 100, Some(0)),
             thread(9, "pigz", 80, Some(10)),
         ];
-        let parts = parts(&Activity { threads, ..Activity::none(Duration::from_millis(100)) });
+        let roles = roles(&Activity { threads, ..Activity::none(Duration::from_millis(100)) });
         let told: Vec<(&str, u32, bool)> =
-            parts.iter().map(|part| (part.role.as_str(), part.threads, part.critical)).collect();
+            roles.iter().map(|role| (role.role.as_str(), role.threads, role.critical)).collect();
         assert_eq!(told, [("pigz (main)", 1, false), ("pigz", 2, true)]);
         assert!(
-            (parts[1].ran - 0.9).abs() < 1e-9 && (parts[1].locked.unwrap() - 0.05).abs() < 1e-9
+            (roles[1].ran - 0.9).abs() < 1e-9 && (roles[1].locked.unwrap() - 0.05).abs() < 1e-9
         );
         assert!(
-            (parts[1].voluntary_rate - 100.0).abs() < 1e-9 && parts[1].migration_rate == Some(10.0)
+            (roles[1].voluntary_rate - 100.0).abs() < 1e-9 && roles[1].migration_rate == Some(10.0)
         );
     }
 
@@ -120,19 +120,19 @@ mod tests {
             ThreadActivity { id: ThreadId { pid: Pid(pid), ..thread.id }, ..thread }
         };
         let threads = vec![thread(7, "sh", 0, Some(0)), child(8), child(9)];
-        let parts = parts(&Activity { threads, ..Activity::none(Duration::from_millis(100)) });
+        let roles = roles(&Activity { threads, ..Activity::none(Duration::from_millis(100)) });
         let told: Vec<(&str, u32, bool)> =
-            parts.iter().map(|part| (part.role.as_str(), part.threads, part.critical)).collect();
+            roles.iter().map(|role| (role.role.as_str(), role.threads, role.critical)).collect();
         assert_eq!(told, [("sh (main)", 1, false), ("sh", 2, true)]);
     }
 
     #[test]
     fn locks_that_may_not_be_seen_are_part_of_sleep() {
-        let parts = parts(&Activity {
+        let roles = roles(&Activity {
             threads: vec![thread(7, "x", 40, None)],
             ..Activity::none(Duration::from_millis(100))
         });
-        assert_eq!((parts[0].role.as_str(), parts[0].locked), ("x", None));
-        assert!((parts[0].slept - 0.6).abs() < 1e-9);
+        assert_eq!((roles[0].role.as_str(), roles[0].locked), ("x", None));
+        assert!((roles[0].slept - 0.6).abs() < 1e-9);
     }
 }

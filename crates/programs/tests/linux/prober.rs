@@ -154,9 +154,9 @@ fn threads_are_told_apart_by_role_and_what_comes_before_them_is_initialization()
     let [one, three] = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap());
     // libtest's own thread and the one that plays the program come on top.
     assert_eq!([one.probe.threads, three.probe.threads], [3, 5]);
-    let parts = three.parts;
-    let late = parts.iter().find(|part| part.role == "late").unwrap();
-    assert_eq!(late.threads, 3, "{parts:?}");
+    let roles = three.roles;
+    let late = roles.iter().find(|role| role.role == "late").unwrap();
+    assert_eq!(late.threads, 3, "{roles:?}");
     for seen in prober.probes() {
         assert!(seen.initialization >= Duration::from_millis(120), "{:?}", seen.initialization);
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::Formula;
 use crate::fixture::{Bed, probe};
 use pinwise_campaign::{Ending, MemoryJournal, drive};
-use pinwise_measure::{Measure, Part, SchedulingProfile};
+use pinwise_measure::{Measure, RoleTime, SchedulingProfile};
 use std::cell::Cell;
 
 fn search(method: Method) -> Search {
@@ -353,9 +353,9 @@ fn a_failure_that_another_try_mends_is_no_end() {
 fn energy_is_maximised_by_the_power_that_probes_show() {
     let search = Search { objective: Objective::Energy, ..sweep(&[1, 2], 1) };
     let watts = |watts: Option<f64>| {
-        let parts: Vec<Part> = Vec::new();
+        let roles: Vec<RoleTime> = Vec::new();
         let unit = pinwise_measure::Unit::rate("1/s");
-        Probed { probe: probe(2, 2, 3.0), unit, watts, parts }
+        Probed { probe: probe(2, 2, 3.0), unit, watts, roles }
     };
     assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
     assert!(search.valued(&watts(None)).is_err());

@@ -3,7 +3,7 @@
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome};
 use pinwise_linux::{Pid, Tid};
-use pinwise_measure::{Measure, Part, Unit};
+use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{Activity, Obstacle, ThreadActivity, Unavailable};
 use pinwise_placement::{Choice, Gain, Way};
 use pinwise_present::{
@@ -122,7 +122,7 @@ pub(super) struct ProbeRow {
     pub(super) error: Option<f64>,
     pub(super) measure: Option<Measure>,
     pub(super) seconds: f64,
-    pub(super) roles: Vec<Part>,
+    pub(super) roles: Vec<RoleTime>,
     /// On this machine only.
     #[serde(flatten)]
     pub(super) seen: Option<SeenRow>,
@@ -283,7 +283,7 @@ pub(crate) fn notes(outcome: &ThreadsOutcome, confirmation: Option<&Confirmation
 
 /// The rows of a search's probes.
 pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
-    let row = |ShownProbe { probe, parts, seen }: &ShownProbe| ProbeRow {
+    let row = |ShownProbe { probe, roles, seen }: &ShownProbe| ProbeRow {
         parameter: probe.parameter,
         threads: probe.threads,
         lock: probe.profile.lock / 100.0,
@@ -294,7 +294,7 @@ pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
         error: probe.progress.error,
         measure: Some(probe.progress.measure),
         seconds: probe.cost.as_secs_f64(),
-        roles: parts.clone(),
+        roles: roles.clone(),
         seen: seen.as_ref().map(|seen| SeenRow {
             initialization_seconds: seen.initialization.as_secs_f64(),
             drift: seen.drift,

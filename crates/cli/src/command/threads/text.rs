@@ -2,7 +2,7 @@
 
 use super::document::{Document, ProbeRow, Remains};
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_measure::{Part, Unit};
+use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{Sheet, fewer_threads, one_line, texts};
 use std::time::Duration;
@@ -116,8 +116,8 @@ pub(super) fn remains(remains: &Remains) -> String {
 }
 
 /// The roles that the program waits for.
-fn critical(roles: &[Part]) -> String {
-    let wanted = |role: &Part| role.ran + role.waited;
+fn critical(roles: &[RoleTime]) -> String {
+    let wanted = |role: &RoleTime| role.ran + role.waited;
     let names: Vec<String> = roles
         .iter()
         .filter(|role| role.critical)
@@ -198,8 +198,8 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
     table(header, lines(rows, method == "sweep").iter().map(line))
 }
 
-fn roles(roles: &[Part]) -> Table {
-    let row = |role: &Part| {
+fn roles(roles: &[RoleTime]) -> Table {
+    let row = |role: &RoleTime| {
         vec![
             one_line(&role.role).into_owned(),
             role.threads.to_string(),
@@ -261,7 +261,7 @@ mod tests {
         let profile = SchedulingProfile { lock: 0.0, vcx_rate: 0.0, migr_rate: 0.0, cpu_util: 0.0 };
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
-        rows(&[ShownProbe { probe, parts: Vec::new(), seen: None }]).remove(0)
+        rows(&[ShownProbe { probe, roles: Vec::new(), seen: None }]).remove(0)
     }
 
     #[test]

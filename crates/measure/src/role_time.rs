@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The threads of one role over a window, on average. `ran + waited + locked + slept = 1`, where
 /// `locked` is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Part {
+pub struct RoleTime {
     /// The role.
     pub role: String,
     /// Its threads.
@@ -22,7 +22,7 @@ pub struct Part {
     /// Share in which they waited for one: a run queue's length over its threads.
     pub waited: f64,
     /// Share in which they waited for other threads; `None` where this is not allowed to be
-    /// observed; then it is part of `slept`.
+    /// observed; then it is role of `slept`.
     pub locked: Option<f64>,
     /// Share in which they waited for something else, or had nothing to do.
     pub slept: f64,
@@ -41,11 +41,11 @@ const NEARLY: f64 = 0.9;
 
 /// Marks the roles whose threads compute or wait for a context for at least nine tenths as long as
 /// those of the role that does so most. None is marked where none ran.
-pub fn mark_critical(parts: &mut [Part]) {
-    let wanted = |part: &Part| part.ran + part.waited;
-    let most = parts.iter().filter(|part| part.ran > 0.0).map(wanted).fold(0.0, f64::max);
-    for part in parts {
-        part.critical = part.ran > 0.0 && wanted(part) >= most * NEARLY;
+pub fn mark_critical(roles: &mut [RoleTime]) {
+    let wanted = |role: &RoleTime| role.ran + role.waited;
+    let most = roles.iter().filter(|role| role.ran > 0.0).map(wanted).fold(0.0, f64::max);
+    for role in roles {
+        role.critical = role.ran > 0.0 && wanted(role) >= most * NEARLY;
     }
 }
 
@@ -53,8 +53,8 @@ pub fn mark_critical(parts: &mut [Part]) {
 mod tests {
     use super::*;
 
-    fn part(role: &str, ran: f64, waited: f64) -> Part {
-        Part {
+    fn time_of(role: &str, ran: f64, waited: f64) -> RoleTime {
+        RoleTime {
             role: role.into(),
             threads: 1,
             ran,
@@ -80,25 +80,26 @@ mod tests {
             ("rank", 1.0),
             ("out", 0.007),
         ];
-        let mut parts: Vec<Part> = stages.iter().map(|(role, ran)| part(role, *ran, 0.0)).collect();
-        mark_critical(&mut parts);
+        let mut roles: Vec<RoleTime> =
+            stages.iter().map(|(role, ran)| time_of(role, *ran, 0.0)).collect();
+        mark_critical(&mut roles);
         let critical: Vec<&str> =
-            parts.iter().filter(|part| part.critical).map(|part| part.role.as_str()).collect();
+            roles.iter().filter(|role| role.critical).map(|role| role.role.as_str()).collect();
         assert_eq!(critical, ["rank"]);
     }
 
     #[test]
     fn a_thread_that_waits_for_a_context_is_wanted_as_one_that_has_it() {
-        let mut parts =
-            [part("starved", 0.1, 0.9), part("served", 0.95, 0.0), part("idle", 0.0, 0.0)];
-        mark_critical(&mut parts);
-        assert_eq!(parts.map(|part| part.critical), [true, true, false]);
+        let mut roles =
+            [time_of("starved", 0.1, 0.9), time_of("served", 0.95, 0.0), time_of("idle", 0.0, 0.0)];
+        mark_critical(&mut roles);
+        assert_eq!(roles.map(|role| role.critical), [true, true, false]);
     }
 
     #[test]
     fn where_nothing_ran_nothing_is_critical() {
-        let mut parts = [part("a", 0.0, 0.0), part("b", 0.0, 0.0)];
-        mark_critical(&mut parts);
-        assert!(parts.iter().all(|part| !part.critical));
+        let mut roles = [time_of("a", 0.0, 0.0), time_of("b", 0.0, 0.0)];
+        mark_critical(&mut roles);
+        assert!(roles.iter().all(|role| !role.critical));
     }
 }
