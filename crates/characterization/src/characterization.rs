@@ -3,11 +3,9 @@
 use crate::plan::{Experiment, Plan};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
-use pinwise_figures as figures;
 use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets, values_or_text};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The version of this document.
 const VERSION: u32 = 1;
@@ -424,28 +422,3 @@ pub enum Warning {
 }
 
 pinwise_measure::text_in_old_stores!(Warning);
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Busy { share } => write!(
-                f,
-                "this machine is busy: the benchmarks had their CPUs for {} of the time, so \
-                 slowdowns come out too small; stop other programs and try again",
-                figures::percent(*share)
-            ),
-            Self::Noisy { most, pairs } => write!(
-                f,
-                "this machine is noisy: identical runs differ by up to {} (95 % of {pairs} pairs); \
-                 fix the frequency, stop other programs, or raise --rounds",
-                figures::percent(*most)
-            ),
-            Self::Unsteady { sets, of } => write!(
-                f,
-                "{sets} of {of} sets of programs did not become steady: their accumulated rate \
-                 stayed more than the MAIV away from the rate at the end"
-            ),
-            Self::Text { text } => f.write_str(text),
-        }
-    }
-}

@@ -9,7 +9,6 @@ use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
 use pinwise_measure::{Microbenchmark, value_or_text};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Below this a slowdown is negligible.
 const NEGLIGIBLE: f64 = 1.05;
@@ -181,18 +180,6 @@ pub enum Doubt {
 }
 
 pinwise_measure::text_in_old_stores!(Doubt);
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Interval { slowdown, low, high, count, stressor, place } => write!(
-                f,
-                "{slowdown:.2} ({low:.2} to {high:.2}) next to {count} {stressor} ({place})"
-            ),
-            Self::Text { text } => f.write_str(text),
-        }
-    }
-}
 
 impl Findings {
     /// The critical resource with the largest slowdown.

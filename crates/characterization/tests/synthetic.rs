@@ -207,11 +207,6 @@ fn a_busy_and_noisy_machine_is_said_to_be_so() {
     (bench.noise, bench.share) = (0.2, 0.5);
     let warnings = bench.characterize(2).unwrap().warnings;
     assert_eq!(warnings[0], Warning::Busy { share: 0.5 });
-    let text = warnings[0].to_string();
-    assert!(
-        text.starts_with("this machine is busy: the benchmarks had their CPUs for 50 %"),
-        "{text}"
-    );
     assert!(matches!(warnings[1], Warning::Noisy { .. }), "{warnings:?}");
     let again: Vec<Warning> =
         serde_json::from_value(serde_json::to_value(&warnings).unwrap()).unwrap();

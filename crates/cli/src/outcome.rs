@@ -4,7 +4,8 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
 use pinwise_present::{
-    is_simulated, profiling_end, tagged, tagged_bound_notes, tagged_notes, typical, unmeasured,
+    is_simulated, level_source, profiling_end, stop_reason, strategy_reason, tagged,
+    tagged_bound_notes, tagged_notes, typical, unmeasured,
 };
 use pinwise_topology::{Assignment, SharingTree};
 use serde::Serialize;
@@ -88,8 +89,8 @@ pub(crate) fn document(
         "failure": outcome.failure.as_ref().map(|failure| tagged(failure, unmeasured(failure))),
         "classes": outcome.cost.classes,
         "seconds": outcome.cost.time.as_secs_f64(),
-        "strategy": reasons(&outcome.strategy),
-        "stopped_because": reasons(&outcome.stopped_because),
+        "strategy": reasons(&outcome.strategy, strategy_reason),
+        "stopped_because": reasons(&outcome.stopped_because, stop_reason),
         "seed": info.new.seed,
         "plan": plan,
     });
@@ -113,7 +114,7 @@ fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Ve
     };
     json!({
         "core_local": forecast.core_local,
-        "core_local_because": tagged(&forecast.because, forecast.because.to_string()),
+        "core_local_because": tagged(&forecast.because, level_source(&forecast.because)),
         "base": forecast.base,
         "slowdown": forecast.slowdown,
         "slowdown_measured": forecast.measured,
@@ -129,8 +130,8 @@ fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Ve
 }
 
 /// Each reason with its kind, its values and its text.
-fn reasons<T: Serialize + ToString>(reasons: &[T]) -> Vec<Value> {
-    reasons.iter().map(|reason| tagged(reason, reason.to_string())).collect()
+fn reasons<T: Serialize>(reasons: &[T], text: fn(&T) -> String) -> Vec<Value> {
+    reasons.iter().map(|reason| tagged(reason, text(reason))).collect()
 }
 
 /// JSON has no infinities.

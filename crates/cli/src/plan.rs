@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo};
 use pinwise_jobs::NoPlan;
-use pinwise_placement::{Plan, joined};
-use pinwise_present::shell;
+use pinwise_placement::Plan;
+use pinwise_present::{shell, stop_reasons};
 use pinwise_topology::CpuSet;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ fn without_plan(info: &CampaignInfo) -> String {
         NoPlan::Undecided(reasons) => format!(
             "campaign {number} ended undecided and has no plan ({}): search again with a larger \
              --budget; it was: {}",
-            joined(&reasons),
+            stop_reasons(&reasons),
             shell(&info.new.command)
         ),
         NoPlan::Gone => format!(

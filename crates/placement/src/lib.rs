@@ -32,7 +32,7 @@ pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{Measured, Number, Origin, Plan, PlanError, PlanNote, PlannedThread};
 pub use question::{BlackboxOptions, Budget, LevelSource, Question, StrategyName};
-pub use reason::{StopReason, StrategyReason, joined};
+pub use reason::{StopReason, StrategyReason};
 pub use search::{Search, SearchError, core_local};
 pub use selection::{
     DrawnSelection, PlacedSelection, SelectionError, SelectionOutcome, SelectionQuestion,

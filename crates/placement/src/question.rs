@@ -3,7 +3,6 @@
 use pinwise_measure::value_or_text;
 use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::time::Duration;
 
 /// How to look for the best assignment.
@@ -63,17 +62,6 @@ pub enum LevelSource {
 }
 
 pinwise_measure::text_in_old_stores!(LevelSource);
-
-impl fmt::Display for LevelSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Asked => "--core-local",
-            Self::Characterized => "found by characterize",
-            Self::Usual => "the usual one; pinwise characterize measures it",
-            Self::Text { text } => text,
-        })
-    }
-}
 
 impl Default for BlackboxOptions {
     fn default() -> Self {

@@ -1,11 +1,8 @@
 //! Why a search is made the way it is, and why it stopped: values, each with its text.
 
 use crate::LevelSource;
-use pinwise_figures::{counted, duration, group, percent};
 use pinwise_measure::value_or_text;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::time::Duration;
 
 /// Why a search stopped, or went on from searching to fresh windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -204,157 +201,9 @@ pub enum StrategyReason {
     },
 }
 
-/// The reasons in one line.
-pub fn joined<T: fmt::Display>(reasons: &[T]) -> String {
-    reasons.iter().map(T::to_string).collect::<Vec<_>>().join("; ")
-}
-
 pinwise_measure::text_in_old_stores!(StopReason);
 
 pinwise_measure::text_in_old_stores!(StrategyReason);
-
-impl fmt::Display for StopReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds =
-            |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO));
-        match self {
-            Self::FewLeft { left, of, rounds } => {
-                let left = counted(*left, "assignment");
-                write!(f, "after {rounds} rounds, {left} of {of} may be the best")
-            }
-            Self::Tied { left, of, within } => {
-                let within = percent(*within);
-                write!(f, "the best {left} of {of} assignments tie to within {within}")
-            }
-            Self::NearBound { gap, within, method } => {
-                let [gap, within] = [*gap, *within].map(percent);
-                write!(f, "the best came within {gap} of the {method} bound ({within} asked for)")
-            }
-            Self::SampleNearBound { drawn, gap, within } => {
-                let [gap, within] = [*gap, *within].map(percent);
-                write!(
-                    f,
-                    "the best of {drawn} random assignments came within {gap} of the bound \
-                     ({within} asked for)"
-                )
-            }
-            Self::Sampled { drawn } => write!(f, "{drawn} random assignments were measured"),
-            Self::SampleFailed { last } => {
-                write!(f, "of the last {last} random assignments none could be measured")
-            }
-            Self::Fruitless { climbs } => {
-                write!(f, "the last {climbs} climbs found nothing better")
-            }
-            Self::NoStartLeft { climbs } => {
-                write!(f, "no random start is left after {climbs} assignments climbed from")
-            }
-            Self::NoPredictor => f.write_str("too little could be measured to learn from"),
-            Self::NoProfile => {
-                f.write_str("the profile predicts nothing: none of its experiments could be made")
-            }
-            Self::Predicted { measured, by_error } => {
-                write!(f, "the {measured} assignments most promising by prediction were measured")?;
-                match by_error {
-                    true => f.write_str(
-                        ": those that may be as good as the best, by how far predictions were off",
-                    ),
-                    false => Ok(()),
-                }
-            }
-            Self::MeasuredAlone => f.write_str("instances were measured alone"),
-            Self::SearchShareUsed { share, rest } => {
-                let rest = if *rest { ", the rest is for fresh windows" } else { "" };
-                write!(f, "searching had used {} of the budget{rest}", percent(*share))
-            }
-            Self::BudgetUsed { another_seconds: Some(another), left_seconds: Some(left) } => {
-                write!(
-                    f,
-                    "the budget is used up: another measurement takes about {}, {} are left",
-                    seconds(*another),
-                    seconds(*left)
-                )
-            }
-            Self::BudgetUsed { .. } => f.write_str("the budget is used up"),
-            Self::Precise { windows, precision } => {
-                let precision = percent(*precision);
-                write!(f, "{windows} fresh windows each are precise to {precision}")
-            }
-            Self::NoAssignment => f.write_str("no assignment could be measured"),
-            Self::NothingMeasured { error } => write!(f, "nothing could be measured: {error}"),
-            Self::Running => f.write_str("it is still running"),
-            Self::Interrupted { killed, resume } => {
-                let how = if *killed { "killed" } else { "stopped" };
-                write!(f, "it was {how}; continue with: {resume}")
-            }
-            Self::Text { text } => f.write_str(text),
-        }
-    }
-}
-
-impl fmt::Display for StrategyReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotChosen => f.write_str("not chosen yet"),
-            Self::Exhaustive { assignments, times } => {
-                let times =
-                    if *times == 1 { "once".to_owned() } else { format!("{times} times over") };
-                let count = group(assignments);
-                write!(f, "exhaustive: the {count} assignments fit the budget {times}")
-            }
-            Self::ExhaustiveAsked { assignments, fits } => {
-                let count = group(assignments);
-                write!(f, "exhaustive, as asked: {count} assignments")?;
-                match fits {
-                    true => Ok(()),
-                    false => f.write_str("; the budget may end before all of them are measured"),
-                }
-            }
-            Self::Guided { uniform, assignments } => write!(
-                f,
-                "guided: a predictor learned from {uniform} random assignments and all later ones \
-                 chooses what to measure; {} assignments are too many to measure each",
-                group(assignments)
-            ),
-            Self::SampleThenClimb { room, assignments } => write!(
-                f,
-                "random sampling for the bound, then climbing from its best: searching has room \
-                 for about {}, too few to measure each of {} assignments or to learn from",
-                counted(*room, "measurement"),
-                group(assignments)
-            ),
-            Self::RandomAsked { assignments } => {
-                write!(f, "random sampling, as asked: {} assignments", group(assignments))
-            }
-            Self::ClimbAsked { start, assignments } => write!(
-                f,
-                "climbing from the best of {start} random assignments, as asked: {} in all",
-                group(assignments)
-            ),
-            Self::BlackBoxAsked { base, level, because, most, of } => {
-                // An earlier version left it out where it decided nothing.
-                let because = match because {
-                    LevelSource::Text { text } if text.is_empty() => String::new(),
-                    because => format!(" ({because})"),
-                };
-                write!(
-                    f,
-                    "blackbox, as asked: a profile of one instance alone ({base} experiments) and \
-                     of each thread with co-runners in its {level}{because}, {most} of {of} \
-                     experiments at most; then the most promising are measured"
-                )
-            }
-            Self::Refused { error } => f.write_str(error),
-            Self::AnyPerContext => f.write_str(
-                "any number of threads per context, since all such assignments fit the budget",
-            ),
-            Self::OnePerContext => f.write_str("at most one thread per context"),
-            Self::AloneFirst => {
-                f.write_str("first what instances do alone, which bounds what they do together")
-            }
-            Self::Text { text } => f.write_str(text),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -369,15 +218,5 @@ mod tests {
             serde_json::json!({ "kind": "precise", "windows": 6, "precision": 0.01 })
         );
         assert_eq!(serde_json::from_value::<StopReason>(written).unwrap(), precise);
-        let used = StopReason::BudgetUsed { another_seconds: None, left_seconds: None };
-        assert_eq!(
-            joined(&[used, precise]),
-            "the budget is used up; 6 fresh windows each are precise to 1.0 %"
-        );
-        let (another_seconds, left_seconds) = (Some(5.5), Some(2.5));
-        assert_eq!(
-            StopReason::BudgetUsed { another_seconds, left_seconds }.to_string(),
-            "the budget is used up: another measurement takes about 5.5 s, 2.5 s are left"
-        );
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::figures;
 use pinwise_characterization::{
-    Characterization, ExcerptReason, Findings, Sensitivity, SensitivityClass,
+    AbsenceReason, Characterization, Doubt, ExcerptReason, Findings, Sensitivity, SensitivityClass,
+    Warning,
 };
 
 /// The largest slowdown that is critical: `4 intadd slow each other down 3.98 times: integer unit.`
@@ -41,6 +42,51 @@ pub fn excerpt_reason(reason: &ExcerptReason) -> String {
             "only some of the benchmarks, or few stressors, took part".to_owned()
         }
         ExcerptReason::Text { text } => text.clone(),
+    }
+}
+
+/// A warning, as a clause.
+pub fn characterization_warning(warning: &Warning) -> String {
+    match warning {
+        Warning::Busy { share } => format!(
+            "this machine is busy: the benchmarks had their CPUs for {} of the time, so slowdowns \
+             come out too small; stop other programs and try again",
+            figures::percent(*share)
+        ),
+        Warning::Noisy { most, pairs } => format!(
+            "this machine is noisy: identical runs differ by up to {} (95 % of {pairs} pairs); fix \
+             the frequency, stop other programs, or raise --rounds",
+            figures::percent(*most)
+        ),
+        Warning::Unsteady { sets, of } => format!(
+            "{sets} of {of} sets of programs did not become steady (they are marked): stop other \
+             programs, or allow more with --maiv"
+        ),
+        Warning::Text { text } => text.clone(),
+    }
+}
+
+/// A measurement that leaves the class of a benchmark open.
+pub fn doubt(doubt: &Doubt) -> String {
+    match doubt {
+        Doubt::Interval { slowdown, low, high, count, stressor, place } => {
+            format!("{slowdown:.2} ({low:.2} to {high:.2}) next to {count} {stressor} ({place})")
+        }
+        Doubt::Text { text } => text.clone(),
+    }
+}
+
+/// Why a machine does not have a level, as a clause.
+pub fn absence(reason: &AbsenceReason) -> &str {
+    match reason {
+        AbsenceReason::OneContext => "this kind of core has one context",
+        AbsenceReason::NoSharedCore => {
+            "no two contexts that may be used share a core: no SMT, or it is switched off or \
+             hidden (virtual machine, cpuset)"
+        }
+        AbsenceReason::NoSharedPackage => "no two cores that may be used are in one package",
+        AbsenceReason::OnePackage => "the contexts that may be used are all in one package",
+        AbsenceReason::Text { text } => text,
     }
 }
 

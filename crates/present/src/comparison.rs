@@ -1,8 +1,9 @@
 //! What the terminal and the page say of a comparison in the same words.
 
 use crate::figures::{self, Scale};
+use crate::reason::stop_reasons;
 use pinwise_placement::{
-    ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing, joined,
+    ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing,
 };
 
 /// Ways beyond this many that are not told apart from the best known are counted, not listed: the
@@ -166,7 +167,7 @@ pub fn left_out(reason: &LeftOutReason) -> String {
         ),
         LeftOutReason::Refused { error } => error.clone(),
         LeftOutReason::NothingAnnounced { stopped_because } => {
-            format!("it announced nothing ({})", joined(stopped_because))
+            format!("it announced nothing ({})", stop_reasons(stopped_because))
         }
         LeftOutReason::NotMeasured => "it could not be measured".to_owned(),
         LeftOutReason::Text { text } => text.clone(),

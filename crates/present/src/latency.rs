@@ -4,11 +4,24 @@ use crate::figures::{self, percent};
 use crate::unfinished::Unfinished;
 use pinwise_hardware::LatencyWarning;
 use pinwise_topology::{
-    DeclaredGroups, DomainKind, HeaderCheck, LatencyComparison, LatencyLevels, LatencyUnit, Oddity,
+    DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyComparison, LatencyLevels,
+    LatencyUnit, Oddity,
 };
 
 /// Contradictions, oddities and directions that are shown.
 const FEW: usize = 4;
+
+/// How an implied level differs from a declared grouping, as a clause.
+pub fn difference(difference: &Difference) -> String {
+    let Difference { nearest, implied, declared, pairs } = difference;
+    let nearest: Vec<&str> = nearest.iter().rev().map(|kind| kind.name()).collect();
+    let declared: Vec<String> = declared.iter().map(ToString::to_string).collect();
+    format!(
+        "{implied} are near to each other; nearest declared is {}, with {}; {pairs} pairs differ",
+        nearest.join(" = "),
+        declared.join(" and ")
+    )
+}
 
 /// What follows from a matrix of latencies.
 #[derive(Clone, Copy, Debug)]
@@ -91,8 +104,8 @@ impl LatencyFindings<'_> {
         let mut lines: Vec<String> = self.header.iter().map(check).collect();
         let Some(comparison) = self.comparison else { return lines };
         for (number, level) in (1..).zip(&comparison.levels) {
-            let difference = level.difference.iter();
-            lines.extend(difference.map(|difference| format!("level {number}: {difference}")));
+            let shown = level.difference.iter();
+            lines.extend(shown.map(|one| format!("level {number}: {}", difference(one))));
         }
         lines.extend(comparison.unseen.iter().map(|unseen| self.hidden(unseen)));
         if !comparison.unknown.is_empty() {

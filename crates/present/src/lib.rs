@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod advice;
 mod bound_note;
 mod characterization;
 mod comparison;
@@ -13,6 +14,7 @@ mod other_load;
 mod outcome;
 mod outline;
 mod printable;
+mod reason;
 mod sheet;
 mod shell;
 mod threads;
@@ -20,13 +22,16 @@ mod tune;
 mod unfinished;
 mod verdict;
 
+pub use advice::advice_text;
 pub use bound_note::{bound_notes, tagged_bound_notes};
-pub use characterization::{characterization_verdict, excerpt_reason, sensitivity};
+pub use characterization::{
+    absence, characterization_verdict, characterization_warning, doubt, excerpt_reason, sensitivity,
+};
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
 pub use drawing::draw_assignment;
-pub use latency::{LatencyFindings, domain_kinds, latency_warning};
+pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
@@ -37,6 +42,7 @@ pub use outcome::{
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};
+pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};

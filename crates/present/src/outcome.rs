@@ -3,14 +3,13 @@
 use crate::bound_note::bound_notes;
 use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
+use crate::reason::{stop_reasons, strategy_reasons};
 use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
 use crate::tune::unmeasured;
 use crate::verdict::{NextStep, is_simulated, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{
-    Advice, Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question, joined,
-};
+use pinwise_placement::{Advice, Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question};
 use pinwise_topology::{CpuId, SharingTree};
 
 /// Below this many fresh windows an interval is wide. It is shown only if a verdict rests on it.
@@ -153,8 +152,8 @@ fn evidence(
     if let Some(failure) = &outcome.failure {
         sheet.line("failed", &format!("the last: {}", unmeasured(failure)));
     }
-    sheet.line("strategy", &joined(&outcome.strategy));
-    sheet.line("stopped", &joined(&outcome.stopped_because));
+    sheet.line("strategy", &strategy_reasons(&outcome.strategy));
+    sheet.line("stopped", &stop_reasons(&outcome.stopped_because));
 }
 
 /// What the best predicted was predicted to do, how far predictions were off, and what they rest

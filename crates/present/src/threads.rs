@@ -1,5 +1,6 @@
 //! The sentences about a search for a number of threads.
 
+use crate::advice::advice_text;
 use crate::other_load::{beside, busy};
 use crate::tune::{against, compared_longer, gain_text};
 use crate::verdict::SIMULATED;
@@ -296,8 +297,7 @@ pub fn threads_answer(
     others: Option<f64>,
 ) -> String {
     let threads = || figures::counted(u64::from(threads), "thread");
-    let answer =
-        advice.map_or_else(|| format!("n = {n} ({})", threads()), |advice| advice.to_string());
+    let answer = advice.map_or_else(|| format!("n = {n} ({})", threads()), advice_text);
     format!("{answer}{}", beside(others))
 }
 

@@ -8,7 +8,10 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::{Characterization, RunsSoFar, Slowdown, StoredCharacterization};
 use pinwise_measure::{PaceUnit, WorkingSet, WorkingSets};
 use pinwise_present::figures;
-use pinwise_present::{Files, Unfinished, characterization_verdict, excerpt_reason, quoted};
+use pinwise_present::{
+    Files, Unfinished, absence, characterization_verdict, characterization_warning, doubt,
+    excerpt_reason, quoted,
+};
 use pinwise_topology::{Fingerprint, Machine};
 
 /// Shades of the style sheet, of which the first stands for no slowdown.
@@ -23,6 +26,7 @@ pub fn characterization_page(kept: &StoredCharacterization) -> Result<String, Re
     let characterization = &kept.characterization;
     let page = CharacterizationPage {
         of: characterization,
+        warnings: characterization.warnings.iter().map(characterization_warning).collect(),
         unit: characterization.unit.name(),
         origin: origin(kept),
         excerpt: excerpt(kept),
@@ -112,6 +116,7 @@ fn excerpt(kept: &StoredCharacterization) -> Option<String> {
 #[template(path = "characterization.html")]
 struct CharacterizationPage<'a> {
     of: &'a Characterization,
+    warnings: Vec<String>,
     unit: &'static str,
     origin: String,
     excerpt: Option<String>,
@@ -183,7 +188,9 @@ impl Maps {
             maps: maps(characterization, most),
             scale: (0..SHADES).map(|shade| format!("s{shade}")).collect(),
             most: format!("{most:.1}"),
-            absent: absent.map(|absent| (absent.name.clone(), absent.reason.to_string())).collect(),
+            absent: absent
+                .map(|absent| (absent.name.clone(), absence(&absent.reason).to_owned()))
+                .collect(),
         }
     }
 }
@@ -388,7 +395,8 @@ fn remote(characterization: &Characterization) -> Vec<String> {
     for row in &remote.undecided {
         sentences.push(format!(
             "Whether other cores slow down {} is undecided: {}.",
-            row.benchmark, row.reason
+            row.benchmark,
+            doubt(&row.reason)
         ));
     }
     sentences.push(match (remote.arrangement, &remote.arrangement_of) {

@@ -2,9 +2,9 @@
 
 use crate::evidence::Evidence;
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Budget, Outcome, Question, joined};
+use pinwise_placement::{Budget, Outcome, Question};
 use pinwise_present::figures;
-use pinwise_present::{Files, NextStep, next_steps, shell};
+use pinwise_present::{Files, NextStep, next_steps, shell, stop_reasons, strategy_reasons};
 use pinwise_topology::SharingTree;
 
 /// A term and what it is.
@@ -52,7 +52,7 @@ pub(crate) fn asked(
             new.unit.name.clone()
         },
     ));
-    rows.push(("Strategy", joined(&outcome.strategy)));
+    rows.push(("Strategy", strategy_reasons(&outcome.strategy)));
     rows.push((
         "Stop when",
         format!(
@@ -64,7 +64,7 @@ pub(crate) fn asked(
             }
         ),
     ));
-    rows.push(("Stopped because", joined(&outcome.stopped_because)));
+    rows.push(("Stopped because", stop_reasons(&outcome.stopped_because)));
     rows.push(("Confidence", figures::percent(question.confidence)));
     rows.push(("Seed", question.seed.to_string()));
     rows.push(("Begun", figures::date(info.started)));

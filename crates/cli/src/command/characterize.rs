@@ -12,7 +12,9 @@ use pinwise_campaign::Store;
 use pinwise_characterization::{Absent, Characterization, Conditions, RunsSoFar};
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::{Files, Unfinished, excerpt_reason, figures, tagged};
+use pinwise_present::{
+    Files, Unfinished, absence, characterization_warning, doubt, excerpt_reason, figures, tagged,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -185,17 +187,17 @@ pub(crate) fn tell(
             excerpt: excerpt.as_ref().map(|excerpt| tagged(excerpt, excerpt_reason(excerpt))),
         })?;
         let warnings = kept.characterization.warnings.iter();
-        document["warnings"] = warnings.map(|one| tagged(one, one.to_string())).collect();
+        document["warnings"] =
+            warnings.map(|one| tagged(one, characterization_warning(one))).collect();
         for (i, reference) in kept.characterization.references.iter().enumerate() {
             for (j, Absent { reason, .. }) in reference.absent.iter().enumerate() {
-                document["references"][i]["absent"][j]["reason"] =
-                    tagged(reason, reason.to_string());
+                document["references"][i]["absent"][j]["reason"] = tagged(reason, absence(reason));
             }
         }
         let remote = kept.characterization.findings.remote.iter();
         for (i, row) in remote.flat_map(|remote| &remote.undecided).enumerate() {
             document["findings"]["remote"]["undecided"][i]["reason"] =
-                tagged(&row.reason, row.reason.to_string());
+                tagged(&row.reason, doubt(&row.reason));
         }
         return output::print_json(&document);
     }

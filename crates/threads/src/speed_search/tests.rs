@@ -73,13 +73,13 @@ fn a_law_with_a_maximum_is_found_from_a_few_probes() {
     let mut covered = 0;
     for seed in seeds.clone() {
         let (advice, probed) = run(&question, speed, 0.01, seed);
-        assert!(loss(&advice, &question, speed) < 0.02, "{advice} after {probed:?}");
+        assert!(loss(&advice, &question, speed) < 0.02, "{advice:?} after {probed:?}");
         let (low, high) = advice.between;
-        assert!(low <= advice.threads && advice.threads <= high, "{advice}");
+        assert!(low <= advice.threads && advice.threads <= high, "{advice:?}");
         // More threads are slower, and how much is said, with an interval of 90 %.
         let (most, cost) = advice.more.unwrap();
         let truth = 1.0 - speed(72) / speed(advice.threads);
-        assert!(most == 72 && cost.high - cost.low < 0.2, "{advice}");
+        assert!(most == 72 && cost.high - cost.low < 0.2, "{advice:?}");
         covered += usize::from(cost.low <= truth && truth <= cost.high);
     }
     // 72 threads are read once.
@@ -211,7 +211,7 @@ fn a_wrong_law_cannot_hide_the_best() {
     let speed = |threads: u32| if threads < 23 { f64::from(threads).sqrt() } else { 3.2 };
     let question = Question { most_probes: 24, ..question(48, 24) };
     let (advice, probed) = run(&question, speed, 0.005, 3);
-    assert!(loss(&advice, &question, speed) < 0.03, "{advice} after {probed:?}");
+    assert!(loss(&advice, &question, speed) < 0.03, "{advice:?} after {probed:?}");
 }
 
 /// Little time, and far from one thread: laws fitted to 20 threads and more say nothing sure of how
@@ -225,7 +225,7 @@ fn gains_are_over_a_number_that_was_probed() {
         let question = Question { most_time: Some(Duration::from_millis(700)), ..question_72() };
         let (advice, probed) = run(&question, speed, 0.004, seed);
         let reference = advice.reference.unwrap();
-        assert_eq!(Some(&reference), probed.iter().min(), "{advice}");
+        assert_eq!(Some(&reference), probed.iter().min(), "{advice:?}");
         let gain = speed(advice.threads) / speed(reference);
         let value = speed(advice.threads);
         let holds =
@@ -242,7 +242,7 @@ fn a_search_is_not_settled_by_single_readings() {
     let speed = |threads: u32| f64::from(threads);
     let (settled, probed) = run(&question(4, 4), speed, 0.002, 1);
     assert_eq!((settled.threads, settled.ended), (4, Ended::Settled));
-    assert!(settled.readings >= 2, "{settled} after {probed:?}");
+    assert!(settled.readings >= 2, "{settled:?} after {probed:?}");
     assert_eq!(
         settled.readings,
         probed.iter().filter(|&&threads| threads == settled.threads).count()
@@ -254,7 +254,7 @@ fn a_search_is_not_settled_by_single_readings() {
     assert_eq!(
         (hurried.ended, fewer.len()),
         (Ended::Time, probed.len() - 1),
-        "{hurried} after {fewer:?}"
+        "{hurried:?} after {fewer:?}"
     );
 }
 
@@ -299,7 +299,7 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
         .iter()
         .map(|&threads| speed(threads).ln() + even(threads))
         .fold(f64::MIN, f64::max);
-    assert!(speed(advice.threads).ln() + even(advice.threads) > best - 0.015, "{advice}");
+    assert!(speed(advice.threads).ln() + even(advice.threads) > best - 0.015, "{advice:?}");
     // Whole runs have shown their end.
     let whole = Question { whole_runs: true, ..question.clone() };
     assert_eq!(
@@ -326,13 +326,13 @@ fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_
         let lost = 1.0 - speed(advice.threads) / speed(21);
         assert!(
             lost < 0.03 && probed.iter().filter(|&&threads| threads > 21).count() <= 4,
-            "{advice} after {probed:?}"
+            "{advice:?} after {probed:?}"
         );
     }
     let question = Question { counted: true, ..self::question(4, 2) };
     for seed in 0..8 {
         let (advice, probed) = run_with(&question, |_| 1.0, |threads| threads.min(2), 0.05, seed);
-        assert!(advice.threads <= 2 && advice.between.1 <= 2, "{advice} after {probed:?}");
+        assert!(advice.threads <= 2 && advice.between.1 <= 2, "{advice:?} after {probed:?}");
         assert!(probed.iter().filter(|&&threads| threads > 2).count() <= 2, "{probed:?}");
     }
 }
@@ -368,10 +368,10 @@ fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
     let question = Question { counted: true, ..question_72() };
     let speed = |threads: u32| f64::from(threads.min(3));
     let (advice, probed) = run_with(&question, speed, |threads| threads.min(3) + 1, 0.003, 1);
-    assert_eq!((advice.threads, advice.more), (3, None), "{advice} after {probed:?}");
+    assert_eq!((advice.threads, advice.more), (3, None), "{advice:?} after {probed:?}");
     // Whatever it is asked for.
     let (advice, probed) = run_with(&question, |_| 1.0, |_| 2, 0.003, 1);
-    assert_eq!((advice.threads, advice.between), (1, (1, 1)), "{advice} after {probed:?}");
+    assert_eq!((advice.threads, advice.between), (1, (1, 1)), "{advice:?} after {probed:?}");
     // Where the threads are not counted these are numbers like others.
     let apart = Question { counted: false, ..question };
     assert!(run_with(&apart, |_| 1.0, |_| 2, 0.003, 1).0.more.is_some());
@@ -383,10 +383,10 @@ fn the_choice_is_probed_or_said_not_to_be() {
     let speed = |threads: u32| f64::from(threads.min(20)).powf(0.9);
     for seed in 0..3 {
         let (advice, probed) = run(&question_72(), speed, 0.004, seed);
-        assert!(advice.probed && probed.contains(&advice.threads), "{advice} after {probed:?}");
+        assert!(advice.probed && probed.contains(&advice.threads), "{advice:?} after {probed:?}");
         let short = Question { most_time: Some(Duration::from_millis(200)), ..question_72() };
         let (advice, probed) = run(&short, speed, 0.004, seed);
-        assert_eq!(advice.probed, probed.contains(&advice.threads), "{advice} after {probed:?}");
+        assert_eq!(advice.probed, probed.contains(&advice.threads), "{advice:?} after {probed:?}");
     }
 }
 
@@ -405,7 +405,7 @@ fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
     let advice = search.expired().unwrap();
     assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
     // One probe of 4 threads says nothing sure of any other number.
-    assert!(advice.between.0 < advice.between.1, "{advice}");
+    assert!(advice.between.0 < advice.between.1, "{advice:?}");
 }
 
 /// A run of 10 s with the best number, which is not known beforehand: 0.42 s for probes of 75 ms
@@ -418,7 +418,7 @@ fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
             run(&Question { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
         assert_eq!(advice.ended, Ended::Time);
         // The first takes 150 ms.
-        assert!((2..=4).contains(&probed.len()), "{advice} after {probed:?}");
+        assert!((2..=4).contains(&probed.len()), "{advice:?} after {probed:?}");
     }
 }
 

@@ -4,7 +4,6 @@ use super::{LatencyLevels, LatencyMatrix, Pairs, summary};
 use crate::{CpuId, CpuSet, Domain, DomainKind, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// Where latencies and declaration are the same, and where not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,21 +38,6 @@ pub struct Difference {
     pub declared: Vec<CpuSet>,
     /// Pairs of contexts that only one of the two brings together.
     pub pairs: usize,
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nearest: Vec<&str> = self.nearest.iter().rev().map(|kind| kind.name()).collect();
-        let declared: Vec<String> = self.declared.iter().map(ToString::to_string).collect();
-        let (implied, nearest, declared) =
-            (&self.implied, nearest.join(" = "), declared.join(" and "));
-        let pairs = self.pairs;
-        write!(
-            f,
-            "{implied} are near to each other; nearest declared is {nearest}, with {declared}; \
-             {pairs} pairs differ"
-        )
-    }
 }
 
 /// A declared grouping that latencies do not show.

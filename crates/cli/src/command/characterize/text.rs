@@ -4,7 +4,10 @@
 use super::SoFar;
 use pinwise_characterization::{Characterization, Remote, Slowdown};
 use pinwise_measure::WorkingSets;
-use pinwise_present::{characterization_verdict, figures, one_line, sensitivity};
+use pinwise_present::{
+    absence, characterization_verdict, characterization_warning, doubt, figures, one_line,
+    sensitivity,
+};
 use std::fmt::Write as _;
 
 /// Columns of a table's cell.
@@ -14,7 +17,7 @@ pub(super) fn text(characterization: &Characterization) -> String {
     let mut text = format!("{}\n", characterization_verdict(characterization));
     // Writing to a string cannot fail.
     for warning in &characterization.warnings {
-        let _ = writeln!(text, "warning: {warning}");
+        let _ = writeln!(text, "warning: {}", characterization_warning(warning));
     }
     let _ =
         writeln!(text, "{}: {}", characterization.machine, characterization.fingerprint.summary);
@@ -73,7 +76,7 @@ fn levels(text: &mut String, characterization: &Characterization) {
             );
         }
         for absent in &reference.absent {
-            let _ = writeln!(text, "no level {:<5} {}{kind}", absent.name, absent.reason);
+            let _ = writeln!(text, "no level {:<5} {}{kind}", absent.name, absence(&absent.reason));
         }
     }
 }
@@ -297,7 +300,8 @@ fn others(text: &mut String, remote: &Remote) {
     }
     let _ = writeln!(text, "  slow down              {}", list(&remote.shared));
     for row in &remote.undecided {
-        let _ = writeln!(text, "  undecided              {}: {}", row.benchmark, row.reason);
+        let _ =
+            writeln!(text, "  undecided              {}: {}", row.benchmark, doubt(&row.reason));
     }
     let _ = match (remote.arrangement, &remote.arrangement_of) {
         (Some(change), Some((reference, stressor))) => {

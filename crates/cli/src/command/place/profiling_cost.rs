@@ -4,7 +4,7 @@ use super::Place;
 use crate::events::{self, Terminal};
 use crate::output;
 use pinwise_jobs::ProfilingCost;
-use pinwise_present::{ProfilingOutlook, profiling_outlook, tagged};
+use pinwise_present::{ProfilingOutlook, level_source, profiling_outlook, tagged};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ impl Place {
             let ProfilingOutlook { alone, company, each, here } = outlook;
             return output::print_json(&Document {
                 core_local: level.to_owned(),
-                core_local_because: tagged(&because, because.to_string()),
+                core_local_because: tagged(&because, level_source(&because)),
                 base: alone,
                 slowdown: company,
                 experiments: alone + company,
@@ -45,6 +45,7 @@ impl Place {
             });
         }
         let outlook = profiling_outlook(&outlook);
+        let because = level_source(&because);
         output::print(&format!("{outlook}; threads interfere within a {level} ({because})\n"))
     }
 }

@@ -1,0 +1,169 @@
+//! Why a search ended, and why it went as it did, in clauses without a full stop.
+
+use crate::figures::{counted, duration, group, percent};
+use pinwise_placement::{LevelSource, StopReason, StrategyReason};
+use std::time::Duration;
+
+/// Why a search ended, in one line.
+pub fn stop_reasons(reasons: &[StopReason]) -> String {
+    reasons.iter().map(stop_reason).collect::<Vec<_>>().join("; ")
+}
+
+/// Why a search went as it did, in one line.
+pub fn strategy_reasons(reasons: &[StrategyReason]) -> String {
+    reasons.iter().map(strategy_reason).collect::<Vec<_>>().join("; ")
+}
+
+/// A reason to stop.
+pub fn stop_reason(reason: &StopReason) -> String {
+    use StopReason as Is;
+    let seconds =
+        |seconds: f64| duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO));
+    match reason {
+        Is::FewLeft { left, of, rounds } => {
+            let left = counted(*left, "assignment");
+            format!("after {rounds} rounds, {left} of {of} may be the best")
+        }
+        Is::Tied { left, of, within } => {
+            let within = percent(*within);
+            format!("the best {left} of {of} assignments tie to within {within}")
+        }
+        Is::NearBound { gap, within, method } => {
+            let [gap, within] = [*gap, *within].map(percent);
+            format!("the best came within {gap} of the {method} bound ({within} asked for)")
+        }
+        Is::SampleNearBound { drawn, gap, within } => {
+            let [gap, within] = [*gap, *within].map(percent);
+            format!(
+                "the best of {drawn} random assignments came within {gap} of the bound ({within} \
+                 asked for)"
+            )
+        }
+        Is::Sampled { drawn } => format!("{drawn} random assignments were measured"),
+        Is::SampleFailed { last } => {
+            format!("of the last {last} random assignments none could be measured")
+        }
+        Is::Fruitless { climbs } => format!("the last {climbs} climbs found nothing better"),
+        Is::NoStartLeft { climbs } => {
+            format!("no random start is left after {climbs} assignments climbed from")
+        }
+        Is::NoPredictor => "too little could be measured to learn from".into(),
+        Is::NoProfile => {
+            "the profile predicts nothing: none of its experiments could be made".into()
+        }
+        Is::Predicted { measured, by_error } => {
+            let chosen = if *by_error {
+                ": those that may be as good as the best, by how far predictions were off"
+            } else {
+                ""
+            };
+            format!("the {measured} assignments most promising by prediction were measured{chosen}")
+        }
+        Is::MeasuredAlone => "instances were measured alone".into(),
+        Is::SearchShareUsed { share, rest } => {
+            let rest = if *rest { ", the rest is for fresh windows" } else { "" };
+            format!("searching had used {} of the budget{rest}", percent(*share))
+        }
+        Is::BudgetUsed { another_seconds: Some(another), left_seconds: Some(left) } => format!(
+            "the budget is used up: another measurement takes about {}, {} are left",
+            seconds(*another),
+            seconds(*left)
+        ),
+        Is::BudgetUsed { .. } => "the budget is used up".into(),
+        Is::Precise { windows, precision } => {
+            format!("{windows} fresh windows each are precise to {}", percent(*precision))
+        }
+        Is::NoAssignment => "no assignment could be measured".into(),
+        Is::NothingMeasured { error } => format!("nothing could be measured: {error}"),
+        Is::Running => "it is still running".into(),
+        Is::Interrupted { killed, resume } => {
+            let how = if *killed { "killed" } else { "stopped" };
+            format!("it was {how}; continue with: {resume}")
+        }
+        Is::Text { text } => text.clone(),
+    }
+}
+
+/// A reason why a search went as it did.
+pub fn strategy_reason(reason: &StrategyReason) -> String {
+    use StrategyReason as Is;
+    match reason {
+        Is::NotChosen => "not chosen yet".into(),
+        Is::Exhaustive { assignments, times } => {
+            let times = if *times == 1 { "once".to_owned() } else { format!("{times} times over") };
+            format!("exhaustive: the {} assignments fit the budget {times}", group(assignments))
+        }
+        Is::ExhaustiveAsked { assignments, fits } => {
+            let doubt =
+                if *fits { "" } else { "; the budget may end before all of them are measured" };
+            format!("exhaustive, as asked: {} assignments{doubt}", group(assignments))
+        }
+        Is::Guided { uniform, assignments } => format!(
+            "guided: a predictor learned from {uniform} random assignments and all later ones \
+             chooses what to measure; {} assignments are too many to measure each",
+            group(assignments)
+        ),
+        Is::SampleThenClimb { room, assignments } => format!(
+            "random sampling for the bound, then climbing from its best: searching has room for \
+             about {}, too few to measure each of {} assignments or to learn from",
+            counted(*room, "measurement"),
+            group(assignments)
+        ),
+        Is::RandomAsked { assignments } => {
+            format!("random sampling, as asked: {} assignments", group(assignments))
+        }
+        Is::ClimbAsked { start, assignments } => format!(
+            "climbing from the best of {start} random assignments, as asked: {} in all",
+            group(assignments)
+        ),
+        Is::BlackBoxAsked { base, level, because, most, of } => {
+            let because = level_source(because);
+            // An earlier version left it out where it decided nothing.
+            let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
+            format!(
+                "blackbox, as asked: a profile of one instance alone ({base} experiments) and of \
+                 each thread with co-runners in its {level}{because}, {most} of {of} experiments \
+                 at most; then the most promising are measured"
+            )
+        }
+        Is::Refused { error } => error.clone(),
+        Is::AnyPerContext => {
+            "any number of threads per context, since all such assignments fit the budget".into()
+        }
+        Is::OnePerContext => "at most one thread per context".into(),
+        Is::AloneFirst => {
+            "first what instances do alone, which bounds what they do together".into()
+        }
+        Is::Text { text } => text.clone(),
+    }
+}
+
+/// Who named the level of co-runners.
+pub fn level_source(source: &LevelSource) -> &str {
+    match source {
+        LevelSource::Asked => "--core-local",
+        LevelSource::Characterized => "found by characterize",
+        LevelSource::Usual => "the usual one; pinwise characterize measures it",
+        LevelSource::Text { text } => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_stand_in_one_line() {
+        let precise = StopReason::Precise { windows: 6, precision: 0.01 };
+        let used = StopReason::BudgetUsed { another_seconds: None, left_seconds: None };
+        assert_eq!(
+            stop_reasons(&[used, precise]),
+            "the budget is used up; 6 fresh windows each are precise to 1.0 %"
+        );
+        let (another_seconds, left_seconds) = (Some(5.5), Some(2.5));
+        assert_eq!(
+            stop_reason(&StopReason::BudgetUsed { another_seconds, left_seconds }),
+            "the budget is used up: another measurement takes about 5.5 s, 2.5 s are left"
+        );
+    }
+}
