@@ -240,9 +240,16 @@ impl Job for TuneRequest {
 
 /// The question of the search for the number alone.
 fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), JobError> {
-    let budget = Some(request.threads.time().mul_f64(NUMBER));
-    // The last comparison is that of the whole.
-    ThreadsQuestion::of(ThreadsRequest { budget, confirm: false, ..request.threads.clone() })
+    let whole = request.threads.time();
+    let budget = Some(whole.mul_f64(NUMBER));
+    // The least that shows a number may take more. The last comparison is that of the whole.
+    let deadline = Some(whole);
+    ThreadsQuestion::of(ThreadsRequest {
+        budget,
+        deadline,
+        confirm: false,
+        ..request.threads.clone()
+    })
 }
 
 /// The placements of a campaign that are in the store, the last one of each number, in order.

@@ -116,6 +116,8 @@ pub enum Note {
     },
     /// How long threads wait for each other is not visible, and counts as 0.
     LockUnseen,
+    /// Threads of a run ended between two looks: their number is taken from n.
+    ThreadsMissed,
     /// The kernel does not report migrations. They count as 0.
     MigrationsUnseen,
     /// A sentence that begins small and has no full stop: from a store that was written before

@@ -86,6 +86,9 @@ pub fn note(note: &Note) -> String {
              punctual: allow it with `ulimit -r 1` or cap_sys_nice"
         ),
         Note::NoInstructions { error } => format!("no instructions: {error}"),
+        Note::ThreadsMissed => "runs are so short that threads went unseen: their number is taken \
+            from n; measure longer runs to see it"
+            .into(),
         Note::LockUnseen => {
             "LOCK is not visible here and counts as 0: run pinwise as the program's user".to_owned()
         }

@@ -41,7 +41,7 @@ pub use setter::{NoSetter, Setter};
 
 use pinwise_linux::{Fifo, Guardian, thread::Pid};
 use pinwise_measure::{
-    Effort, Interrupt, MeasureError, Measurement, Probe, Probed, Retry, Setting, Testbed,
+    Effort, Interrupt, MeasureError, Measurement, Note, Probe, Probed, Retry, Setting, Testbed,
     ThreadCount, Unit, Workload,
 };
 use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
@@ -211,6 +211,11 @@ impl LinuxProber {
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let refused = self.lookout.refused().len();
         let mut seen = self.run_once(recipe, parameter, window, true)?;
+        if seen.missed_threads() {
+            let promised = self.options.threads.as_ref().map_or(parameter, |of| of(parameter));
+            seen.threads = seen.threads.max(promised);
+            seen.notes.push(Note::ThreadsMissed);
+        }
         if let Some(first) = seen.run().filter(|_| whole) {
             self.lookout.take_in(&seen.activity);
             let given_up = self.lookout.refused().len() > refused;

@@ -169,7 +169,7 @@ impl<'a> Here<'a> {
             progress,
             remove: self.program.remove.clone(),
             most_written: Some(request.most_written),
-            until: survey.then(|| Instant::now() + request.time().saturating_sub(spent)),
+            until: survey.then(|| Instant::now() + request.deadline().saturating_sub(spent)),
             power: self.power.clone(),
         };
         let interrupt = self.interrupt.clone();

@@ -64,6 +64,10 @@ pub struct ThreadsRequest {
     /// What was found is compared with that number on fresh windows.
     #[serde(default)]
     pub confirm: bool,
+    /// A probe that has begun may end so late, where this is later than the budget. `None`: with
+    /// the budget.
+    #[serde(default)]
+    pub deadline: Option<Duration>,
 }
 
 /// How the number is found.
@@ -385,12 +389,18 @@ impl ThreadsRequest {
             most_written: 1 << 30,
             default: None,
             confirm: true,
+            deadline: None,
         }
     }
 
     /// What may be spent on everything.
     pub fn time(&self) -> Duration {
         self.budget.unwrap_or(Self::TIME)
+    }
+
+    /// When the last probe ends at the latest.
+    pub fn deadline(&self) -> Duration {
+        self.deadline.unwrap_or_default().max(self.time())
     }
 
     /// Whether fresh windows decide what is announced. The published search compares no speeds: its

@@ -1,6 +1,6 @@
 //! Why a probe failed.
 
-use pinwise_figures::duration;
+use pinwise_figures::{counted, duration};
 use pinwise_linux::TargetError;
 use pinwise_measure::{MeasureError, Retry};
 use pinwise_metric::MetricError;
@@ -158,9 +158,12 @@ pub enum ProbeError {
     /// The time for all probes is over.
     #[error(
         "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its \
-         start, with {threads} threads: raise --budget; does {{n}} stand where the program takes \
-         its number of threads?",
-        ran = duration(*ran)
+         start, with {had}: raise --budget{doubt}",
+        ran = duration(*ran),
+        had = counted(u64::from(*threads), "thread"),
+        doubt = if *threads > 1 { "" } else {
+            "; does {n} stand where the program takes its number of threads?"
+        }
     )]
     Expired {
         /// Which program.

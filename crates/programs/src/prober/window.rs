@@ -9,6 +9,12 @@ use std::time::Duration;
 /// A watched run counts like any other if watching took less than this share.
 const LITTLE: f64 = 0.01;
 
+/// Less CPU time than this is that of starting a program.
+const COUNTED: Duration = Duration::from_millis(5);
+
+/// So many more threads on average than were counted at a time are no error of rounding.
+const UNCOUNTED: f64 = 0.5;
+
 /// A stretch of a run that was watched.
 pub(super) struct Window {
     pub(super) activity: Activity,
@@ -72,6 +78,17 @@ impl Window {
     /// include what ended between two looks.
     pub(super) fn of_whole_run(&mut self, usage: Usage) {
         self.usage = Some(usage);
+    }
+
+    /// Whether threads of a whole run began and ended between two looks at their number: most of
+    /// the CPU time is theirs, or more were watched than were counted. Then the number of threads
+    /// is not known.
+    pub(super) fn missed_threads(&self) -> bool {
+        let (seen, all) = (self.activity.ran(), self.usage.as_ref().map(|usage| usage.cpu));
+        let unseen = all.is_some_and(|all| all > COUNTED && seen * 2 < all);
+        let existed: Duration = self.activity.threads.iter().map(|thread| thread.elapsed).sum();
+        let on_average = existed.as_secs_f64() / self.activity.elapsed.as_secs_f64().max(1e-9);
+        unseen || on_average > f64::from(self.threads) + UNCOUNTED
     }
 
     /// A whole run.

@@ -322,6 +322,7 @@ impl Asked {
             most_written: self.most_written,
             default: self.default,
             confirm: true,
+            deadline: None,
         })
     }
 
