@@ -148,3 +148,38 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
     assert!(!Path::new(&group).exists());
 }
+
+#[test]
+fn a_process_that_is_being_searched_is_refused_to_others() {
+    let folder = TempDir::new().unwrap();
+    let program = Program::start(Command::new("sh").args(["-c", SPIN]));
+    let beside = Program::start(Command::new("sh").args(["-c", SPIN]));
+    let [pid, other] = [&program, &beside].map(|program| program.pid().to_string());
+    let before = affinities(program.pid());
+    let store = folder.path().join("pinwise.db");
+    let store = store.to_str().unwrap();
+    let search = |budget| {
+        let metric = format!("cmd:cut -d' ' -f14 /proc/{pid}/stat");
+        let words = ["place", "--pid", &pid, "--pid", &other, "--metric", &metric];
+        let words = words.into_iter().chain(["--budget", budget, "--store", store]);
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut first = Program::start(Command::new(PINWISE).args(search("10m")));
+    wait_until(PATIENCE, "the search runs", || {
+        let list = pinwise(["campaign", "list", "--json", "--store", store]);
+        String::from_utf8_lossy(&list.stdout).contains("\"running\"")
+    });
+    let held = format!("another pinwise measures or pins process {pid}");
+    let limits = ["threads", "--pid", &pid, "--set", "cpuset:", "--store", store];
+    for words in [search("9"), limits.map(str::to_owned).to_vec()] {
+        let refused = pinwise(&words);
+        let error = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && error.contains(&held), "{words:?}: {error}");
+    }
+    // What kills the search leaves a guardian, which is waited for.
+    first.0.kill().unwrap();
+    first.ended(PATIENCE);
+    let after = pinwise(search("9"));
+    assert!(after.status.success(), "{}", String::from_utf8_lossy(&after.stderr));
+    assert_eq!(affinities(program.pid()), before);
+}

@@ -27,6 +27,7 @@ pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
+use pinwise_linux::{Hold, Pid};
 use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, Unmeasured};
 use pinwise_present::Notice;
@@ -78,7 +79,7 @@ impl Job for ThreadsRequest {
         let question: ThreadsQuestion = stored::question(info)?;
         if let ThreadsProgram::Here(HereProgram { pid, .. }) = &question.request.program {
             let now = pinwise_linux::machine()?;
-            let contexts = usable(&now, pid.map(pinwise_linux::Pid))?.contexts;
+            let contexts = usable(&now, pid.map(Pid))?.contexts;
             if contexts != question.contexts {
                 return Err(JobError::Usage(format!(
                     "campaign {} cannot be resumed: the program could use {} contexts at its \
@@ -100,6 +101,7 @@ impl Job for ThreadsRequest {
         events: &mut dyn Events,
     ) -> Result<ThreadsAnswer, JobError> {
         let id = info.id;
+        let _hold = hold(&question)?;
         let searched = {
             let mut journal = store.journal(id)?;
             search_threads(&question, &info.new.machine, &mut journal, &caller.interrupt, events)
@@ -334,6 +336,16 @@ pub(crate) fn search_threads(
         note_left_over(question, events)?;
     }
     Ok(Searched { outcome, ending, program })
+}
+
+/// Keeps others from a process that runs already. It is let go after the prober has put its limits
+/// back.
+fn hold(question: &ThreadsQuestion) -> Result<Hold, JobError> {
+    let pid = match &question.request.program {
+        ThreadsProgram::Here(program) => program.pid.map(Pid),
+        ThreadsProgram::Modelled(_) => None,
+    };
+    Hold::of(pid.as_slice()).map_err(JobError::failed)
 }
 
 /// A process keeps the number of the last probe, where a command has set it.

@@ -39,6 +39,7 @@ use launched::Launched;
 pub(crate) use launched::{GRACE, marked};
 
 use crate::fifo::Fifo;
+use crate::hold::Hold;
 use crate::process;
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
@@ -232,8 +233,13 @@ pub fn guardian_main() {
     }
     let mut entries = Vec::new();
     // A line without its end was never relied on: the thread in it is not pinned yet.
+    let mut hold = Hold::default();
     for line in io::stdin().lock().lines().map_while(Result::ok) {
-        entries.extend(serde_json::from_str(&line).ok());
+        let Ok(entry) = serde_json::from_str(&line) else { continue };
+        if let GuardianEntry::Process { pid, .. } | GuardianEntry::Confined { pid, .. } = &entry {
+            hold.share(*pid);
+        }
+        entries.push(entry);
     }
     restore(&entries);
 }

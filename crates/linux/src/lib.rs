@@ -10,6 +10,7 @@ mod fingerprint;
 mod fixture;
 mod fork_watch;
 mod guardian;
+mod hold;
 mod launch;
 mod ledger;
 mod plan_pinner;
@@ -34,6 +35,7 @@ pub use fork_watch::ForkWatch;
 pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, guardian_main,
 };
+pub use hold::{Held, Hold};
 pub use launch::{Exit, Launch, Output, Running};
 pub use ledger::{Ledger, Released};
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};

@@ -2,6 +2,7 @@
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, release_inherited};
+use crate::hold::Hold;
 use crate::launch::{Launch, Running};
 use crate::process;
 use crate::roster::{Changes, Member, Roster, Scope};
@@ -52,6 +53,8 @@ pub struct Target {
     programs: HashMap<(Pid, StartTime), PathBuf>,
     /// `None` only while dropping.
     guardian: Option<Guardian>,
+    /// Let go once the guardian has put everything back.
+    hold: Hold,
 }
 
 impl Target {
@@ -91,7 +94,11 @@ impl Target {
         if roster.members().is_empty() {
             return Err(TargetError::Empty(name));
         }
-        Ok(Self::new(name, roster, None, Guardian::start()?))
+        let pids: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
+        let hold = Hold::of(&pids)?;
+        let mut target = Self::new(name, roster, None, Guardian::start()?);
+        target.hold = hold;
+        Ok(target)
     }
 
     fn new(name: String, roster: Roster, running: Option<Running>, guardian: Guardian) -> Self {
@@ -103,6 +110,7 @@ impl Target {
             guarded: HashSet::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
+            hold: Hold::default(),
         }
     }
 

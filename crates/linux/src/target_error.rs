@@ -2,6 +2,7 @@
 
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
+use crate::hold::Held;
 use crate::thread::Pid;
 use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
@@ -24,6 +25,9 @@ pub enum TargetError {
     /// A process to attach to does not exist.
     #[error("there is no process {0}: it ended, or the number is wrong (pgrep NAME finds it)")]
     NoProcess(Pid),
+    /// Another pinwise measures or pins it.
+    #[error(transparent)]
+    Held(#[from] Held),
     /// The cgroup cannot be read.
     #[error("cannot read cgroup {}: {cause}", path.display())]
     Cgroup {

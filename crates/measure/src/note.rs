@@ -116,6 +116,13 @@ pub enum Note {
     },
     /// How long threads wait for each other is not visible, and counts as 0.
     LockUnseen,
+    /// Threads had affinities of their own before the search: unpinned, they have these.
+    PinnedBefore {
+        /// How many.
+        threads: u64,
+        /// All threads that are placed.
+        of: u64,
+    },
     /// Threads of a run ended between two looks: their number is taken from n.
     ThreadsMissed,
     /// The kernel does not report migrations. They count as 0.

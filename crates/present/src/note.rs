@@ -86,6 +86,10 @@ pub fn note(note: &Note) -> String {
              punctual: allow it with `ulimit -r 1` or cap_sys_nice"
         ),
         Note::NoInstructions { error } => format!("no instructions: {error}"),
+        Note::PinnedBefore { threads, of } => format!(
+            "{threads} of {of} threads were pinned before the search: \"unpinned\" means as they \
+             were; if pinwise pinned them, first do: pinwise apply --undo --pid PID"
+        ),
         Note::ThreadsMissed => "runs are so short that threads went unseen: their number is taken \
             from n; measure longer runs to see it"
             .into(),

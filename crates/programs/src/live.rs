@@ -96,7 +96,7 @@ impl LiveTestbed {
         mut target: Target,
         machine: &Machine,
         mut meter: Box<dyn Meter>,
-        options: LiveOptions,
+        mut options: LiveOptions,
         cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
         let (surveyed, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
@@ -123,8 +123,14 @@ impl LiveTestbed {
             .map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) })
             .collect();
         // One that ended since has none, and its place will be filled.
-        let affinities =
+        let affinities: Vec<CpuSet> =
             placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
+        let all = target.mask();
+        let confined = affinities.iter().filter(|own| !own.is_empty() && **own != all).count();
+        if confined > 0 {
+            let of = placed.len() as u64;
+            options.notes.push(Note::PinnedBefore { threads: confined as u64, of });
+        }
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
         Ok(Self {

@@ -6,8 +6,8 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_linux::{
-    AffinityError, EndedThreads, Ledger, Pid, Pinned, PlanPinner, Released, Scope, TargetError,
-    Tid, process,
+    AffinityError, EndedThreads, Hold, Ledger, Pid, Pinned, PlanPinner, Released, Scope,
+    TargetError, Tid, process,
 };
 use pinwise_placement::{Number, Plan};
 use pinwise_present::figures::counted;
@@ -99,6 +99,7 @@ impl Apply {
         if process::ended(self.pid) {
             return Err(Usage(TargetError::NoProcess(self.pid).to_string()).into());
         }
+        let _hold = if self.dry_run { Hold::default() } else { Hold::of(&[self.pid])? };
         let Some(argument) = &self.plan else { return self.undo() };
         let plan = argument.load()?;
         plan::check(&plan, self.force)?;

@@ -5,7 +5,7 @@ use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_linux::{EndedThreads, Pid, PlanPinner, Scope};
+use pinwise_linux::{EndedThreads, Hold, Pid, PlanPinner, Scope};
 use pinwise_placement::{Number, Plan};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -59,6 +59,8 @@ impl Run {
             })
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
+        // A program that was just started is nobody else's.
+        let _hold = Hold::of(&[pid]).unwrap_or_default();
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), EndedThreads::Forgotten)
                 .with_context(|| format!("cannot read the threads of process {pid}"))?;
@@ -85,7 +87,19 @@ impl Run {
     fn check_number(&self, plan: &Plan) -> Result<(), Usage> {
         let place = Number::PLACE;
         let asks = |word: &OsString| word.to_str().is_some_and(|word| word.contains(place));
-        if plan.number.is_some() || !self.command.iter().any(asks) {
+        let asks = self.command.iter().any(asks);
+        if let Some(number) = &plan.number {
+            let n = number.n.to_string();
+            let typed = |word: &OsString| word.to_str().is_some_and(|word| word.contains(&n));
+            let given = asks || !number.environment.is_empty() || number.set.is_some();
+            if !given && !self.command.iter().any(typed) {
+                crate::output::aside(&format!(
+                    "warning: the plan's n = {n} is not used: write {place} where CMD takes it"
+                ));
+            }
+            return Ok(());
+        }
+        if !asks {
             return Ok(());
         }
         Err(Usage(format!(
