@@ -121,10 +121,8 @@ impl Drop for Terminal {
 
 /// What ended a job, with the exit code it deserves and what to do next.
 pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyhow::Error {
-    let resume = |kept: Kept| {
-        let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
-        format!("pinwise campaign resume {}{flag}", kept.campaign.0)
-    };
+    let files = Files::of_store(caller.store.as_deref());
+    let resume = |kept: Kept| files.resume(kept.campaign);
     match error {
         JobError::Interrupted(interruption @ Interruption { kept: Some(kept), .. }) => {
             Interrupted(format!("{interruption}; continue with: {}", resume(kept))).into()

@@ -266,19 +266,13 @@ fn outcome(
         CampaignState::Open if info.running => StopReason::Running,
         state => StopReason::Interrupted {
             killed: state == CampaignState::Open,
-            resume: resume_command(caller, info),
+            resume: Files::of_store(caller.store.as_deref()).resume(info.id),
         },
     };
     Ok(Outcome {
         notes: disturbances(store, [info.id])?,
         ..search.outcome(&info.new.unit, records, Some(ended))
     })
-}
-
-/// The command that resumes a campaign.
-fn resume_command(caller: &Caller, info: &CampaignInfo) -> String {
-    let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
-    format!("pinwise campaign resume {}{flag}", info.id.0)
 }
 
 /// Makes the plan of an outcome, if there is one, and writes it where the user wants it, or beside

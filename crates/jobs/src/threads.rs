@@ -11,7 +11,7 @@ mod here;
 mod outcome;
 mod request;
 
-use crate::campaign_run::{EndContext, answered, stop, unanswered};
+use crate::campaign_run::{EndContext, answered, as_parent_error, unanswered};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
@@ -108,10 +108,7 @@ impl Job for ThreadsRequest {
         };
         let searched = match searched {
             Ok(searched) => searched,
-            Err(error) => {
-                stop(store, id)?;
-                return Err(error);
-            }
+            Err(error) => return Err(as_parent_error(error, store, id)?),
         };
         if let Some(unit) = &searched.outcome.counted {
             store.learn(id, &info.new.workload, unit)?;
@@ -130,9 +127,8 @@ impl Job for ThreadsRequest {
                         None
                     }
                     Err(error) => {
-                        stop(store, id)?;
                         note_left_over(&question, events)?;
-                        return Err(error);
+                        return Err(as_parent_error(error, store, id)?);
                     }
                 }
             }

@@ -34,7 +34,8 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
             figures::percent(*share)
         ),
         BoundNote::Exceeded => {
-            "the best was measured above the bound: the bound is wrong here".to_owned()
+            "the best was measured above the bound: the bound is wrong here, do not use it"
+                .to_owned()
         }
         BoundNote::PredictionExceeded { high } => format!(
             "the best was measured above the bound by prediction, which refutes it ({})",
@@ -53,10 +54,10 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
             "every assignment was measured: the bound rests on noise alone".to_owned()
         }
         BoundNote::LeftOut { assignments } => {
-            format!("{assignments} assignments could not be measured and are left out")
+            format!("{assignments} assignments could not be measured: the bound is without them")
         }
         BoundNote::WrongCap { cap } => {
-            format!("the best is above the cap of {}, which is wrong and not used", say(*cap))
+            format!("the best is above the cap of {}: the cap is not used, raise it", say(*cap))
         }
         BoundNote::Limit { method } => premise(method).to_owned(),
         BoundNote::HigherLimit { method, high } => {

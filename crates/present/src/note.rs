@@ -25,11 +25,13 @@ pub fn note(note: &Note) -> String {
              place it again now"
         ),
         Note::ThreadMissing { runs, of } => {
-            format!("its threads vary: in {runs} of {of} runs a placed thread did not appear")
+            format!(
+                "its threads vary: in {runs} of {of} runs a placed thread did not appear; --exclude it"
+            )
         }
         Note::ThreadUnknown { runs, of } => format!(
             "its threads vary: in {runs} of {of} runs a thread was busy that the first run did not \
-             have; it was not placed"
+             have; it was not placed: place it again"
         ),
         Note::MaybeTotal => "the metric never fell while it was measured: if it is a total, this \
             says nothing of the program, and --counter measures its rate; if it is a rate, the \
@@ -85,7 +87,9 @@ pub fn note(note: &Note) -> String {
             "the measuring thread could not be made SCHED_FIFO ({error}), so windows are less \
              punctual: allow it with `ulimit -r 1` or cap_sys_nice"
         ),
-        Note::NoInstructions { error } => format!("no instructions: {error}"),
+        Note::NoInstructions { error } => {
+            format!("instructions cannot be counted ({error}): use --metric or --per-run")
+        }
         Note::PinnedBefore { threads, of } => format!(
             "{threads} of {of} threads were pinned before the search: \"unpinned\" means as they \
              were; if pinwise pinned them, first do: pinwise apply --undo --pid PID"
@@ -174,7 +178,7 @@ mod tests {
                 "kind": "thread_missing",
                 "runs": 2,
                 "of": 9,
-                "text": "Its threads vary: in 2 of 9 runs a placed thread did not appear."
+                "text": "Its threads vary: in 2 of 9 runs a placed thread did not appear; --exclude it."
             })
         );
     }

@@ -1,5 +1,6 @@
 //! Commands that the reader can paste into a shell.
 
+use pinwise_campaign::CampaignId;
 use std::path::Path;
 
 /// Where later commands find what they need.
@@ -11,7 +12,17 @@ pub struct Files<'a> {
     pub store: Option<&'a Path>,
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    /// Without a plan.
+    pub fn of_store(store: Option<&'a Path>) -> Self {
+        Self { plan: None, store }
+    }
+
+    /// The command that goes on with a campaign.
+    pub fn resume(&self, id: CampaignId) -> String {
+        format!("pinwise campaign resume {}{}", id.0, self.flag())
+    }
+
     /// What a command line needs to find the store: nothing, or ` --store FILE`.
     pub fn flag(&self) -> String {
         self.store.map_or_else(String::new, |store| {

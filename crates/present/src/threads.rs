@@ -55,7 +55,9 @@ pub fn threads_note(about: &Note) -> String {
             )
         }
         Note::Shifted(shift) => shifted(shift),
-        Note::Unchecked { reason } => format!("the check for a change of phase failed: {reason}"),
+        Note::Unchecked { reason } => {
+            format!("the check for a change of phase failed ({reason}): search again to have it")
+        }
         Note::Text { text } => text.clone(),
         Note::Drifting { numbers } => format!(
             "the program changed phase within the probes with n = {}: check the answer with a \
@@ -79,8 +81,8 @@ pub fn threads_note(about: &Note) -> String {
         Note::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
-                "{probes} of {of} probes {were} watched by {by}, the later ones by {later}: part \
-                 of their difference may come from that"
+                "{probes} of {of} probes {were} watched by {by}, the later ones by {later}: that \
+                 may bias a comparison; use a longer --probe"
             )
         }
         Note::Pieces { pieces } => format!(
@@ -155,7 +157,7 @@ fn shifted(shift: &PhaseChange) -> String {
     }
     format!(
         "from probe {at} on, the program or the machine was in another phase: with n = {n} \
-         {what}; probes before and after do not compare, so the answer may hold for neither"
+         {what}; probes before and after do not compare: search again while it does one thing"
     )
 }
 
@@ -288,17 +290,10 @@ impl NumberVerdict<'_> {
     }
 }
 
-/// The answer in a line: the number, how sure it is, and what qualifies it. `others`: the share of
-/// the contexts' time that was not the program's to have, where that is much.
-pub fn threads_answer(
-    n: u32,
-    threads: u32,
-    advice: Option<&Advice>,
-    others: Option<f64>,
-) -> String {
+/// The answer of the probes in a line: the number, and how sure it is.
+pub fn threads_answer(n: u32, threads: u32, advice: Option<&Advice>) -> String {
     let threads = || figures::counted(u64::from(threads), "thread");
-    let answer = advice.map_or_else(|| format!("n = {n} ({})", threads()), advice_text);
-    format!("{answer}{}", beside(others))
+    advice.map_or_else(|| format!("n = {n} ({})", threads()), advice_text)
 }
 
 /// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
@@ -353,12 +348,8 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_qualifies_the_headline_itself() {
-        assert_eq!(threads_answer(4, 5, None, None), "n = 4 (5 threads)");
-        assert_eq!(
-            threads_answer(4, 5, None, Some(0.12)),
-            "n = 4 (5 threads), while others took 12 % of the contexts' time"
-        );
+    fn without_advice_the_answer_is_the_number_and_its_threads() {
+        assert_eq!(threads_answer(4, 5, None), "n = 4 (5 threads)");
     }
 
     #[test]

@@ -6,7 +6,6 @@ use crate::note::note;
 use crate::other_load::{beside, busy};
 use crate::shell::{Files, quoted};
 use crate::threads::is_set;
-use crate::unfinished::resume_command;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
@@ -200,7 +199,7 @@ pub fn no_tune_verdict(info: &CampaignInfo, files: Files<'_>) -> String {
         }
         _ => format!(
             "No answer yet: the search has not ended. There is no plan. Continue with: {}",
-            resume_command(info, files)
+            files.resume(info.id)
         ),
     }
 }

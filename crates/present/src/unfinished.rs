@@ -36,14 +36,6 @@ pub fn unfinished(info: &CampaignInfo, far: &str, files: Files<'_>) -> Option<St
     match info.state {
         CampaignState::Finished => None,
         _ if info.running => Some(format!("It is still running: {far}.")),
-        _ => Some(format!(
-            "It is not finished: {far}; continue with: {}",
-            resume_command(info, files)
-        )),
+        _ => Some(format!("It is not finished: {far}; continue with: {}", files.resume(info.id))),
     }
-}
-
-/// The command that goes on with a campaign.
-pub(crate) fn resume_command(info: &CampaignInfo, files: Files<'_>) -> String {
-    format!("pinwise campaign resume {}{}", info.id.0, files.flag())
 }

@@ -4,9 +4,9 @@
 use crate::figures;
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
-use crate::unfinished::resume_command;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
-use pinwise_placement::{Advice, Budget, Outcome, Question, Search};
+use pinwise_measure::Note;
+use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StopReason};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 use std::fmt;
@@ -124,12 +124,27 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
         Advice::Undecided if outcome.baseline.is_none() => {
             ("Undecided", "the program was not measured unpinned.")
         }
-        Advice::Undecided => (
-            "Undecided",
-            "the measurements do not show whether the best assignment beats the default.",
-        ),
+        Advice::Undecided => {
+            let reason = format!(
+                "the measurements do not show whether the best assignment beats the default. To \
+                 decide it, {}.",
+                decides(outcome)
+            );
+            return Verdict { heading: "Undecided", reason };
+        }
     };
     Verdict { heading, reason: reason.to_owned() }
+}
+
+/// What would decide it.
+fn decides(outcome: &Outcome) -> &'static str {
+    let busy = outcome.notes.iter().any(|note| matches!(note, Note::Busy { .. }));
+    let precise = |reason: &StopReason| matches!(reason, StopReason::Precise { .. });
+    match (outcome.stopped_because.iter().any(precise), busy) {
+        (true, _) => "lower --precision",
+        (false, true) => "raise --budget on a quieter machine",
+        (false, false) => "raise --budget",
+    }
 }
 
 /// The budget that may suffice if measurements keep taking as long as they did: at least twice the
@@ -166,8 +181,7 @@ pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) ->
 pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     if info.state != CampaignState::Finished && !info.running {
-        steps
-            .push(NextStep { what: "continue the campaign", command: resume_command(info, files) });
+        steps.push(NextStep { what: "continue the campaign", command: files.resume(info.id) });
     }
     if let Some(plan) = files.plan
         && outcome.advice == Advice::Pin

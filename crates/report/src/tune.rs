@@ -291,7 +291,7 @@ fn next(info: &CampaignInfo, search: &TuneSearch<'_>, files: Files<'_>) -> Vec<N
     let open = info.state != CampaignState::Finished && !info.running;
     let resume = open.then(|| NextStep {
         what: "go on where the campaign stopped",
-        command: format!("pinwise campaign resume {id}{flag}"),
+        command: files.resume(info.id),
     });
     let show = NextStep {
         what: "show the same on a terminal",

@@ -56,8 +56,7 @@ pub(crate) fn tell(
     let found = match &answer.outcome.found {
         Ok(found) => found,
         Err(why) => {
-            let flag = Stored { plan: None, store: named }.flag();
-            let resume = format!("continue with: pinwise campaign resume {}{flag}", id.0);
+            let resume = format!("continue with: {}", Stored::of_store(named).resume(id));
             let why = why.clone().unwrap_or_else(|| format!("it has not ended; {resume}"));
             print_remains(&Remains::new(&answer.outcome, Some(id), why.clone()), json)?;
             output::aside(&format!("note: campaign {} has no answer: {why}", id.0));

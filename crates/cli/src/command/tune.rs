@@ -79,9 +79,9 @@ pub(crate) fn tell(
     verbose: bool,
 ) -> anyhow::Result<()> {
     let Some(document) = Document::of(answer) else {
-        let flag = Stored { plan: None, store: named }.flag();
-        let id = answer.campaign.id.0;
-        let why = format!("it has not ended; continue with: pinwise campaign resume {id}{flag}");
+        let id = answer.campaign.id;
+        let resume = Stored::of_store(named).resume(id);
+        let (id, why) = (id.0, format!("it has not ended; continue with: {resume}"));
         print_remains(answer, why.clone(), named, json)?;
         output::aside(&format!("note: campaign {id} has no answer: {why}"));
         return Ok(());
@@ -96,11 +96,10 @@ pub(crate) fn tell(
         anyhow::bail!("the answer is above, but {}", answer.unfinished.join("; "));
     }
     let Some(reason) = &answer.cut_short else { return Ok(()) };
-    let (id, flag) = (answer.campaign.id.0, Stored { plan: None, store: named }.flag());
     let why = format!(
-        "{}: the answer rests on the measurements so far; continue with: pinwise campaign resume \
-         {id}{flag}",
-        unmeasured(reason)
+        "{}: the answer rests on the measurements so far; continue with: {}",
+        unmeasured(reason),
+        Stored::of_store(named).resume(answer.campaign.id)
     );
     match reason {
         Unmeasured::Interrupted => Err(Interrupted(why).into()),

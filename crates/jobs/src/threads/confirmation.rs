@@ -64,7 +64,10 @@ impl Confirmation {
 
     /// What to know of the comparison.
     pub fn notes(&self) -> Vec<TuneNote> {
-        self.compared.default_known.iter().cloned().chain(self.finals.notes()).collect()
+        // That others kept the machine busy is part of the verdict.
+        let notes = self.finals.notes().into_iter();
+        let notes = notes.filter(|note| !matches!(note, TuneNote::ComparisonBusy { .. }));
+        self.compared.default_known.iter().cloned().chain(notes).collect()
     }
 
     fn of(compared: FinalsQuestion, finals: Finals, within: f64) -> Self {

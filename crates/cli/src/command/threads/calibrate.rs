@@ -164,10 +164,9 @@ pub(crate) fn tell(
         None => output::print(&document.probed())?,
     }
     if document.thresholds.is_none() {
-        let flag = Files { plan: None, store: named }.flag();
         output::aside(&format!(
-            "note: campaign {id} has no thresholds yet; continue with: pinwise campaign resume \
-             {id}{flag}"
+            "note: campaign {id} has no thresholds yet; continue with: {}",
+            Files::of_store(named).resume(answer.campaign.id)
         ));
     }
     Ok(())

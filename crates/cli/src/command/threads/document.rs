@@ -335,7 +335,7 @@ impl Document {
             Some(shown.probe.threads)
         };
         let made = probed(found.parameter).unwrap_or(found.threads);
-        let estimate = threads_answer(found.parameter, made, advice, outcome.others);
+        let estimate = threads_answer(found.parameter, made, advice);
         // What fresh windows announce may have had no probe.
         let threads = probed(parameter).or_else(|| question.threads_with(parameter).ok());
         let (share, thresholds) = match &question.search.method {
