@@ -1,15 +1,19 @@
-// Draws the page's charts with uPlot. A chart is data (chart.rs): axes, series, marks over the whole height, bars with
-// whiskers; colours are names of custom properties. Charts are drawn anew when the width or the colour scheme changes, and
-// for paper. Without this script the page lacks the pictures and nothing else.
+// Draws the page's charts with uPlot. A chart is data (chart.rs): axes, series, marks over the
+// whole height, bars with whiskers; colours are names of custom properties. Charts are drawn anew
+// when the width or the colour scheme changes, and for paper. Without this script the page lacks
+// the pictures and nothing else.
 "use strict";
 (() => {
-  const PAPER = { alone: 664, paired: 322 }; // CSS pixels that fit between the margins of A4 and of Letter
+  // CSS pixels that fit between the margins of A4 and of Letter.
+  const PAPER = { alone: 664, paired: 322 };
   const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif';
   const charts = JSON.parse(document.getElementById("charts").textContent);
   const drawn = new Map();
-  const ink = name => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const ink = name =>
+    getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
-  // uPlot wants one ascending x for all series: every point gets a row of its own, so that equal x lose nothing.
+  // uPlot wants one ascending x for all series: every point gets a row of its own, so that equal x
+  // lose nothing.
   function rows(series) {
     const points = series.flatMap((s, k) => s.x.map((x, i) => [x, k, s.y[i]]));
     points.sort((a, b) => a[0] - b[0]);
@@ -34,23 +38,28 @@
 
   function axis(chart, side, names) {
     const base = {
-      stroke: ink("soft"), font: FONT, labelFont: FONT, label: side.label || undefined, labelSize: side.label ? 20 : 0,
+      stroke: ink("soft"), font: FONT, labelFont: FONT,
+      label: side.label || undefined, labelSize: side.label ? 20 : 0,
       grid: { stroke: ink("grid"), width: 1 }, ticks: { stroke: ink("line"), width: 1, size: 5 },
     };
     if (!names.length) return base;
-    return { ...base, splits: () => names.map((_, i) => i), values: () => names, grid: { show: false } };
+    const splits = () => names.map((_, i) => i);
+    return { ...base, splits, values: () => names, grid: { show: false } };
   }
 
   function style(series) {
-    const colour = ink(series.ink), dots = series.shape === "dots" || series.shape === "rings";
+    const colour = ink(series.ink), rings = series.shape === "rings";
+    const dots = series.shape === "dots" || rings;
     const dense = series.x.length > 150;
     return {
       label: series.name, stroke: colour, width: series.ink === "faint" ? 1.5 : 2, spanGaps: true,
       dash: series.shape === "dashes" ? [6, 5] : undefined,
-      paths: dots ? () => null : series.shape === "steps" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear(),
+      paths: dots
+        ? () => null
+        : series.shape === "steps" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear(),
       points: {
-        show: dots, size: dense ? 4 : 7, width: series.shape === "rings" ? (dense ? 1 : 1.8) : 0, stroke: colour,
-        fill: series.shape === "rings" ? ink("ground") : colour, space: 0,
+        show: dots, size: dense ? 4 : 7, width: rings ? (dense ? 1 : 1.8) : 0, stroke: colour,
+        fill: rings ? ink("ground") : colour, space: 0,
       },
     };
   }
@@ -68,7 +77,8 @@
         ctx.fillRect(Math.min(x, to), bbox.top, Math.abs(to - x), bbox.height);
         ctx.globalAlpha = 1;
       }
-      ctx.setLineDash({ best: [], baseline: [6 * dense, 4 * dense], bound: [2 * dense, 3 * dense] }[mark.ink] || []);
+      const dashes = { best: [], baseline: [6 * dense, 4 * dense], bound: [2 * dense, 3 * dense] };
+      ctx.setLineDash(dashes[mark.ink] || []);
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
@@ -77,7 +87,8 @@
     ctx.restore();
   }
 
-  // Each label has a line of its own above the plot: labels of close marks never run into each other.
+  // Each label has a line of its own above the plot: labels of close marks never run into each
+  // other.
   function drawLabels(u, chart) {
     const { ctx, bbox } = u, dense = uPlot.pxRatio;
     ctx.save();
@@ -85,7 +96,8 @@
     ctx.textBaseline = "middle";
     ctx.lineWidth = dense;
     chart.marks.forEach((mark, i) => {
-      const x = u.valToPos(mark.at, "x", true), y = bbox.top - (chart.marks.length - i - 0.4) * 15 * dense;
+      const x = u.valToPos(mark.at, "x", true);
+      const y = bbox.top - (chart.marks.length - i - 0.4) * 15 * dense;
       const right = x < bbox.left + bbox.width / 2;
       ctx.strokeStyle = ctx.fillStyle = ink(mark.ink);
       ctx.beginPath();
@@ -105,7 +117,9 @@
     for (const bar of chart.bars) {
       const across = u.valToPos(bar.at, along ? "y" : "x", true);
       const position = value => u.valToPos(value, along ? "x" : "y", true);
-      const [start, end] = along ? [bbox.left, bbox.left + bbox.width] : [bbox.top + bbox.height, bbox.top];
+      const [start, end] = along
+        ? [bbox.left, bbox.left + bbox.width]
+        : [bbox.top + bbox.height, bbox.top];
       const flip = along ? chart.x.reversed : chart.y.reversed;
       const low = bar.low === null ? (flip ? end : start) : position(bar.low);
       const high = bar.high === null ? (flip ? start : end) : position(bar.high);
@@ -115,7 +129,12 @@
       ctx.moveTo(...point(low, across));
       ctx.lineTo(...point(high, across));
       const whisker = 6 * dense, tick = along ? 11 * dense : 4 * dense;
-      for (const [at, size] of [[bar.low === null ? null : low, whisker], [bar.high === null ? null : high, whisker], [position(bar.mid), tick]]) {
+      const strokes = [
+        [bar.low === null ? null : low, whisker],
+        [bar.high === null ? null : high, whisker],
+        [position(bar.mid), tick],
+      ];
+      for (const [at, size] of strokes) {
         if (at === null) continue;
         ctx.moveTo(...point(at, across - size));
         ctx.lineTo(...point(at, across + size));
@@ -128,15 +147,25 @@
   function draw(chart, width) {
     const place = document.getElementById(chart.id);
     drawn.get(chart.id)?.destroy();
-    const named = chart.y.names || [], ends = chart.bars.flatMap(bar => [bar.low, bar.mid, bar.high]);
-    const xs = [...chart.series.flatMap(s => s.x), ...chart.marks.flatMap(m => [m.at, m.to]), ...(chart.bars_along_x ? ends : chart.bars.map(b => b.at))];
+    const named = chart.y.names || [];
+    const ends = chart.bars.flatMap(bar => [bar.low, bar.mid, bar.high]);
+    const xs = [
+      ...chart.series.flatMap(s => s.x),
+      ...chart.marks.flatMap(m => [m.at, m.to]),
+      ...(chart.bars_along_x ? ends : chart.bars.map(b => b.at)),
+    ];
     const ys = [...chart.series.flatMap(s => s.y), ...(chart.bars_along_x ? [] : ends)];
     const yRange = named.length ? [-0.6, named.length - 0.4] : range(ys, 0.05);
     const widest = Math.max(0, ...named.map(name => name.length));
-    const over = place.querySelector(".at") || place.appendChild(Object.assign(document.createElement("div"), { className: "at" }));
+    const over = place.querySelector(".at") || place.appendChild(document.createElement("div"));
+    over.className = "at";
     over.setAttribute("aria-hidden", "true");
+    const height = named.length
+      ? 90 + (named.length > 4 ? 40 : 56) * named.length
+      : Math.round(Math.min(320, Math.max(240, width * 0.6)));
+    const longest = values => Math.max(widest, ...(values || [""]).map(v => String(v).length));
     const options = {
-      width, height: named.length ? 90 + (named.length > 4 ? 40 : 56) * named.length : Math.round(Math.min(320, Math.max(240, width * 0.6))),
+      width, height,
       padding: [8 + 15 * chart.marks.length, 14, 0, 0],
       scales: {
         x: { time: false, range: range(xs, 0.03), dir: chart.x.reversed ? -1 : 1 },
@@ -144,7 +173,7 @@
       },
       axes: [
         { ...axis(chart, chart.x, []), size: 34 },
-        { ...axis(chart, chart.y, named), size: (u, values) => 16 + 7 * Math.max(widest, ...(values || [""]).map(v => String(v).length)) },
+        { ...axis(chart, chart.y, named), size: (u, values) => 16 + 7 * longest(values) },
       ],
       series: [{}, ...chart.series.map(style)],
       legend: { show: false },
@@ -155,7 +184,9 @@
         setCursor: [u => {
           const { left, top } = u.cursor;
           const x = left >= 0 && short(+u.posToVal(left, "x").toPrecision(4)) + " " + chart.x.label;
-          const y = named.length ? "" : "; " + short(+u.posToVal(top, "y").toPrecision(4)) + " " + chart.y.label;
+          const y = named.length
+            ? ""
+            : "; " + short(+u.posToVal(top, "y").toPrecision(4)) + " " + chart.y.label;
           over.textContent = left >= 0 ? x + y : "";
         }],
       },
@@ -180,7 +211,9 @@
     if (onPaper()) return;
     for (const { target } of entries) {
       const width = target.clientWidth;
-      if (width && drawn.get(target.id).width !== width) draw(charts.find(c => c.id === target.id), width);
+      if (width && drawn.get(target.id).width !== width) {
+        draw(charts.find(c => c.id === target.id), width);
+      }
     }
   });
   charts.forEach(chart => resized.observe(document.getElementById(chart.id)));

@@ -15,7 +15,8 @@ addEventListener("load", () => setTimeout(() => {
   };
   // WCAG 2.2, relative luminance and contrast ratio.
   const luminance = rgb => {
-    const [r, g, b] = rgb.map(c => c / 255).map(c => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    const linear = c => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+    const [r, g, b] = rgb.map(c => linear(c / 255));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const contrast = (a, b) => {
@@ -32,16 +33,20 @@ addEventListener("load", () => setTimeout(() => {
   const small = [], pale = [];
   let texts = 0;
   for (const element of document.body.querySelectorAll("*")) {
-    const own = [...element.childNodes].some(node => node.nodeType === Node.TEXT_NODE && node.data.trim());
-    if (!own || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(element.tagName) || !element.getClientRects().length) continue;
+    const text = node => node.nodeType === Node.TEXT_NODE && node.data.trim();
+    const own = [...element.childNodes].some(text);
+    const hidden = ["SCRIPT", "STYLE", "NOSCRIPT"].includes(element.tagName);
+    if (!own || hidden || !element.getClientRects().length) continue;
     texts += 1;
-    const style = getComputedStyle(element), name = `${element.tagName}.${element.className}: ${element.textContent.slice(0, 30)}`;
+    const style = getComputedStyle(element), start = element.textContent.slice(0, 30);
+    const name = `${element.tagName}.${element.className}: ${start}`;
     if (parseFloat(style.fontSize) < 12) small.push(`${name} ${style.fontSize}`);
     const ratio = contrast(parse(style.color).rgb, ground(element));
     if (ratio < 4.5) pale.push(`${name} ${ratio.toFixed(2)}`);
   }
   // What charts write with, on what they are drawn on.
-  const property = name => resolve(getComputedStyle(document.documentElement).getPropertyValue("--" + name));
+  const root = getComputedStyle(document.documentElement);
+  const property = name => resolve(root.getPropertyValue("--" + name));
   for (const name of ["soft", "best", "baseline", "bound"]) {
     const ratio = contrast(property(name), property("ground"));
     if (ratio < 4.5) pale.push(`chart ink ${name} ${ratio.toFixed(2)}`);
@@ -49,11 +54,13 @@ addEventListener("load", () => setTimeout(() => {
   const canvases = [...document.querySelectorAll(".chart")].map(place => {
     const canvas = place.querySelector("canvas");
     if (!canvas) return { id: place.id, inked: 0, width: 0, fits: false };
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const context = canvas.getContext("2d");
+    const { data } = context.getImageData(0, 0, canvas.width, canvas.height);
     let inked = 0;
     for (let i = 3; i < data.length; i += 4) inked += data[i] > 0;
     const box = canvas.getBoundingClientRect();
-    return { id: place.id, inked, width: box.width, fits: box.left >= 0 && box.right <= innerWidth + 0.5 };
+    const fits = box.left >= 0 && box.right <= innerWidth + 0.5;
+    return { id: place.id, inked, width: box.width, fits };
   });
   parent.postMessage({
     errors: window.seen, texts, small, pale, canvases, scripts: window.hostile || 0,
