@@ -15,24 +15,24 @@
 #![forbid(unsafe_code)]
 
 mod characterization;
+mod core_local_space;
 mod findings;
 mod level;
 mod plan;
-mod scope;
-mod so_far;
+mod run_order;
+mod runs_so_far;
 mod statistics;
 mod stored;
-mod task;
 
 pub use characterization::{
     Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
 };
+pub use core_local_space::{Scope, scope};
 pub use findings::{
     CoRunners, Critical, Doubt, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
 pub use level::{AbsenceReason, Absent, Level};
 pub use plan::{Experiment, Plan, PlanError, Reference};
-pub use scope::{Scope, scope};
-pub use so_far::RunsSoFar;
+pub use run_order::Task;
+pub use runs_so_far::RunsSoFar;
 pub use stored::{ExcerptReason, StoredCharacterization};
-pub use task::Task;

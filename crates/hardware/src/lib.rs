@@ -2,6 +2,7 @@
 
 pub mod doctor;
 mod latency;
+mod mapping;
 mod microbenchmark;
 
 pub use latency::{

@@ -21,23 +21,23 @@
 //! answer while all its contexts spin.
 
 mod bench;
-mod chase;
 mod cpu_time;
 mod curve;
-mod field;
 mod footprint;
 #[cfg_attr(target_arch = "x86_64", path = "microbenchmark/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "microbenchmark/aarch64.rs")]
 #[cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
-    path = "microbenchmark/none.rs"
+    path = "microbenchmark/unsupported.rs"
 )]
 mod kernel;
-mod load;
+mod loaded_program;
+mod memory_sweep;
 mod operation;
 mod pages;
+mod pointer_chase;
+mod random_loads;
 mod run;
-mod strip;
 
 pub use bench::HostBench;
 use operation::Operation;

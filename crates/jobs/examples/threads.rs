@@ -5,7 +5,7 @@
 //! ```
 
 use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, HereProgram, JobError, Silent, ThreadsProgram, ThreadsRequest};
+use pinwise_jobs::{Caller, HostProgram, JobError, Silent, ThreadsProgram, ThreadsRequest};
 
 fn main() -> Result<(), JobError> {
     // What is started is ended by a second process, which is this program started again.
@@ -13,7 +13,7 @@ fn main() -> Result<(), JobError> {
         return Ok(());
     }
     let command: Vec<String> = std::env::args().skip(1).collect();
-    let program = ThreadsProgram::Here(HereProgram { command, ..HereProgram::default() });
+    let program = ThreadsProgram::Here(HostProgram { command, ..HostProgram::default() });
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
     let job = ThreadsRequest::new(program);
     let answer = pinwise_jobs::run(job, &Caller::default(), &mut store, &mut Silent)?;

@@ -1,6 +1,6 @@
 //! The last comparison: fresh windows of what was found and of doing nothing, in random order.
 
-use crate::threads::HereProgram;
+use crate::threads::HostProgram;
 use crate::tune::Unplaced;
 use pinwise_campaign::{Ending, Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Measurement, OtherLoad, Placed, Setting, ThreadCount, Unit};
@@ -211,7 +211,7 @@ pub(crate) fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
 /// The number that a program uses on its own, as what it did before it was given one shows, and how
 /// that is known. `cpus`: those that it may run on.
 pub(crate) fn own_number(
-    program: &HereProgram,
+    program: &HostProgram,
     prober: &LinuxProber,
     cpus: u32,
 ) -> (u32, TuneNote) {

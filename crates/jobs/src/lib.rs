@@ -77,7 +77,7 @@ pub use request::{
 pub use select::SelectAnswer;
 pub use summary::Summary;
 pub use threads::{
-    Confirmation, HereProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,
+    Confirmation, HostProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,
     ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 pub use tune::{

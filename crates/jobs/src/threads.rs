@@ -7,7 +7,7 @@
 //! show of it ([`Confirmation`]): the records of a part.
 
 mod confirmation;
-mod here;
+mod host_program;
 mod outcome;
 mod request;
 
@@ -20,9 +20,9 @@ use crate::stored;
 use crate::summary::Summary;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
-pub(crate) use here::seen;
-pub(crate) use here::usable;
-use here::{Here, names_nothing};
+pub(crate) use host_program::seen;
+pub(crate) use host_program::usable;
+use host_program::{ReadyProgram, names_nothing};
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
@@ -37,7 +37,7 @@ use pinwise_threads::{Note, Searcher};
 use pinwise_topology::{Alike, Machine};
 pub(crate) use request::platform;
 pub use request::{
-    HereProgram, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    HostProgram, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -77,7 +77,7 @@ impl Job for ThreadsRequest {
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
         let question: ThreadsQuestion = stored::question(info)?;
-        if let ThreadsProgram::Here(HereProgram { pid, .. }) = &question.request.program {
+        if let ThreadsProgram::Here(HostProgram { pid, .. }) = &question.request.program {
             let now = pinwise_linux::machine()?;
             let contexts = usable(&now, pid.map(Pid))?.contexts;
             if contexts != question.contexts {
@@ -287,9 +287,9 @@ pub(crate) fn search_threads(
     let budget = Budget::Time(question.request.time());
     let unit = question.unit(&Unit::rate("1/s"));
     events.take(Event::Measuring { budget, unit: &unit }).map_err(JobError::Output)?;
-    let mut here = match &question.request.program {
+    let mut ready = match &question.request.program {
         ThreadsProgram::Here(program) => {
-            Some(Here::new(program, question, machine.clone(), interrupt)?)
+            Some(ReadyProgram::new(program, question, machine.clone(), interrupt)?)
         }
         ThreadsProgram::Modelled(_) => None,
     };
@@ -301,15 +301,15 @@ pub(crate) fn search_threads(
         let mut searcher = Searcher::new(&question.search, &convert, &records);
         // Where nobody takes them, the job has been asked to stop.
         let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
-        match (&question.request.program, &mut here) {
-            (ThreadsProgram::Here(_), Some(here)) => {
-                let mut prober = here.open(progressed, &records)?;
+        match (&question.request.program, &mut ready) {
+            (ThreadsProgram::Here(_), Some(ready)) => {
+                let mut prober = ready.open(progressed, &records)?;
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
                 if !searcher.is_next_stage() || ending == Ending::Interrupted {
                     break (ending, records, HeldProgram::Here(Box::new(prober)));
                 }
-                here.learn(&prober);
+                ready.learn(&prober);
             }
             (ThreadsProgram::Modelled(program), _) => {
                 let ((platform, _), description) = (program.platform()?, program.description()?);
@@ -527,14 +527,14 @@ mod tests {
         let earlier = serde_json::to_string(&runs).unwrap().replace("per_run", "whole_run");
         assert_eq!(serde_json::from_str::<ThreadsQuestion>(&earlier).unwrap(), runs);
         assert_eq!(serde_json::from_str::<ThreadsQuestion>(&stored).unwrap(), question);
-        let program = HereProgram {
+        let program = HostProgram {
             command: vec!["pigz".into(), "{n}".into()],
             set: Some("cpuset:".parse().unwrap()),
             pid: Some(7),
             threads_per_n: Some("2+4n".parse().unwrap()),
-            ..HereProgram::default()
+            ..HostProgram::default()
         };
         let stored = serde_json::to_string(&program).unwrap();
-        assert_eq!(serde_json::from_str::<HereProgram>(&stored).unwrap(), program);
+        assert_eq!(serde_json::from_str::<HostProgram>(&stored).unwrap(), program);
     }
 }

@@ -368,7 +368,7 @@ mod tests {
     use crate::campaign_run::answered;
     use crate::events::{Event, Silent, stopping_at};
     use crate::job::{resume_job, run};
-    use crate::threads::{HereProgram, ThreadsMethod, ThreadsProgram};
+    use crate::threads::{HostProgram, ThreadsMethod, ThreadsProgram};
     use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
 
     #[test]
@@ -402,10 +402,10 @@ mod tests {
 
     /// Runs of a program that ends at once.
     fn request() -> TuneRequest {
-        let program = ThreadsProgram::Here(HereProgram {
+        let program = ThreadsProgram::Here(HostProgram {
             command: ["sleep", "0.{n}"].map(String::from).to_vec(),
             threads_per_n: Some("1".parse().unwrap()),
-            ..HereProgram::default()
+            ..HostProgram::default()
         });
         let threads = ThreadsRequest {
             method: ThreadsMethod::Sweep,

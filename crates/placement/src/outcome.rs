@@ -4,7 +4,7 @@ mod as_found;
 
 use crate::confirmation::FreshWindows;
 use crate::search::history::History;
-use crate::search::model::Modeler;
+use crate::search::learned_model::Modeler;
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
 use crate::statistics::{estimate, mean, t_quantile, variance};

@@ -19,7 +19,7 @@ mod exhaustive;
 mod finalists;
 pub(crate) mod guided;
 pub(crate) mod history;
-pub(crate) mod model;
+pub(crate) mod learned_model;
 mod proposer;
 pub(crate) mod residual_bound;
 mod sample;

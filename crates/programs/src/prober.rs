@@ -20,24 +20,24 @@
 //! *Limit.* With one thread there are no workers to wait for. A program that reads its input in
 //! silence then counts as working, unless its output shows when it has begun.
 
-mod crew;
 mod details;
 mod error;
-mod halves;
 mod init;
 mod options;
 mod recipe;
+mod role_grouping;
 mod session;
 mod setter;
 mod watch;
 mod window;
+mod window_halves;
 
 pub use details::ProbeDetails;
 pub use error::ProbeError;
-pub use halves::Drift;
 pub use options::{ProbeOptions, ProbedProgram, ProgressSource, Threads};
 pub use recipe::{Recipe, RecipeError};
 pub use setter::{NoSetter, Setter};
+pub use window_halves::Drift;
 
 use pinwise_linux::{Fifo, Guardian, thread::Pid};
 use pinwise_measure::{
@@ -192,7 +192,7 @@ impl LinuxProber {
             cost: begin.elapsed(),
         };
         let (unit, watts) = (seen.unit.clone(), seen.watts);
-        let roles = crew::roles(&seen.activity);
+        let roles = role_grouping::roles(&seen.activity);
         self.take_in(seen, parameter)?;
         Ok(Probed { probe, unit, watts, roles })
     }

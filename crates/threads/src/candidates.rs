@@ -1,5 +1,5 @@
-//! The arms of a machine: numbers of threads, left to the operating system or under the policies of
-//! placement that make a difference there.
+//! What a joint search chooses from: numbers of threads, each left to the operating system or under
+//! the policies of placement that make a difference on the machine.
 
 use crate::joint_search::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};

@@ -10,8 +10,8 @@
 //! [`crate::SpeedSearch`]). The search ends where that is too little.
 
 use crate::cholesky::Matrix;
-use crate::law::Law;
 use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};
+use crate::scalability_law::Law;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

@@ -25,12 +25,12 @@ mod cholesky;
 mod fixture;
 mod formula;
 mod joint_search;
-mod law;
 mod note;
 mod objective;
 mod phase_change;
 mod posterior;
 mod reinforcer;
+mod scalability_law;
 mod search;
 mod shortlist;
 mod speed_search;
@@ -44,11 +44,11 @@ pub use advice::{Advice, Ended, Interval};
 pub use candidates::{Candidate, boundaries, candidates};
 pub use formula::{Formula, FormulaError};
 pub use joint_search::{Arm, JointSearch};
-pub use law::Law;
 pub use note::Note;
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
 pub use reinforcer::{Choice, Next, Reason, Reinforcer};
+pub use scalability_law::Law;
 pub use search::{
     Attempt, FoundNumber, Method, ProbeStage, Progressed, Published, Runs, Search, Searcher,
     Stopped, Unfound,

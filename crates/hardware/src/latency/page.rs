@@ -1,15 +1,13 @@
-//! Fresh pages of memory, and the cache lines in them.
+//! A page of memory, and the cache lines in it that threads pass to each other.
 
+use crate::mapping::Mapping;
 use std::io;
-use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// A page straight from the kernel. The first thread to touch it decides on which NUMA node it
-/// lies. Given back on drop.
+/// A page straight from the kernel.
 #[derive(Debug)]
 pub(crate) struct Page {
-    base: NonNull<u8>,
-    length: usize,
+    mapping: Mapping,
 }
 
 // SAFETY: the memory is reached through atomics only, and belongs to the value until it is dropped.
@@ -26,24 +24,7 @@ impl Page {
 
     /// Maps a page without touching it.
     pub(crate) fn map() -> io::Result<Self> {
-        let length = rustix::param::page_size();
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: without an address and MAP_FIXED the kernel chooses a place where nothing is.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                -1,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, length })
+        Ok(Self { mapping: Mapping::new(rustix::param::page_size())? })
     }
 
     /// A line, `index` below [`Self::LINES`]; 0 until it is written.
@@ -52,14 +33,7 @@ impl Page {
         // SAFETY: inside the mapping (LINES * STRIDE is at most its length), aligned to 128, zeroed
         // by the kernel, only ever used as this atomic, and mapped as long as `self` is
         // borrowed.
-        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(index * Self::STRIDE).cast()) }
-    }
-}
-
-impl Drop for Page {
-    fn drop(&mut self) {
-        // SAFETY: mapped with this length in `map`; no borrow of a line outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
+        unsafe { AtomicU64::from_ptr(self.mapping.start.byte_add(index * Self::STRIDE).cast()) }
     }
 }
 
@@ -76,7 +50,7 @@ mod tests {
         }
         let address = |index| std::ptr::from_ref(page.line(index)).addr();
         assert_eq!(address(1) - address(0), 128);
-        assert!(address(Page::LINES - 1) + 8 <= address(0) + page.length);
+        assert!(address(Page::LINES - 1) + 8 <= address(0) + page.mapping.length);
         assert_eq!(address(0) % 4096, 0);
     }
 }

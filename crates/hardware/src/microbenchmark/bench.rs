@@ -1,7 +1,7 @@
 //! The host as a bench: one thread per program, each on its own context.
 
 use super::footprint::Footprint;
-use super::load::{Load, Program};
+use super::loaded_program::{BenchmarkProgram, LoadedProgram};
 use super::run::Run;
 use super::{Operation, curve, kernel};
 use pinwise_linux::sys;
@@ -16,7 +16,7 @@ use std::io;
 pub struct HostBench {
     machine: Machine,
     leaves: Vec<CpuId>,
-    programs: Vec<Program>,
+    programs: Vec<BenchmarkProgram>,
     benchmarks: Vec<Microbenchmark>,
     footprint: Footprint,
     working_sets: Option<WorkingSets>,
@@ -110,7 +110,7 @@ impl HostBench {
             .map_err(|error| failed("cannot pin its thread there", error))?;
         let program = self.programs[seat.benchmark];
         let mut random = Random::new(seed ^ (u64::from(seat.leaf) << 32));
-        let load = Load::new(program, self.footprint.line, &mut random)
+        let load = LoadedProgram::new(program, self.footprint.line, &mut random)
             .map_err(|error| failed("no memory for it", error))?;
         run.work(index, program, load, fame)
     }
@@ -171,7 +171,11 @@ impl Bench for HostBench {
 }
 
 /// The programs with what they stress on `machine`, around `cpu`.
-fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbenchmark, Program)> {
+fn programs(
+    machine: &Machine,
+    cpu: CpuId,
+    footprint: Footprint,
+) -> Vec<(Microbenchmark, BenchmarkProgram)> {
     let shared = |level: u8, kind: DomainKind| {
         let cache = machine.data_caches(level).find(|cache| cache.cpus.contains(cpu));
         let core = machine.domains(DomainKind::Core).find(|core| core.cpus.contains(cpu));
@@ -189,7 +193,7 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
             kind,
             Operation::Stream | Operation::Store | Operation::Follow | Operation::Scatter
         ) || footprint > second;
-        programs.push((benchmark, Program { kind, footprint, small, warm, far }));
+        programs.push((benchmark, BenchmarkProgram { kind, footprint, small, warm, far }));
     };
     let core = DomainKind::Core;
     add("intadd", "integer units", core, true, Operation::Add, 0, false);
@@ -211,7 +215,7 @@ fn programs(machine: &Machine, cpu: CpuId, footprint: Footprint) -> Vec<(Microbe
     if let Some(bytes) = footprint.third {
         add("L3cache", "L3 cache", third, true, Operation::Chase, bytes, true);
     }
-    if let Some(bytes) = footprint.field {
+    if let Some(bytes) = footprint.edge {
         add("L3full", "what the L3 cache holds", third, true, Operation::Follow, bytes, false);
     }
     let memory = DomainKind::Numa;

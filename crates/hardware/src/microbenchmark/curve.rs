@@ -15,10 +15,10 @@
 //! before memory (`slope`).
 
 use super::Operation;
-use super::chase::Chain;
 use super::cpu_time::timed;
 use super::kernel;
 use super::pages::BLOCK;
+use super::pointer_chase::Chain;
 use pinwise_measure::{EffectiveCache, Interrupt, WorkingSet, WorkingSets};
 use pinwise_topology::{CpuId, Machine, Random};
 use std::io;

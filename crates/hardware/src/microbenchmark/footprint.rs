@@ -38,7 +38,7 @@ pub(super) struct Footprint {
     pub(super) third: Option<usize>,
     /// The most that loads at random places around the third level's edge take, where there is
     /// one.
-    pub(super) field: Option<usize>,
+    pub(super) edge: Option<usize>,
     /// For loads all over memory that are to pass through the third level.
     pub(super) scatter: usize,
     /// For memory.
@@ -80,7 +80,7 @@ impl Footprint {
             first: (first / 4).max(smallest),
             second: (second / 8 * 3).max(2 * first).max(smallest),
             third: third.map(|third| (third / 8 * 3).min(2 * second).max(smallest)),
-            field: third.map(|third| third.saturating_mul(4).min(memory)),
+            edge: third.map(|third| third.saturating_mul(4).min(memory)),
             scatter: third.unwrap_or(second).saturating_mul(6).min(memory),
             memory,
             line,
@@ -94,7 +94,7 @@ impl Footprint {
         let seen = third.effective.map(|seen| seen.bytes as usize);
         Self {
             third: self.third.zip(seen).map(|(third, seen)| third.min(seen)),
-            field: seen.map(|seen| seen.saturating_mul(4).min(self.memory)),
+            edge: seen.map(|seen| seen.saturating_mul(4).min(self.memory)),
             scatter: seen.map_or(self.scatter, |seen| seen.saturating_mul(6).min(self.memory)),
             ..self
         }
@@ -126,7 +126,7 @@ mod tests {
             first: 8 * KIB,
             second: 384 * KIB,
             third: None,
-            field: None,
+            edge: None,
             scatter: 6 * MIB,
             memory: 64 * MIB,
             line: 64,
@@ -155,11 +155,11 @@ mod tests {
         };
         let fitted = seen(Some(16 * MIB));
         assert_eq!(
-            (fitted.third, fitted.field, fitted.scatter),
+            (fitted.third, fitted.edge, fitted.scatter),
             (Some(4 * MIB), Some(64 * MIB), 96 * MIB)
         );
         assert_eq!(
-            (seen(None).third, seen(None).field),
+            (seen(None).third, seen(None).edge),
             (None, None),
             "a level of which nothing is seen has no program"
         );

@@ -1,21 +1,19 @@
-//! Fresh memory.
+//! The memory of a microbenchmark, in blocks of the size of a huge page.
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use std::ffi::c_void;
+use crate::mapping::Mapping;
+use rustix::mm::{Advice, madvise};
 use std::io;
-use std::ptr;
 
 /// The common size of a huge page; a page of another size only costs the alignment.
 pub(super) const BLOCK: usize = 2 << 20;
 /// No page is smaller.
 const SMALLEST: usize = 4096;
 
-/// Memory of this process alone, zeroed, on pages that nobody used before; huge ones where the
-/// kernel gives them.
+/// Zeroed memory on pages that nobody used before; huge ones where the kernel gives them.
 #[derive(Debug)]
 pub(super) struct Pages {
-    mapping: *mut c_void,
-    mapped: usize,
+    #[cfg_attr(not(test), expect(dead_code, reason = "held for its drop"))]
+    mapping: Mapping,
     /// The first byte that begins a block.
     pub(super) start: *mut u8,
     /// Bytes from there on, whole blocks.
@@ -27,22 +25,13 @@ impl Pages {
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
         let too_much = || io::Error::from(io::ErrorKind::OutOfMemory);
         let length = bytes.max(1).checked_next_multiple_of(BLOCK).ok_or_else(too_much)?;
-        let mapped = length.checked_add(BLOCK).ok_or_else(too_much)?;
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches no memory in
-        // use.
-        let mapping = unsafe {
-            mmap_anonymous(
-                ptr::null_mut(),
-                mapped,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-        }?;
-        // `mapped` is a block longer than `length`, so that both fit behind the alignment.
-        let start = mapping.cast::<u8>().wrapping_add(mapping.align_offset(BLOCK));
+        // A block longer than `length`, so that both fit behind the alignment.
+        let mapping = Mapping::new(length.checked_add(BLOCK).ok_or_else(too_much)?)?;
+        let start = mapping.start.cast::<u8>();
+        let start = start.wrapping_add(start.align_offset(BLOCK));
         // SAFETY: advice on our own mapping; without huge pages (EINVAL) small ones do.
         let _ = unsafe { madvise(start.cast(), length, Advice::LinuxHugepage) };
-        Ok(Self { mapping, mapped, start, length })
+        Ok(Self { mapping, start, length })
     }
 }
 
@@ -60,14 +49,6 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours and nothing points into it any more. It cannot fail on a
-        // mapping that exists.
-        let _ = unsafe { munmap(self.mapping, self.mapped) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,8 +61,9 @@ mod tests {
                 (pages.start.addr() % BLOCK, pages.length),
                 (0, bytes.max(1).next_multiple_of(BLOCK))
             );
-            assert!(pages.start.addr() >= pages.mapping.addr());
-            assert!(pages.start.addr() + pages.length <= pages.mapping.addr() + pages.mapped);
+            let mapping = &pages.mapping;
+            assert!(pages.start.addr() >= mapping.start.addr());
+            assert!(pages.start.addr() + pages.length <= mapping.start.addr() + mapping.length);
             // SAFETY: the last byte of the pages.
             unsafe { pages.start.add(pages.length - 1).write_volatile(1) };
         }

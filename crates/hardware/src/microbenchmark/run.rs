@@ -15,7 +15,7 @@
 
 use super::cpu_time::timed;
 use super::kernel;
-use super::load::{Load, Program};
+use super::loaded_program::{BenchmarkProgram, LoadedProgram};
 use pinwise_measure::{Fame, Interrupt, MeasureError, Pace, Retry};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ struct Turns {
 }
 
 impl Turns {
-    fn of(program: Program) -> Self {
+    fn of(program: BenchmarkProgram) -> Self {
         if program.far { FAR } else { NEAR }
     }
 }
@@ -171,8 +171,8 @@ impl<'a> Run<'a> {
     pub(super) fn work(
         &self,
         index: usize,
-        program: Program,
-        mut load: Load,
+        program: BenchmarkProgram,
+        mut load: LoadedProgram,
         fame: &Fame,
     ) -> Result<Pace, MeasureError> {
         self.prepared.fetch_add(1, Ordering::Relaxed);
@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
 /// A program that is repeated in its run.
 struct Repeat<'a> {
     run: &'a Run<'a>,
-    load: Load,
+    load: LoadedProgram,
     passes: u64,
     /// Of a repetition.
     operations: u64,

@@ -12,7 +12,7 @@
 //! *Limits.* Nothing is announced of a third number. Where the search found the program's own
 //! number, that one is compared with the fastest other one that was probed.
 
-use super::here::usable;
+use super::host_program::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::measure_on;

@@ -98,14 +98,14 @@ impl ThreadsMethod {
 #[serde(rename_all = "snake_case")]
 pub enum ThreadsProgram {
     /// On this machine.
-    Here(HereProgram),
+    Here(HostProgram),
     /// On the model of a scheduler.
     Modelled(ModelledProgram),
 }
 
 /// A program on this machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HereProgram {
+pub struct HostProgram {
     /// Its command, with `{n}` where it takes its number of threads.
     pub command: Vec<String>,
     /// Environment variables that take the number, or `NAME=VALUE` with `{n}` in it.
@@ -128,7 +128,7 @@ pub struct HereProgram {
     pub output: Option<PathBuf>,
 }
 
-impl HereProgram {
+impl HostProgram {
     /// As the user would call it.
     pub(crate) fn name(&self) -> String {
         self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}"))
@@ -496,7 +496,7 @@ impl ThreadsRequest {
             "the published search ignores speed and energy: leave out --objective or --method"
                 .into()
         } else if self.per_run
-            && matches!(&self.program, ThreadsProgram::Here(HereProgram { set: Some(_), .. }))
+            && matches!(&self.program, ThreadsProgram::Here(HostProgram { set: Some(_), .. }))
         {
             "--per-run and --metric runtime restart the program for each number, --set does not: \
              leave one out"

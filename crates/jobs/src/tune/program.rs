@@ -6,7 +6,7 @@ use crate::finals::{Seen, own_number};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
-use crate::threads::{HereProgram, ThreadsProgram, ThreadsRequest, usable};
+use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::with_other_load::WithOtherLoad;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
@@ -53,7 +53,7 @@ pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
 /// The program of a search.
 pub(super) struct TunedProgram<'a> {
     request: &'a ThreadsRequest,
-    program: HereProgram,
+    program: HostProgram,
     /// How it is started; `None` for a process that runs already.
     recipe: Option<Recipe>,
     /// Holds a program that goes on while its number changes.
@@ -277,7 +277,7 @@ impl<'a> TunedProgram<'a> {
 }
 
 /// How a program is started; `None` for a process that runs already.
-fn recipe(program: &HereProgram) -> Result<Option<Recipe>, JobError> {
+fn recipe(program: &HostProgram) -> Result<Option<Recipe>, JobError> {
     if program.pid.is_some() {
         return Ok(None);
     }

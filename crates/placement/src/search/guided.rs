@@ -29,7 +29,7 @@ use crate::StopReason;
 use crate::search::VISITS;
 use crate::search::climb::Climb;
 use crate::search::history::History;
-use crate::search::model::{Model, Modeler};
+use crate::search::learned_model::{Model, Modeler};
 use crate::search::proposer::{Next, Proposer, View, pinned};
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};

@@ -27,7 +27,7 @@
 //! drawn, is beyond it, as it is beyond any sample.
 
 use crate::search::history::History;
-use crate::search::model::{Model, Modeler};
+use crate::search::learned_model::{Model, Modeler};
 use crate::statistics::{mean, variance};
 use pinwise_evt::{Options, Sample};
 use pinwise_prediction::Predictor;

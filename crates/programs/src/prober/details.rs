@@ -1,7 +1,7 @@
 //! The result of a probe beyond its profile.
 
-use super::halves::Drift;
 use super::window::Window;
+use super::window_halves::Drift;
 use pinwise_measure::{Note, values_or_text};
 use pinwise_monitor::{Activity, OtherLoad, Unavailable};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! How a run is watched: a window of it with its progress, or all of it.
 
-use super::halves::join;
 use super::session::{Session, threads_of};
 use super::window::Window;
+use super::window_halves::join;
 use super::{ProbeError, ProgressSource};
 use crate::run_metric::RunMetric;
 use pinwise_linux::{Scope, process};

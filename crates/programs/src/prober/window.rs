@@ -1,6 +1,6 @@
 //! What pinwise observed of a program in one probe.
 
-use super::halves::{Drift, join};
+use super::window_halves::{Drift, join};
 use pinwise_linux::sys::Usage;
 use pinwise_measure::{Measure, Note, Progress, SchedulingProfile, Unit};
 use pinwise_monitor::{Activity, OtherLoad};

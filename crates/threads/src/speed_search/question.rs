@@ -1,8 +1,8 @@
 //! The question of a search by speed, and its prior.
 
 use crate::cholesky::Matrix;
-use crate::law::Law;
 use crate::posterior::{Departure, Noise, Prior};
+use crate::scalability_law::Law;
 use crate::work_units::Evenness;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

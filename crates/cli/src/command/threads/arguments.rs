@@ -9,7 +9,7 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use pinwise_jobs::{
-    HereProgram, ModelledProgram, Reading, ThreadsMethod, ThreadsProgram, ThreadsRequest,
+    HostProgram, ModelledProgram, Reading, ThreadsMethod, ThreadsProgram, ThreadsRequest,
 };
 use pinwise_present::did_you_mean;
 use pinwise_programs::Setter;
@@ -331,8 +331,8 @@ impl Asked {
         self.metric.as_deref() == Some("runtime")
     }
 
-    fn here(&self, edges: &Edges) -> HereProgram {
-        HereProgram {
+    fn here(&self, edges: &Edges) -> HostProgram {
+        HostProgram {
             command: self.command.clone(),
             env: self.env.clone(),
             set: self.set.clone(),

@@ -1,5 +1,5 @@
-//! Architectures for which no programs were written: `HostBench::new` refuses, so nothing here is
-//! ever called.
+//! Stands in on architectures for which no programs were written. `HostBench::new` refuses there,
+//! so nothing here is ever called.
 
 use super::Operation;
 

@@ -1,4 +1,4 @@
-//! Fresh memory that is gone through from its beginning to its end, again and again.
+//! Reads and writes that go through fresh memory from its beginning to its end, again and again.
 
 use super::kernel;
 use super::pages::Pages;
@@ -9,12 +9,12 @@ const PASS: usize = 4096;
 
 /// The memory, and the place that is next.
 #[derive(Debug)]
-pub(super) struct Strip {
+pub(super) struct MemorySweep {
     pages: Pages,
     at: usize,
 }
 
-impl Strip {
+impl MemorySweep {
     /// At least `bytes` bytes, touched by the calling thread.
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
         Ok(Self { pages: Pages::touched(bytes)?, at: 0 })
@@ -52,10 +52,10 @@ mod tests {
 
     #[test]
     fn a_strip_is_read_round_and_round() {
-        let mut strip = Strip::new(1).unwrap();
+        let mut sweep = MemorySweep::new(1).unwrap();
         let passes = (BLOCK / PASS) as u64;
-        strip.read(2 * passes + 3);
-        assert_eq!(strip.at, 3 * PASS);
+        sweep.read(2 * passes + 3);
+        assert_eq!(sweep.at, 3 * PASS);
     }
 
     #[test]
@@ -63,14 +63,14 @@ mod tests {
         if !kernel::PRESENT {
             return pinwise_synthetic::not_judged("this architecture has no machine code here");
         }
-        let mut strip = Strip::new(BLOCK).unwrap();
-        let bytes = |strip: &Strip| {
-            // SAFETY: the pages of the strip, which nothing else refers to meanwhile.
-            unsafe { std::slice::from_raw_parts(strip.pages.start, BLOCK) }.to_vec()
+        let mut sweep = MemorySweep::new(BLOCK).unwrap();
+        let bytes = |sweep: &MemorySweep| {
+            // SAFETY: the pages of the sweep, which nothing else refers to meanwhile.
+            unsafe { std::slice::from_raw_parts(sweep.pages.start, BLOCK) }.to_vec()
         };
-        strip.at = 5 * PASS;
-        strip.write(3);
-        let written = bytes(&strip);
+        sweep.at = 5 * PASS;
+        sweep.write(3);
+        let written = bytes(&sweep);
         assert!(
             written[5 * PASS..8 * PASS].iter().all(|&byte| byte != 0),
             "all that was passed over"
@@ -79,9 +79,9 @@ mod tests {
             written[..5 * PASS].iter().chain(&written[8 * PASS..]).all(|&byte| byte == 0),
             "and nothing else"
         );
-        strip.at = BLOCK - PASS;
-        strip.write(2);
-        let written = bytes(&strip);
+        sweep.at = BLOCK - PASS;
+        sweep.write(2);
+        let written = bytes(&sweep);
         assert!(written[BLOCK - PASS..].iter().chain(&written[..PASS]).all(|&byte| byte != 0));
         assert!(written[PASS..5 * PASS].iter().all(|&byte| byte == 0));
     }

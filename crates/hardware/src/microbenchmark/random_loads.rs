@@ -1,10 +1,10 @@
 //! Loads at random places of fresh memory.
 //!
-//! A chain ([`super::chase`]) returns to a line after all others. In a cache that neighbours share,
-//! lines stay for some time, not up to some size. There a chain either hits or misses as a whole: a
-//! fast one stays in the cache, and one that was slowed down once keeps missing. Random places have
-//! reuse distances of all lengths. So the share of misses, and with it the time, follows smoothly
-//! what is left of the cache.
+//! A chain ([`super::pointer_chase`]) returns to a line after all others. In a cache that
+//! neighbours share, lines stay for some time, not up to some size. There a chain either hits or
+//! misses as a whole: a fast one stays in the cache, and one that was slowed down once keeps
+//! missing. Random places have reuse distances of all lengths. So the share of misses, and with it
+//! the time, follows smoothly what is left of the cache.
 //!
 //! Written in Rust, unlike the others. Reads are volatile. The additions and multiplications
 //! between them cost little compared with a load that leaves the second level.
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// The memory, how much of it is in use, and where the generator stands.
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct RandomLoads {
     pages: Pages,
     line: usize,
     /// Lines in use, below 2^32.
@@ -36,7 +36,7 @@ pub(super) struct Field {
     state: u64,
 }
 
-impl Field {
+impl RandomLoads {
     /// At least `bytes` bytes, all in use, touched by the calling thread; a load takes the
     /// beginning of a `line` (8 bytes and more).
     pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
@@ -128,22 +128,22 @@ mod tests {
 
     #[test]
     fn loads_go_everywhere_and_nowhere_else() {
-        let mut field = Field::new(BLOCK, 64, &mut Random::new(1)).unwrap();
-        assert_eq!(field.bytes(), BLOCK);
+        let mut memory = RandomLoads::new(BLOCK, 64, &mut Random::new(1)).unwrap();
+        assert_eq!(memory.bytes(), BLOCK);
         // What is loaded moves the generator: with a mark at every line the state after a pass is
         // that of this replay.
         for index in 0..BLOCK / 64 {
-            // SAFETY: a line of the field.
-            unsafe { field.pages.start.add(index * 64).cast::<u64>().write(index as u64) };
+            // SAFETY: a line of the memory.
+            unsafe { memory.pages.start.add(index * 64).cast::<u64>().write(index as u64) };
         }
-        let (mut state, mut seen) = (field.state, std::collections::HashSet::new());
+        let (mut state, mut seen) = (memory.state, std::collections::HashSet::new());
         for _ in 0..200_000 / PASS * PASS {
             let place = ((state >> 32) * (BLOCK as u64 / 64)) >> 32;
             seen.insert(place);
             state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT).wrapping_add(place);
         }
-        field.follow(200_000 / PASS);
-        assert_eq!(field.state, state);
+        memory.follow(200_000 / PASS);
+        assert_eq!(memory.state, state);
         // 200,000 throws at 32,768 lines miss each with probability e^-6.1.
         let all = BLOCK / 64;
         assert!(
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_fit_stays_within_its_bounds() {
-        let mut field = Field::new(8 * BLOCK, 64, &mut Random::new(2)).unwrap();
-        field.fit(BLOCK);
-        assert!((BLOCK..=8 * BLOCK).contains(&field.bytes()), "{}", field.bytes());
+        let mut memory = RandomLoads::new(8 * BLOCK, 64, &mut Random::new(2)).unwrap();
+        memory.fit(BLOCK);
+        assert!((BLOCK..=8 * BLOCK).contains(&memory.bytes()), "{}", memory.bytes());
     }
 }

@@ -1,8 +1,7 @@
 //! A program on this machine: what it may use, and how it is opened for probes.
 
-use super::request::{Counting, HereProgram, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
+use super::request::{Counting, HostProgram, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use crate::error::JobError;
-
 use crate::open_subject::not_of_a_run;
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, TargetError, process};
@@ -64,9 +63,9 @@ fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
 }
 
 /// A program, ready to be opened for the stages of its search.
-pub(super) struct Here<'a> {
+pub(super) struct ReadyProgram<'a> {
     machine: Machine,
-    program: &'a HereProgram,
+    program: &'a HostProgram,
     question: &'a ThreadsQuestion,
     subject: ProbedProgram,
     progress: ProgressSource,
@@ -98,7 +97,7 @@ fn power(request: &ThreadsRequest) -> Result<Option<Power>, JobError> {
 }
 
 /// What progress is read from, by the metric where one is named, and there.
-fn progress(request: &ThreadsRequest, program: &HereProgram) -> Result<ProgressSource, JobError> {
+fn progress(request: &ThreadsRequest, program: &HostProgram) -> Result<ProgressSource, JobError> {
     let Some((metric, options)) = program.named_metric()? else {
         return Ok(match request.per_run {
             true => ProgressSource::Runs(RunMetric::Runtime),
@@ -114,13 +113,13 @@ fn progress(request: &ThreadsRequest, program: &HereProgram) -> Result<ProgressS
     Ok(ProgressSource::Runs(run))
 }
 
-fn after(program: &HereProgram) -> Result<Option<Regex>, JobError> {
+fn after(program: &HostProgram) -> Result<Option<Regex>, JobError> {
     program.after.as_deref().map(Regex::new).transpose().map_err(JobError::usage)
 }
 
-impl<'a> Here<'a> {
+impl<'a> ReadyProgram<'a> {
     pub(super) fn new(
-        program: &'a HereProgram,
+        program: &'a HostProgram,
         question: &'a ThreadsQuestion,
         machine: Machine,
         interrupt: &Interrupt,

@@ -1,4 +1,4 @@
-//! From threads to roles.
+//! Groups the threads of a window by their role.
 
 use pinwise_linux::role::{UnnamedThread, name};
 use pinwise_measure::{RoleTime, mark_critical};

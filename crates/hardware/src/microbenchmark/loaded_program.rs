@@ -1,9 +1,9 @@
-//! A program with its memory, and how much of it makes a repetition.
+//! A microbenchmark's program with its memory, and how much of it makes a repetition.
 
-use super::chase::Chain;
 use super::cpu_time::timed;
-use super::field::Field;
-use super::strip::Strip;
+use super::memory_sweep::MemorySweep;
+use super::pointer_chase::Chain;
+use super::random_loads::RandomLoads;
 use super::{Operation, kernel};
 use pinwise_topology::Random;
 use std::io;
@@ -15,7 +15,7 @@ pub(super) const REPETITION: Duration = Duration::from_millis(4);
 
 /// What a thread executes, and over how many bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Program {
+pub(super) struct BenchmarkProgram {
     pub(super) kind: Operation,
     pub(super) footprint: usize,
     /// Bytes that the cache in question holds for sure, for programs that look how much it holds
@@ -29,24 +29,30 @@ pub(super) struct Program {
 }
 
 /// A program with its memory.
-pub(super) enum Load {
+pub(super) enum LoadedProgram {
     Compute(Operation),
     Chain(Chain, bool),
-    Stream(Strip),
-    Store(Strip),
-    Follow(Field, usize),
-    Scatter(Field),
+    Stream(MemorySweep),
+    Store(MemorySweep),
+    Follow(RandomLoads, usize),
+    Scatter(RandomLoads),
 }
 
-impl Load {
-    pub(super) fn new(program: Program, line: usize, random: &mut Random) -> io::Result<Self> {
-        let Program { footprint, .. } = program;
+impl LoadedProgram {
+    pub(super) fn new(
+        program: BenchmarkProgram,
+        line: usize,
+        random: &mut Random,
+    ) -> io::Result<Self> {
+        let BenchmarkProgram { footprint, .. } = program;
         Ok(match program.kind {
             Operation::Chase => Self::Chain(Chain::new(footprint, line, random)?, program.warm),
-            Operation::Stream => Self::Stream(Strip::new(footprint)?),
-            Operation::Store => Self::Store(Strip::new(footprint)?),
-            Operation::Follow => Self::Follow(Field::new(footprint, line, random)?, program.small),
-            Operation::Scatter => Self::Scatter(Field::new(footprint, line, random)?),
+            Operation::Stream => Self::Stream(MemorySweep::new(footprint)?),
+            Operation::Store => Self::Store(MemorySweep::new(footprint)?),
+            Operation::Follow => {
+                Self::Follow(RandomLoads::new(footprint, line, random)?, program.small)
+            }
+            Operation::Scatter => Self::Scatter(RandomLoads::new(footprint, line, random)?),
             kind => Self::Compute(kind),
         })
     }
@@ -54,8 +60,8 @@ impl Load {
     /// Finds out how much of its memory it is to use, where that depends on what the caches hold;
     /// alone on the machine.
     pub(super) fn fit(&mut self) {
-        if let Self::Follow(field, small) = self {
-            field.fit(*small);
+        if let Self::Follow(loads, small) = self {
+            loads.fit(*small);
         }
     }
 
@@ -71,10 +77,10 @@ impl Load {
         match self {
             Self::Compute(kind) => kernel::compute(*kind, passes),
             Self::Chain(chain, _) => chain.follow(passes),
-            Self::Stream(strip) => strip.read(passes),
-            Self::Store(strip) => strip.write(passes),
-            Self::Follow(field, _) => field.follow(passes),
-            Self::Scatter(field) => field.scatter(passes),
+            Self::Stream(sweep) => sweep.read(passes),
+            Self::Store(sweep) => sweep.write(passes),
+            Self::Follow(loads, _) => loads.follow(passes),
+            Self::Scatter(loads) => loads.scatter(passes),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The runs of a plan that is not done: what each set of programs gave so far.
 
 use crate::plan::Plan;
-use crate::task::Task;
+use crate::run_order::Task;
 use pinwise_measure::{Bench, Pace};
 use serde::Serialize;
 

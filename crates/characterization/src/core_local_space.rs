@@ -1,4 +1,5 @@
-//! What it saves to look at one core at a time.
+//! How many assignments there are to one core, and to the machine: what it saves to look at one
+//! core at a time.
 //!
 //! If other cores do not matter, or only what runs there and not where, an assignment performs as
 //! its cores do separately. Then it is enough to know every way in which some of the tasks can

@@ -1,4 +1,4 @@
-//! What is learned of a workload from measurements, to steer by.
+//! The model of a workload that a search learns from its measurements and steers by.
 //!
 //! Two predictors are fitted to the same measurements: one that knows that an instance is as fast
 //! as its slowest thread ([`PipelinePredictor`]), and one that only counts what shares what
