@@ -26,7 +26,8 @@ pub fn note(note: &Note) -> String {
         ),
         Note::ThreadMissing { runs, of } => {
             format!(
-                "its threads vary: in {runs} of {of} runs a placed thread did not appear; --exclude it"
+                "its threads vary: in {runs} of {of} runs a placed thread did not appear; \
+                 --exclude it"
             )
         }
         Note::ThreadUnknown { runs, of } => format!(
@@ -178,7 +179,8 @@ mod tests {
                 "kind": "thread_missing",
                 "runs": 2,
                 "of": 9,
-                "text": "Its threads vary: in 2 of 9 runs a placed thread did not appear; --exclude it."
+                "text": "Its threads vary: in 2 of 9 runs a placed thread did not appear; \
+                         --exclude it."
             })
         );
     }

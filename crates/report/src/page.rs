@@ -54,7 +54,7 @@ pub fn page(
         Ok(figures) => (figures.into_iter().collect(), String::new()),
         Err(reason) => (Vec::new(), reason),
     };
-    let document = Document {
+    let document = PlacementDocument {
         info,
         simulated: simulated(info),
         verdict: verdict(info, outcome),
@@ -89,7 +89,7 @@ pub fn page(
 /// What there is to read.
 #[derive(Template)]
 #[template(path = "document.html")]
-struct Document<'a> {
+struct PlacementDocument<'a> {
     info: &'a CampaignInfo,
     simulated: Option<String>,
     verdict: Verdict,
@@ -113,7 +113,7 @@ struct Document<'a> {
     version: &'static str,
 }
 
-impl Document<'_> {
+impl PlacementDocument<'_> {
     fn figures(&self) -> impl Iterator<Item = &Figure> {
         let first = std::iter::once(&self.repetitions);
         first.chain(&self.population).chain(&self.tail).chain(std::iter::once(&self.drift))

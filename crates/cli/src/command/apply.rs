@@ -66,7 +66,7 @@ pub(crate) struct Apply {
 
 /// The JSON document: what was pinned, or with --dry-run would be.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ApplyJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pinned: Option<Vec<Thread<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +163,7 @@ impl Apply {
                 .iter()
                 .map(|(pinned, now)| Thread { now: Some(now.to_string()), ..thread(pinned) });
             let (would_pin, not_found) = (Some(would_pin.collect()), not_found.clone());
-            output::print_json(&Document {
+            output::print_json(&ApplyJson {
                 pinned: None,
                 would_pin,
                 refused: Vec::new(),
@@ -292,7 +292,7 @@ fn line(thread: &Pinned) -> String {
     }
 }
 
-fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> Document<'a> {
+fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> ApplyJson<'a> {
     let threads = |refused: bool| {
         pinned
             .iter()
@@ -300,7 +300,7 @@ fn document<'a>(pinned: &'a [Pinned], pinner: &'a PlanPinner) -> Document<'a> {
             .map(thread)
             .collect::<Vec<_>>()
     };
-    Document {
+    ApplyJson {
         pinned: Some(threads(false)),
         would_pin: None,
         refused: threads(true),

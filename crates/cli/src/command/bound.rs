@@ -81,7 +81,7 @@ fn method(name: &str) -> Method {
 
 /// What is printed. With `--minimize` in the values' own sign, so that the open end is `upb_low`.
 #[derive(Serialize)]
-struct Document {
+struct BoundJson {
     column: Option<String>,
     unit: Option<String>,
     skipped: usize,
@@ -159,9 +159,9 @@ impl Bound {
         column: &Column,
         sample: &Sample,
         found: &Result<Estimate, Refusal>,
-    ) -> Document {
+    ) -> BoundJson {
         let sign = if self.minimize { -1.0 } else { 1.0 };
-        let empty = Document {
+        let empty = BoundJson {
             column: column.name.clone(),
             unit: column.unit.clone(),
             skipped: column.skipped,
@@ -189,7 +189,7 @@ impl Bound {
                 let refusal = in_own_sign(refusal, sign);
                 let (threshold, exceedances, shape, scale) = fitted(&refusal);
                 let reason = Some(tagged(&refusal, refusal.to_string()));
-                Document { threshold, exceedances, shape, scale, reason, ..empty }
+                BoundJson { threshold, exceedances, shape, scale, reason, ..empty }
             }
             Ok(found) => {
                 let (low, high) = (Some(found.upb_low), found.upb_high);
@@ -206,7 +206,7 @@ impl Bound {
                 if gap.is_none() {
                     notes.push(Diagnostic::GapUndefined);
                 }
-                Document {
+                BoundJson {
                     threshold: found.threshold.map(|threshold| sign * threshold),
                     exceedances: Some(found.exceedances),
                     shape: found.shape,
@@ -300,7 +300,7 @@ fn read(file: &Path) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-impl Document {
+impl BoundJson {
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line =
@@ -450,7 +450,7 @@ mod tests {
         let document = |refusal| bound.document(&column, &Sample::new([1.0]), &Err(refusal));
         let (threshold, exceedances) = (-3.5, 50);
         let no_end = Refusal::NoEnd { threshold, exceedances, shape: 0.25, scale: 2.0 };
-        let of = |fit: Document| (fit.threshold, fit.exceedances, fit.shape, fit.scale);
+        let of = |fit: BoundJson| (fit.threshold, fit.exceedances, fit.shape, fit.scale);
         assert_eq!(of(document(no_end)), (Some(3.5), Some(50), Some(0.25), Some(2.0)));
         let no_maximum = Refusal::NoMaximum { threshold, exceedances };
         assert_eq!(of(document(no_maximum)), (Some(3.5), Some(50), None, None));

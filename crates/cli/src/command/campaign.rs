@@ -219,7 +219,7 @@ fn brief(summary: &Summary) -> String {
 
 /// The document of `list`.
 #[derive(Serialize)]
-struct Document {
+struct CampaignListJson {
     campaigns: Vec<Listed>,
     unreadable: Vec<Unreadable>,
 }
@@ -262,7 +262,7 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     let unreadable: Vec<Unreadable> =
         unreadable.map(|(id, error)| Unreadable { id, reason: error.to_string() }).collect();
     if json {
-        return print_json(&Document { campaigns, unreadable });
+        return print_json(&CampaignListJson { campaigns, unreadable });
     }
     for Unreadable { id, reason } in &unreadable {
         output::aside(&format!("note: campaign {} cannot be read: {reason}", id.0));

@@ -69,7 +69,7 @@ pub(crate) struct Characterize {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Document<'a> {
+struct CharacterizationJson<'a> {
     /// The campaign that measured it.
     campaign: i64,
     #[serde(flatten)]
@@ -178,7 +178,7 @@ pub(crate) fn tell(
         output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
     }
     if json {
-        let mut document = serde_json::to_value(Document {
+        let mut document = serde_json::to_value(CharacterizationJson {
             campaign: campaign.id.0,
             characterization: &kept.characterization,
             seconds: time.as_secs_f64(),

@@ -23,13 +23,13 @@ pub(crate) struct Doctor {
 }
 
 #[derive(Serialize)]
-struct Document {
-    checks: Vec<Row>,
+struct DoctorJson {
+    checks: Vec<CheckJson>,
 }
 
 /// A check as JSON has it.
 #[derive(Serialize)]
-struct Row {
+struct CheckJson {
     name: &'static str,
     ok: bool,
     state: State,
@@ -37,7 +37,7 @@ struct Row {
     remedy: Option<String>,
 }
 
-impl From<Check> for Row {
+impl From<Check> for CheckJson {
     fn from(check: Check) -> Self {
         let ok = check.is_ok();
         let Check { name, state, detail, remedy } = check;
@@ -51,8 +51,8 @@ impl Doctor {
         // Nothing is changed that would have to be put back: Ctrl-C simply ends the process.
         let checks = examine(&machine, &|| false).unwrap_or_default();
         if self.json {
-            let checks = checks.into_iter().map(Row::from).collect();
-            return output::print_json(&Document { checks });
+            let checks = checks.into_iter().map(CheckJson::from).collect();
+            return output::print_json(&DoctorJson { checks });
         }
         // A terminal fits what its 16 bits can tell.
         let columns = output::width().clamp(40, usize::from(u16::MAX)) as u16;

@@ -30,7 +30,7 @@ pub(crate) struct Export {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Document<'a> {
+struct ExportJson<'a> {
     format: &'a str,
     text: &'a str,
     notes: &'a [String],
@@ -51,7 +51,7 @@ impl Export {
         };
         let export = format.export(&plan)?;
         if self.json {
-            return output::print_json(&Document {
+            return output::print_json(&ExportJson {
                 format: format.name,
                 text: &export.text,
                 notes: &export.notes,

@@ -62,7 +62,7 @@ pub(crate) struct Latency {
 
 /// The JSON document. What a file may lack has a default: [`Source`] reads it back.
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct LatencyJson {
     /// The campaign that measured them.
     #[serde(default)]
     campaign: Option<i64>,
@@ -76,7 +76,7 @@ struct Document {
     /// Row by row, the writer first.
     matrix: Vec<Vec<Option<f64>>>,
     #[serde(default)]
-    levels: Vec<Level>,
+    levels: Vec<ImpliedLevel>,
     /// Whether all of them are declared; `None` where nothing declares any.
     #[serde(default)]
     agrees: Option<bool>,
@@ -103,7 +103,7 @@ struct Document {
 
 /// An implied level, and what declares it.
 #[derive(Serialize, Deserialize)]
-struct Level {
+struct ImpliedLevel {
     groups: Vec<CpuSet>,
     /// Contexts in each group, where that is the same in all.
     size: Option<usize>,
@@ -159,7 +159,7 @@ impl Latency {
 
     /// Measures this machine. `declared` may describe it in other words, but not be another
     /// machine: what was measured here would be held against levels that it does not have.
-    fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<Document> {
+    fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<LatencyJson> {
         let host = pinwise_linux::machine()?;
         if let (Some(name), Some(other)) = (&self.machine, declared)
             && other.online() != host.online()
@@ -202,13 +202,13 @@ impl Latency {
         let mut store = self.store.open()?;
         let job = LatencyRequest { contexts };
         let answer = events::run(job, &caller, &mut store, self.json)?;
-        Document::measured(host.name, &answer, Files::default())
+        LatencyJson::measured(host.name, &answer, Files::default())
     }
 }
 
 /// Latencies, with what follows from them.
 struct Shown {
-    document: Document,
+    document: LatencyJson,
     matrix: LatencyMatrix,
     levels: LatencyLevels,
     /// With the levels that a machine declares.
@@ -216,7 +216,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(mut document: Document, declared: Option<&Machine>) -> anyhow::Result<Self> {
+    fn new(mut document: LatencyJson, declared: Option<&Machine>) -> anyhow::Result<Self> {
         let matrix = document.latencies()?;
         let levels = LatencyLevels::of(&matrix);
         let compare = |machine| LatencyComparison::new(&matrix, &levels, machine);
@@ -268,7 +268,7 @@ fn of_campaign(answer: &LatencyAnswer, files: Files<'_>) -> anyhow::Result<Shown
         let far = unfinished(answer, files).map_or(String::new(), |far| format!(". {}", far.text));
         anyhow::bail!("campaign {} has no latency yet{far}", answer.campaign.id.0);
     }
-    Shown::new(Document::measured(machine.name.clone(), answer, files)?, Some(machine))
+    Shown::new(LatencyJson::measured(machine.name.clone(), answer, files)?, Some(machine))
 }
 
 /// Prints what a campaign measured. `named` is the store, where commands have to name it.
@@ -281,12 +281,12 @@ pub(crate) fn page(answer: &LatencyAnswer, files: Files<'_>) -> anyhow::Result<S
     of_campaign(answer, files)?.page()
 }
 
-impl Document {
+impl LatencyJson {
     /// What `matrix` says; nothing measured, nothing declared.
     fn new(name: String, matrix: &LatencyMatrix) -> Self {
         let n = matrix.contexts().len();
         let found = LatencyLevels::of(matrix);
-        let levels = found.levels.into_iter().map(|level| Level {
+        let levels = found.levels.into_iter().map(|level| ImpliedLevel {
             size: level.size(),
             groups: level.groups,
             latency: level.latency,

@@ -64,7 +64,7 @@ enum PageOf {
 
 /// What was written.
 #[derive(Serialize)]
-struct Document {
+struct ReportJson {
     campaign: i64,
     file: PathBuf,
     bytes: usize,
@@ -110,7 +110,11 @@ impl Report {
         let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
         output::write(&file, page.as_bytes())?;
         if self.json {
-            return output::print_json(&Document { campaign: info.id.0, file, bytes: page.len() });
+            return output::print_json(&ReportJson {
+                campaign: info.id.0,
+                file,
+                bytes: page.len(),
+            });
         }
         // Some have no records of their own, but parts.
         let measured = match records.len() as u64 {

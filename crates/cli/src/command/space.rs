@@ -48,7 +48,7 @@ fn per_context(text: &str) -> Result<PerContext, String> {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Document {
+struct SpaceJson {
     threads: usize,
     contexts: usize,
     /// `null` for any number.
@@ -68,7 +68,7 @@ impl Space {
         let fits = if threads <= contexts { PerContext::AtMost(1) } else { PerContext::Any };
         let space = Assignments::new(tree, threads, self.per_context.unwrap_or(fits))
             .map_err(|error| Usage(error.to_string()))?;
-        let document = Document {
+        let document = SpaceJson {
             threads,
             contexts,
             per_context: match space.per_context() {
@@ -86,7 +86,7 @@ impl Space {
     }
 }
 
-fn text(machine: &str, space: &Assignments, document: &Document) -> String {
+fn text(machine: &str, space: &Assignments, document: &SpaceJson) -> String {
     let levels = space.tree().levels();
     let shape: Vec<String> = levels
         .iter()

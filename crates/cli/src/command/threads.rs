@@ -8,7 +8,7 @@ mod text;
 
 pub(crate) use arguments::{Asked, Edges, Files, Threads};
 pub(crate) use calibrate::tell as tell_calibration;
-pub(crate) use document::Document;
+pub(crate) use document::ThreadsJson;
 pub(crate) use text::{probed, watched};
 
 use crate::events::{self, Terminal};
@@ -65,7 +65,7 @@ pub(crate) fn tell(
     };
     // The answer first: what went wrong after it does not take it away.
     let confirmation = answer.confirmation.as_ref();
-    let document = Document::new(&answer.outcome, found, confirmation, Some(id));
+    let document = ThreadsJson::new(&answer.outcome, found, confirmation, Some(id));
     if json {
         output::print_json(&document)?;
     } else {
@@ -104,7 +104,7 @@ pub(crate) fn shown(
 ) -> ThreadsSearch {
     let (verdict, chosen) = match &outcome.found {
         Ok(found) => {
-            let document = Document::new(outcome, found, confirmation, None);
+            let document = ThreadsJson::new(outcome, found, confirmation, None);
             let answer = match &document.verdict {
                 Some(verdict) => verdict.text.clone(),
                 None => format!("{}. {}.", document.estimate, document.why()),

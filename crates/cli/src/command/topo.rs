@@ -54,7 +54,7 @@ impl Topo {
             None => None,
         };
         if self.json {
-            output::print_json(&Document::new(&machine))?;
+            output::print_json(&TopologyJson::new(&machine))?;
         } else {
             output::print(&text(&machine, output::width().max(40)))?;
         }
@@ -72,11 +72,11 @@ impl Topo {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Document<'a> {
+struct TopologyJson<'a> {
     name: &'a str,
     contexts: usize,
     counts: Counts,
-    levels: Vec<Level>,
+    levels: Vec<LevelJson>,
     machine: &'a Machine,
 }
 
@@ -95,12 +95,12 @@ struct Counts {
 /// A sharing level of the allowed contexts, and how many domains of it a parent has, where that is
 /// the same everywhere.
 #[derive(Serialize)]
-struct Level {
+struct LevelJson {
     name: DomainKind,
     arity: Option<usize>,
 }
 
-impl<'a> Document<'a> {
+impl<'a> TopologyJson<'a> {
     fn new(machine: &'a Machine) -> Self {
         let counts = Counts {
             pu: machine.contexts.len(),
@@ -116,13 +116,13 @@ impl<'a> Document<'a> {
     }
 }
 
-fn levels(machine: &Machine) -> Vec<Level> {
+fn levels(machine: &Machine) -> Vec<LevelJson> {
     let levels = SharingTree::new(machine, Alike::ByStructure).levels();
-    levels.into_iter().map(|(name, arity)| Level { name, arity }).collect()
+    levels.into_iter().map(|(name, arity)| LevelJson { name, arity }).collect()
 }
 
 fn text(machine: &Machine, width: usize) -> String {
-    let counts = Document::new(machine).counts;
+    let counts = TopologyJson::new(machine).counts;
     let parts = [
         (counts.pu, "context"),
         (counts.core, "core"),

@@ -7,7 +7,7 @@ use super::threads::{Asked, Edges, Files};
 use crate::events::{self, Terminal};
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
-use document::{Document, Remains};
+use document::{Remains, TuneJson};
 use pinwise_campaign::Store;
 use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
 use pinwise_measure::Unit;
@@ -78,7 +78,7 @@ pub(crate) fn tell(
     json: bool,
     verbose: bool,
 ) -> anyhow::Result<()> {
-    let Some(document) = Document::of(answer) else {
+    let Some(document) = TuneJson::of(answer) else {
         let id = answer.campaign.id;
         let resume = Stored::of_store(named).resume(id);
         let (id, why) = (id.0, format!("it has not ended; continue with: {resume}"));
@@ -113,7 +113,7 @@ pub(crate) fn page(
     answer: &TuneAnswer,
     files: Stored<'_>,
 ) -> anyhow::Result<String> {
-    let (document, parts) = (Document::of(answer), store.parts(answer.campaign.id)?);
+    let (document, parts) = (TuneJson::of(answer), store.parts(answer.campaign.id)?);
     let (notes, unit) = (texts(&document::notes(answer)), Unit::rate("1/s"));
     let placed = answer.placements.iter().map(|placement| PlacedNumber {
         n: placement.parameter,

@@ -75,18 +75,18 @@ struct Listed {
 
 /// The document that `--json` prints.
 #[derive(Serialize)]
-struct Document {
+struct WorkloadJson {
     workload: String,
     seed: u64,
     pcap: Option<PathBuf>,
     seconds: f64,
     packets: u64,
     packets_per_second: f64,
-    instances: Vec<InstanceDocument>,
+    instances: Vec<InstanceJson>,
 }
 
 #[derive(Serialize)]
-struct InstanceDocument {
+struct InstanceJson {
     name: String,
     packets: u64,
     bytes: u64,
@@ -177,9 +177,9 @@ impl Workload {
         }
     }
 
-    fn document(&self, workload: String, seconds: f64, summaries: Vec<Summary>) -> Document {
+    fn document(&self, workload: String, seconds: f64, summaries: Vec<Summary>) -> WorkloadJson {
         let packets = summaries.iter().map(|instance| instance.counts.packets).sum();
-        let instances = summaries.into_iter().map(|instance| InstanceDocument {
+        let instances = summaries.into_iter().map(|instance| InstanceJson {
             name: instance.name,
             packets: instance.counts.packets,
             bytes: instance.counts.bytes,
@@ -190,7 +190,7 @@ impl Workload {
                 .map(|(what, count)| (what.to_owned(), count.into()))
                 .collect(),
         });
-        Document {
+        WorkloadJson {
             workload,
             seed: self.seed,
             pcap: self.pcap.clone(),

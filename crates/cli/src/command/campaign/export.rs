@@ -17,7 +17,7 @@ pub(crate) enum Format {
 
 /// A measurement, flat.
 #[derive(Serialize)]
-struct Row {
+struct RecordJson {
     number: u64,
     purpose: Purpose,
     /// The kernel's number of the context of each thread, for a profile of its parts one after the
@@ -50,29 +50,32 @@ struct Row {
 
 /// The document of an export.
 #[derive(Serialize)]
-pub(super) struct Document {
+pub(super) struct CampaignExportJson {
     campaign: CampaignInfo,
-    records: Vec<Row>,
+    records: Vec<RecordJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    parts: Vec<Document>,
+    parts: Vec<CampaignExportJson>,
 }
 
 /// A campaign with its parts.
-pub(super) fn document(store: &Store, info: CampaignInfo) -> Result<Document, StoreError> {
+pub(super) fn document(
+    store: &Store,
+    info: CampaignInfo,
+) -> Result<CampaignExportJson, StoreError> {
     let names = match info.new.kind {
         Kind::Characterize => pinwise_jobs::benchmark_names(&info, store),
         _ => Vec::new(),
     };
     let records = rows(&info, &store.records(info.id)?, &names);
     let parts = store.parts(info.id)?.into_iter().map(|part| document(store, part));
-    Ok(Document { parts: parts.collect::<Result<_, _>>()?, campaign: info, records })
+    Ok(CampaignExportJson { parts: parts.collect::<Result<_, _>>()?, campaign: info, records })
 }
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
 /// The last column is the campaign of each row: of parts, it is the part.
 /// Before it are the campaign's unit, and how many different assignments there are, where a search
 /// counted them: `pinwise bound` reads both.
-pub(super) fn csv(document: &Document) -> String {
+pub(super) fn csv(document: &CampaignExportJson) -> String {
     let mut text = String::from(
         "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,\
          elapsed_s,error,retry,unit,assignments,campaign\n",
@@ -81,7 +84,7 @@ pub(super) fn csv(document: &Document) -> String {
     text
 }
 
-fn write_rows(document: &Document, text: &mut String) {
+fn write_rows(document: &CampaignExportJson, text: &mut String) {
     let CampaignInfo { new, conclusion, .. } = &document.campaign;
     let assignments = conclusion.as_ref().and_then(|outcome| outcome["assignments"].as_str());
     for row in &document.records {
@@ -119,14 +122,14 @@ fn write_rows(document: &Document, text: &mut String) {
 }
 
 /// `names` are those of the benchmarks, by their index.
-fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Row> {
+fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<RecordJson> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let leaves = tree.leaves();
     let cpu = |leaf: &u32| Some(leaves.get(*leaf as usize)?.0);
     let row = |record: &Record| {
         let measured = record.outcome.as_ref().ok();
         let failed = record.outcome.as_ref().err();
-        Row {
+        RecordJson {
             number: record.number,
             purpose: record.trial.purpose,
             cpus: match &record.trial.setting {
@@ -246,7 +249,7 @@ mod tests {
         let records: Vec<Record> = (0..).zip(settings).map(record).collect();
         let names = ["intadd", "mem"].map(str::to_owned);
         let records = rows(&info, &records, &names);
-        let csv = csv(&Document { campaign: info, records, parts: Vec::new() });
+        let csv = csv(&CampaignExportJson { campaign: info, records, parts: Vec::new() });
         let tried: Vec<String> = csv
             .lines()
             .map(|line| line.split(',').skip(2).take(4).collect::<Vec<_>>().join(","))

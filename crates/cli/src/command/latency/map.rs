@@ -4,7 +4,7 @@
 //! Rows and columns are in the order of the implied tree, so that groups are blocks along the
 //! diagonal.
 
-use super::Document;
+use super::LatencyJson;
 use pinwise_present::figures;
 use pinwise_topology::{LatencyLevels, Oddity};
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const SHADES: [u8; 8] = [22, 28, 64, 100, 136, 130, 124, 88];
 /// Draws the matrix of `document` in at most `width` columns, and says what its signs mean where
 /// they are no latencies; `None` where it does not fit. Every line ends in a newline.
 pub(super) fn map(
-    document: &Document,
+    document: &LatencyJson,
     levels: &LatencyLevels,
     width: usize,
     colour: bool,
@@ -71,7 +71,7 @@ pub(super) fn map(
 }
 
 /// What stands for a direction: its latency, or a sign for none.
-fn sign(document: &Document, from: usize, to: usize) -> String {
+fn sign(document: &LatencyJson, from: usize, to: usize) -> String {
     let ends = (document.contexts[from], document.contexts[to]);
     let impossible = document
         .oddities

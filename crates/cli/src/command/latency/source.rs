@@ -1,6 +1,6 @@
 //! `--from`: latencies that were measured before, or by others.
 
-use super::{Document, Pair};
+use super::{LatencyJson, Pair};
 use crate::output::{Usage, no_input};
 use anyhow::Context as _;
 use pinwise_present::Unfinished;
@@ -49,12 +49,19 @@ impl Source {
         match text.trim_start().chars().next() {
             Some('#') => Ok(Self::Mct(MctFile::parse(text).map_err(told)?)),
             Some('{') => {
-                let document: Document = serde_json::from_str(text).map_err(|error| {
+                let document: LatencyJson = serde_json::from_str(text).map_err(|error| {
                     format!("{error}; expected what 'pinwise latency --json' prints")
                 })?;
                 let matrix = document.latencies().map_err(told)?;
-                let Document {
-                    campaign, unfinished, name, pairs, tsc_ghz, seconds, warnings, ..
+                let LatencyJson {
+                    campaign,
+                    unfinished,
+                    name,
+                    pairs,
+                    tsc_ghz,
+                    seconds,
+                    warnings,
+                    ..
                 } = document;
                 Ok(Self::Json {
                     campaign,
@@ -72,16 +79,16 @@ impl Source {
     }
 
     /// What it says, and what follows from it.
-    pub(super) fn document(self) -> Document {
+    pub(super) fn document(self) -> LatencyJson {
         match self {
             Self::Mct(file) => {
                 let header = file.check(&LatencyLevels::of(&file.matrix));
-                let mut document = Document::new(file.name, &file.matrix);
+                let mut document = LatencyJson::new(file.name, &file.matrix);
                 document.agrees = Some(header.iter().all(|check| check.agrees));
                 document.header = header;
                 document
             }
-            Self::Csv(name, matrix) => Document::new(name, &matrix),
+            Self::Csv(name, matrix) => LatencyJson::new(name, &matrix),
             Self::Json {
                 campaign,
                 unfinished,
@@ -91,14 +98,14 @@ impl Source {
                 tsc_ghz,
                 seconds,
                 warnings,
-            } => Document {
+            } => LatencyJson {
                 campaign,
                 unfinished,
                 pairs,
                 tsc_ghz,
                 seconds,
                 warnings,
-                ..Document::new(name, &matrix)
+                ..LatencyJson::new(name, &matrix)
             },
         }
     }

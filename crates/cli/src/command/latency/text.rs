@@ -2,7 +2,7 @@
 //! what to doubt.
 
 use super::map::map;
-use super::{Document, Level, Pair};
+use super::{ImpliedLevel, LatencyJson, Pair};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_hardware::Quantiles;
 use pinwise_present::figures::{self, percent};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const SHOWN: usize = 12;
 
 pub(super) fn text(
-    document: &Document,
+    document: &LatencyJson,
     said: &LatencyFindings<'_>,
     width: usize,
     colour: bool,
@@ -83,7 +83,7 @@ fn table(titles: &[&str], left: &[usize], rows: Vec<Vec<String>>) -> String {
     table.trim_fmt().lines().fold(String::new(), |text, line| text + " " + line.trim_end() + "\n")
 }
 
-fn levels(document: &Document) -> String {
+fn levels(document: &LatencyJson) -> String {
     let show = |value| figures::latency(document.unit, value);
     let rows = (1..).zip(&document.levels).map(|(number, level)| {
         let number: usize = number;
@@ -110,7 +110,7 @@ fn levels(document: &Document) -> String {
 }
 
 /// `48 x 2`
-fn size(level: &Level) -> String {
+fn size(level: &ImpliedLevel) -> String {
     match level.size {
         Some(size) => format!("{} x {size}", level.groups.len()),
         None => {
@@ -123,7 +123,7 @@ fn size(level: &Level) -> String {
 }
 
 /// The first groups, as far as they can be read.
-fn groups(level: &Level) -> String {
+fn groups(level: &ImpliedLevel) -> String {
     let mut text = String::new();
     for (index, group) in level.groups.iter().enumerate() {
         let group = group.to_string();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// What profiling takes at most, as `--json` prints it.
 #[derive(Serialize)]
-struct Document {
+struct ProfilingCostJson {
     core_local: String,
     core_local_because: Value,
     /// Experiments of one instance alone, of a thread with co-runners, in all.
@@ -34,7 +34,7 @@ impl Place {
         let level = level.name();
         if self.json {
             let ProfilingOutlook { alone, company, each, here } = outlook;
-            return output::print_json(&Document {
+            return output::print_json(&ProfilingCostJson {
                 core_local: level.to_owned(),
                 core_local_because: tagged(&because, level_source(&because)),
                 base: alone,

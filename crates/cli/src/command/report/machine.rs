@@ -39,7 +39,7 @@ pub(super) struct OfMachine {
 
 /// What was written.
 #[derive(Serialize)]
-struct Document {
+struct MachineReportJson {
     /// The number of the characterization, as `pinwise characterize --json` has it.
     id: i64,
     machine: String,
@@ -71,7 +71,7 @@ impl OfMachine {
         let (found, excerpt) = (kept.characterization, kept.excerpt.is_some());
         if self.json {
             let (id, kept, bytes) = (kept.id, kept.at, page.len());
-            return output::print_json(&Document {
+            return output::print_json(&MachineReportJson {
                 id,
                 machine: found.machine,
                 kept,

@@ -60,7 +60,7 @@ pub(crate) struct Calibrate {
 
 /// The JSON document.
 #[derive(Serialize)]
-struct Document<'a> {
+struct CalibrationJson<'a> {
     campaign: CampaignId,
     machine: &'a str,
     contexts: u32,
@@ -95,7 +95,7 @@ impl NumberRow {
     }
 }
 
-impl<'a> Document<'a> {
+impl<'a> CalibrationJson<'a> {
     fn new(answer: &'a CalibrationAnswer) -> Self {
         let row = |(shows, program, curve): &'a (Example, String, Curve)| ExampleRow {
             shows: *shows,
@@ -156,7 +156,7 @@ pub(crate) fn tell(
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let document = Document::new(answer);
+    let document = CalibrationJson::new(answer);
     let id = answer.campaign.id.0;
     match &document.thresholds {
         _ if json => output::print_json(&document)?,

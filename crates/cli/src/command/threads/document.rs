@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The answer of a search.
 #[derive(Serialize)]
-pub(crate) struct Document {
+pub(crate) struct ThreadsJson {
     /// Where the probes are stored.
     pub(super) campaign: Option<CampaignId>,
     /// What was probed.
@@ -305,7 +305,7 @@ pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
     probes.iter().map(row).collect()
 }
 
-impl Document {
+impl ThreadsJson {
     /// Why the search ended, in a line.
     pub(super) fn why(&self) -> String {
         texts(&self.stopped_because).concat()

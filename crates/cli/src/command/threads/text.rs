@@ -1,6 +1,6 @@
 //! The answer as text.
 
-use super::document::{Document, ProbeRow, Remains};
+use super::document::{ProbeRow, Remains, ThreadsJson};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
 /// With `verbose` also how the threads were watched.
-pub(super) fn result(document: &Document, width: usize, verbose: bool) -> String {
+pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     let shown = document.verdict.as_ref().map(|verdict| &verdict.text);
     sheet.paragraph("", 0, shown.unwrap_or(&document.estimate));
@@ -76,7 +76,7 @@ fn stored(probes: usize, set_aside: usize) -> String {
 
 /// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
 /// better one.
-pub(crate) fn watched(document: &Document) -> Option<String> {
+pub(crate) fn watched(document: &ThreadsJson) -> Option<String> {
     let monitor = document.monitor.as_ref()?;
     let overhead =
         monitor.overhead.map_or("none".into(), |share| format!("{:.2} %", share * 100.0));
@@ -105,7 +105,7 @@ pub(crate) fn watched(document: &Document) -> Option<String> {
 }
 
 /// The probes, as a table.
-pub(crate) fn probed(document: &Document) -> String {
+pub(crate) fn probed(document: &ThreadsJson) -> String {
     let table = probes(&document.probes, document.unit.as_ref(), document.method);
     format!("{}\n", table.trim_fmt())
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub(super) struct Remains<'a> {
     pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
-    pub(super) surveyed: threads::Document,
+    pub(super) surveyed: threads::ThreadsJson,
     /// Why there is no answer.
     pub(super) error: String,
 }
@@ -29,9 +29,9 @@ impl<'a> Remains<'a> {
 }
 
 /// The search for the number alone, where it has ended.
-fn surveyed(answer: &TuneAnswer) -> Option<threads::Document> {
+fn surveyed(answer: &TuneAnswer) -> Option<threads::ThreadsJson> {
     let outcome = answer.threads.as_ref()?;
-    Some(threads::Document::new(outcome, outcome.found.as_ref().ok()?, None, None))
+    Some(threads::ThreadsJson::new(outcome, outcome.found.as_ref().ok()?, None, None))
 }
 
 impl Remains<'_> {
@@ -67,10 +67,10 @@ pub(super) fn unit(placements: &[TunedPlacement]) -> Option<&Unit> {
 }
 
 /// Everything that was found.
-pub(super) struct Document<'a> {
+pub(super) struct TuneJson<'a> {
     pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
-    pub(super) surveyed: threads::Document,
+    pub(super) surveyed: threads::ThreadsJson,
     /// The campaign with the windows of the last comparison.
     pub(super) comparison: CampaignId,
     pub(super) compared: &'a FinalsQuestion,
@@ -78,7 +78,7 @@ pub(super) struct Document<'a> {
     pub(super) conclusion: &'a TuneConclusion,
 }
 
-impl<'a> Document<'a> {
+impl<'a> TuneJson<'a> {
     /// `None` where there is no last comparison yet.
     pub(super) fn of(answer: &'a TuneAnswer) -> Option<Self> {
         let Concluded { campaign, compared, finals, conclusion } = answer.concluded.as_ref()?;

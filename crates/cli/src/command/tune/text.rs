@@ -1,6 +1,6 @@
 //! What was found, as text.
 
-use super::document::{Document, Remains, unit};
+use super::document::{Remains, TuneJson, unit};
 use crate::command::threads;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlacement};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// The whole answer, `width` columns wide: what to do and what qualifies it, then what that rests
 /// on. With `verbose` also how the threads were watched.
-pub(super) fn result(document: &Document<'_>, width: usize, verbose: bool) -> String {
+pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict().text());
     notes(&mut sheet, document.answer);
@@ -73,7 +73,7 @@ fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
 /// Numbers under policies of placement, and the number alone.
 fn searched(
     sheet: &mut Sheet,
-    surveyed: &threads::Document,
+    surveyed: &threads::ThreadsJson,
     policies: &PolicyMeasurements,
     verbose: bool,
 ) {
@@ -134,7 +134,7 @@ fn placements(placements: &[TunedPlacement], unit: &Unit) -> String {
     table(header, placements.iter().map(row))
 }
 
-fn finals(sheet: &mut Sheet, document: &Document<'_>) {
+fn finals(sheet: &mut Sheet, document: &TuneJson<'_>) {
     let (contest, compared) = (&document.finals.contest, document.verdict());
     let estimates: Vec<_> =
         contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
