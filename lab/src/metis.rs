@@ -138,11 +138,11 @@ fn median(runs: &[MetisRun]) -> Option<f64> {
 #[derive(Default)]
 struct Reader {
     table: MetisTable,
-    part: Part,
+    section: Section,
 }
 
 #[derive(Default)]
-enum Part {
+enum Section {
     /// Before the first program, or behind a title whose numbers are not read.
     #[default]
     Nothing,
@@ -164,8 +164,8 @@ impl Reader {
         match (first, rest.first()) {
             ("Time" | "Pow" | "Ene", _) => self.repeats(number, first, rest),
             ("Alloc", Some(&"policy")) => {
-                if !matches!(self.part, Part::Nothing) {
-                    self.part = Part::Table(
+                if !matches!(self.section, Section::Nothing) {
+                    self.section = Section::Table(
                         rest[1..].iter().map(|word| threads(word)).collect::<Result<_, _>>()?,
                     );
                 }
@@ -183,7 +183,7 @@ impl Reader {
         let (path, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let arguments = arguments.trim();
         if arguments.starts_with("-- VS.") {
-            self.part = Part::Nothing;
+            self.section = Section::Nothing;
             return;
         }
         let arguments = arguments.strip_prefix("--").unwrap_or(arguments);
@@ -193,17 +193,17 @@ impl Reader {
         let machine =
             parts.next().filter(|part| !part.is_empty() && *part != ".").map(str::to_owned);
         self.table.programs.push(MetisProgram { name, arguments, machine, cells: BTreeMap::new() });
-        self.part = Part::Program;
+        self.section = Section::Program;
     }
 
     /// A row of a table, or the head of a cell.
     fn policy(&mut self, number: usize, policy: &str, rest: &[&str]) -> Result<(), String> {
-        match &self.part {
-            Part::Nothing if self.table.programs.is_empty() => {
+        match &self.section {
+            Section::Nothing if self.table.programs.is_empty() => {
                 Err("a policy before any program".into())
             }
-            Part::Nothing => Ok(()),
-            Part::Table(columns) => {
+            Section::Nothing => Ok(()),
+            Section::Table(columns) => {
                 let values = numbers(rest)?;
                 if values.len() != 3 * columns.len() {
                     let expected = 3 * columns.len();
@@ -218,14 +218,14 @@ impl Reader {
                 }
                 Ok(())
             }
-            Part::Program | Part::Cell { .. } => {
+            Section::Program | Section::Cell { .. } => {
                 let [count] = rest else {
                     return Err(format!(
                         "{} values behind a policy; expected its threads",
                         rest.len()
                     ));
                 };
-                self.part = Part::Cell {
+                self.section = Section::Cell {
                     policy: policy.into(),
                     threads: threads(count)?,
                     times: None,
@@ -238,7 +238,7 @@ impl Reader {
 
     fn repeats(&mut self, number: usize, what: &str, rest: &[&str]) -> Result<(), String> {
         let values = numbers(rest)?;
-        let Part::Cell { policy, threads, times, powers } = &mut self.part else {
+        let Section::Cell { policy, threads, times, powers } = &mut self.section else {
             return Err(format!("'{what}' without a policy and its threads"));
         };
         match (what, times.take(), powers.take()) {
@@ -254,7 +254,7 @@ impl Reader {
                     .map(|((&time, &power), &energy)| [time, power, energy])
                     .collect();
                 let (policy, threads) = (std::mem::take(policy), *threads);
-                self.part = Part::Program;
+                self.section = Section::Program;
                 self.add(number, &policy, threads, &runs)?;
             }
             ("Ene", Some(_), Some(_)) => {

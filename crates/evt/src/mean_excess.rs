@@ -46,7 +46,7 @@ pub(crate) fn mean_excess(sample: &Sample) -> impl Iterator<Item = MeanExcess> {
 pub(crate) fn choose(sample: &Sample, least: usize) -> Option<(f64, f64)> {
     let most = (CAP * sample.n() as f64).floor() as usize;
     let best = sample.best()?;
-    let mut line = Line::default();
+    let mut line = LineFit::default();
     let mut chosen = None;
     let mut lowest = None;
     for point in mean_excess(sample).take_while(|point| point.exceedances <= most) {
@@ -67,7 +67,7 @@ pub(crate) fn choose(sample: &Sample, least: usize) -> Option<(f64, f64)> {
 /// The share of variation that a line explains for these points.
 pub(crate) fn r_squared_above(sample: &Sample, threshold: f64) -> f64 {
     let best = sample.best().unwrap_or(0.0);
-    let mut line = Line::default();
+    let mut line = LineFit::default();
     for point in mean_excess(sample).take_while(|point| point.threshold >= threshold) {
         if point.exceedances >= NOISE {
             line.add(point.threshold - best, point.mean, point.exceedances as f64);
@@ -84,7 +84,7 @@ pub(crate) fn straight(r_squared: f64) -> bool {
 /// Weighted least squares, point by point (West, CACM 22, 1979: means and deviations updated
 /// together lose no digits).
 #[derive(Default)]
-struct Line {
+struct LineFit {
     weight: f64,
     mean: [f64; 2],
     xx: f64,
@@ -92,7 +92,7 @@ struct Line {
     yy: f64,
 }
 
-impl Line {
+impl LineFit {
     fn add(&mut self, x: f64, y: f64, weight: f64) {
         self.weight += weight;
         let (dx, dy) = (x - self.mean[0], y - self.mean[1]);

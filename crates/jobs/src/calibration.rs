@@ -287,7 +287,7 @@ impl CalibrationRequest {
         }
         let _lock = store.lock(part.id)?;
         let machine = &info.new.machine;
-        let mut rounds = Rounds { parameters: self.numbers(machine), rounds: self.rounds };
+        let mut rounds = ProbeRounds { parameters: self.numbers(machine), rounds: self.rounds };
         let budget = Budget::Measurements(rounds.parameters.len() as u64 * u64::from(self.rounds));
         let measured = match &self.examples {
             CalibrationExamples::Commands(_) => {
@@ -353,13 +353,13 @@ fn unit(records: &[Record]) -> Option<Unit> {
 }
 
 /// Probes each number in turn. One that cannot be probed ends it.
-struct Rounds {
+struct ProbeRounds {
     /// What makes each of the numbers.
     parameters: Vec<u32>,
     rounds: u32,
 }
 
-impl Strategy for Rounds {
+impl Strategy for ProbeRounds {
     fn step(&mut self, history: &[Record]) -> Step {
         if let Some(Err(error)) = history.last().map(|record| &record.outcome) {
             return Step::Fail(error.message.clone());

@@ -84,7 +84,7 @@ struct Conclusion {
 }
 
 /// What measures: the request and what the benchmarks run on.
-pub struct Ready {
+pub struct ReadyCharacterization {
     request: CharacterizeRequest,
     bench: OpenBench,
 }
@@ -108,14 +108,14 @@ impl OpenBench {
 impl Job for CharacterizeRequest {
     const KIND: Kind = Kind::Characterize;
     type Answer = CharacterizeAnswer;
-    type Ready = Ready;
+    type Ready = ReadyCharacterization;
 
     fn prepare(
         self,
         caller: &Caller,
         _: &Store,
         _: &mut dyn Events,
-    ) -> Result<(NewCampaign, Ready), JobError> {
+    ) -> Result<(NewCampaign, ReadyCharacterization), JobError> {
         let bench = open(&self, caller)?;
         // A misspelt name is found before anything is measured.
         plan(&self, bench.bench())?;
@@ -130,10 +130,14 @@ impl Job for CharacterizeRequest {
             question: serde_json::to_value(&self)?,
             seed: self.conditions.seed,
         };
-        Ok((new, Ready { request: self, bench }))
+        Ok((new, ReadyCharacterization { request: self, bench }))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller, _: &Store) -> Result<Ready, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        _: &Store,
+    ) -> Result<ReadyCharacterization, JobError> {
         let request: Self = stored::question(info)?;
         let bench = open(&request, caller)?;
         if Fingerprint::of(bench.bench().machine()).topology
@@ -144,11 +148,11 @@ impl Job for CharacterizeRequest {
                 info.id.0
             )));
         }
-        Ok(Ready { request, bench })
+        Ok(ReadyCharacterization { request, bench })
     }
 
     fn conduct(
-        Ready { request, mut bench }: Ready,
+        ReadyCharacterization { request, mut bench }: ReadyCharacterization,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
@@ -170,7 +174,7 @@ impl Job for CharacterizeRequest {
         let tasks = plan.tasks(request.conditions);
         let runs = tasks.len() as u64;
         let mut testbed = Benchmarks::new(bench, request.conditions.fame);
-        let mut strategy = Rounds { plan, tasks: tasks.clone(), at: 0 };
+        let mut strategy = PlanRuns { plan, tasks: tasks.clone(), at: 0 };
         let budget = Budget::Measurements(runs);
         let measured =
             measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
@@ -482,14 +486,14 @@ fn outlook(events: &mut dyn Events, about: &Notice) -> Result<(), JobError> {
 }
 
 /// The runs of a plan, in their order.
-struct Rounds<'a> {
+struct PlanRuns<'a> {
     plan: &'a Plan,
     tasks: Vec<Task>,
     /// The task proposed last.
     at: usize,
 }
 
-impl Rounds<'_> {
+impl PlanRuns<'_> {
     fn trial(&self, task: &Task) -> Trial {
         let seats = self.plan.experiments[task.experiment].layout.clone();
         Trial {
@@ -500,7 +504,7 @@ impl Rounds<'_> {
     }
 }
 
-impl Strategy for Rounds<'_> {
+impl Strategy for PlanRuns<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         self.at = history.iter().filter(|record| record.outcome.is_ok()).count();
         // The loop itself refused what a run gave: the next try would be refused as well.
@@ -628,7 +632,7 @@ mod tests {
         let bench = open(&request, &caller).unwrap();
         let plan = plan(&request, bench.bench()).unwrap();
         let tasks = plan.tasks(request.conditions);
-        let mut rounds = Rounds { plan: &plan, tasks, at: 0 };
+        let mut rounds = PlanRuns { plan: &plan, tasks, at: 0 };
         let Step::Measure(trial) = rounds.step(&[]) else { panic!() };
         let outcome = Err(MeasureError::new(Retry::Same, "no number"));
         let refused = Record { number: 0, trial, outcome, elapsed: Duration::ZERO };
@@ -678,7 +682,7 @@ mod tests {
             let (new, ready) = request().prepare(&caller, &store, &mut Silent).unwrap();
             let ended = MeasureError::new(Retry::Never, "it ended");
             let odd = Odd(model(), move || time.map(Some).ok_or(ended.clone()));
-            let ready = Ready { bench: OpenBench::Model(Box::new(odd)), ..ready };
+            let ready = ReadyCharacterization { bench: OpenBench::Model(Box::new(odd)), ..ready };
             let id = store.create(&new).unwrap();
             let info = store.get(id).unwrap();
             let ended =
@@ -704,7 +708,7 @@ mod tests {
         });
         let plan = plan(&request(), &odd).unwrap();
         let tasks = plan.tasks(request().conditions);
-        let trial = Rounds { plan: &plan, tasks: tasks.clone(), at: 0 }.trial(&tasks[0]);
+        let trial = PlanRuns { plan: &plan, tasks: tasks.clone(), at: 0 }.trial(&tasks[0]);
         let run = || Benchmarks::new(&odd, Fame::default()).run(&trial.setting);
         run().unwrap();
         left.store(TRIES, Ordering::Relaxed);

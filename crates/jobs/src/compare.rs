@@ -118,7 +118,7 @@ impl Way {
 }
 
 /// What measures: what is compared, the program, and what to know of it at the start.
-pub struct Ready {
+pub struct ReadyComparison {
     compared: Compared,
     testbed: Box<dyn OpenSubject>,
     notes: Vec<Notice>,
@@ -127,14 +127,14 @@ pub struct Ready {
 impl Job for CompareRequest {
     const KIND: Kind = Kind::Compare;
     type Answer = CompareAnswer;
-    type Ready = Ready;
+    type Ready = ReadyComparison;
 
     fn prepare(
         self,
         caller: &Caller,
         store: &Store,
         events: &mut dyn Events,
-    ) -> Result<(NewCampaign, Ready), JobError> {
+    ) -> Result<(NewCampaign, ReadyComparison), JobError> {
         let begin = Instant::now();
         let prepared =
             prepare_search(self.request.clone(), None, begin, None, store, caller, events)?;
@@ -167,19 +167,26 @@ impl Job for CompareRequest {
         let question = serde_json::to_value(&compared)?;
         let notes =
             testbed.notes().into_iter().map(Notice::from).chain(few).chain(outlook).collect();
-        Ok((NewCampaign { kind: Self::KIND, question, ..new }, Ready { compared, testbed, notes }))
+        Ok((
+            NewCampaign { kind: Self::KIND, question, ..new },
+            ReadyComparison { compared, testbed, notes },
+        ))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &Store,
+    ) -> Result<ReadyComparison, JobError> {
         let compared: Compared = stored::question(info)?;
         let mut testbed = reopen(info, &compared.request, caller, store)?;
         recall_searches(&mut *testbed, info, store)?;
-        Ok(Ready { compared, testbed, notes: Vec::new() })
+        Ok(ReadyComparison { compared, testbed, notes: Vec::new() })
     }
 
     /// Makes the searches that are missing, then measures everything beside everything.
     fn conduct(
-        Ready { compared, mut testbed, notes: at_start }: Ready,
+        ReadyComparison { compared, mut testbed, notes: at_start }: ReadyComparison,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,

@@ -80,7 +80,7 @@ impl PlaceAnswer {
 }
 
 /// What measures: the question, the program, and the search.
-pub struct Ready {
+pub struct ReadyPlacement {
     request: Request,
     testbed: Box<dyn OpenSubject>,
     search: Search,
@@ -90,14 +90,14 @@ pub struct Ready {
 impl Job for PlaceRequest {
     const KIND: Kind = Kind::Place;
     type Answer = PlaceAnswer;
-    type Ready = Ready;
+    type Ready = ReadyPlacement;
 
     fn prepare(
         self,
         caller: &Caller,
         store: &Store,
         events: &mut dyn Events,
-    ) -> Result<(NewCampaign, Ready), JobError> {
+    ) -> Result<(NewCampaign, ReadyPlacement), JobError> {
         let begin = Instant::now();
         let Self { request, plan } = self;
         plan_file::check_plan_path(store, plan.as_deref())?;
@@ -122,20 +122,24 @@ impl Job for PlaceRequest {
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { request, plan: absolute };
         let new = NewCampaign { question: serde_json::to_value(&asked)?, ..new };
-        Ok((new, Ready { request: asked.request, testbed, search, plan }))
+        Ok((new, ReadyPlacement { request: asked.request, testbed, search, plan }))
     }
 
-    fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store) -> Result<Ready, JobError> {
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &Store,
+    ) -> Result<ReadyPlacement, JobError> {
         let Self { request, plan } = stored::question(info)?;
         let plan = plan_file::still_writable(store, info, plan);
         let testbed = reopen(info, &request, caller, store)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = Search::new(&request.question, &tree, &info.new.workload)?;
-        Ok(Ready { request, testbed, search, plan })
+        Ok(ReadyPlacement { request, testbed, search, plan })
     }
 
     fn conduct(
-        Ready { request, mut testbed, search, plan }: Ready,
+        ReadyPlacement { request, mut testbed, search, plan }: ReadyPlacement,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,

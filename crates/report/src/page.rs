@@ -5,7 +5,7 @@ use crate::chart::Chart;
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
-use crate::question::{self, Row};
+use crate::question::{self, Term};
 use crate::shell::{ReportError, Shell};
 use crate::{drift, ecdf, progress, repetitions, tail};
 use askama::Template;
@@ -105,8 +105,8 @@ struct PlacementDocument<'a> {
     tail: Vec<Figure>,
     no_tail: String,
     drift: Figure,
-    asked: Vec<Row>,
-    cost: Vec<Row>,
+    asked: Vec<Term>,
+    cost: Vec<Term>,
     failures: Vec<(String, String)>,
     sharing: Option<Sharing>,
     next: Vec<NextStep>,

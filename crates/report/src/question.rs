@@ -8,7 +8,7 @@ use pinwise_present::{Files, NextStep, next_steps, shell, stop_reasons, strategy
 use pinwise_topology::SharingTree;
 
 /// A term and what it is.
-pub(crate) type Row = (&'static str, String);
+pub(crate) type Term = (&'static str, String);
 
 /// What was asked.
 pub(crate) fn asked(
@@ -16,7 +16,7 @@ pub(crate) fn asked(
     question: &Question,
     outcome: &Outcome,
     tree: &SharingTree,
-) -> Vec<Row> {
+) -> Vec<Term> {
     let new = &info.new;
     let levels: Vec<String> = tree
         .levels()
@@ -72,7 +72,7 @@ pub(crate) fn asked(
 }
 
 /// What it cost.
-pub(crate) fn cost(outcome: &Outcome) -> Vec<Row> {
+pub(crate) fn cost(outcome: &Outcome) -> Vec<Term> {
     let cost = &outcome.cost;
     let mut rows = vec![
         ("Measurements", figures::count(cost.measurements)),

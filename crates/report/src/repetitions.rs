@@ -16,7 +16,7 @@ use pinwise_present::placement_gain;
 const TIES_SHOWN: usize = 4;
 
 /// One row of the chart.
-struct Row {
+struct ChartRow {
     name: String,
     ink: Ink,
     estimate: Estimate,
@@ -41,10 +41,11 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let mut chart = Chart::new("chart-repetitions", x, Axis { names, ..Axis::default() });
     chart.bars_along_x = true;
     let mut table = Table::new(["", "Mean", "Interval", "Repetitions", "Lowest", "Highest"]);
-    let points = |wanted: fn(&Row) -> bool, values: fn(&Row) -> &Vec<f64>| -> Vec<(f64, f64)> {
-        let rows = rows.iter().enumerate().filter(|(_, row)| wanted(row));
-        rows.flat_map(|(index, row)| jitter(values(row), position(index), scale)).collect()
-    };
+    let points =
+        |wanted: fn(&ChartRow) -> bool, values: fn(&ChartRow) -> &Vec<f64>| -> Vec<(f64, f64)> {
+            let rows = rows.iter().enumerate().filter(|(_, row)| wanted(row));
+            rows.flat_map(|(index, row)| jitter(values(row), position(index), scale)).collect()
+        };
     let pinned = points(|row| row.ink == Ink::Best, |row| &row.fresh);
     let unpinned = points(|row| row.ink == Ink::Baseline, |row| &row.fresh);
     let searching = points(|_| true, |row| &row.earlier);
@@ -83,8 +84,8 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     }
 }
 
-fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<Row> {
-    let pinned = |name: String, best: &Best| Row {
+fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<ChartRow> {
+    let pinned = |name: String, best: &Best| ChartRow {
         name,
         ink: Ink::Best,
         estimate: best.performance,
@@ -98,7 +99,7 @@ fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<Row> {
         .take(TIES_SHOWN)
         .zip(1..)
         .map(|(tie, n)| pinned(format!("Tie {n}"), tie));
-    let baseline = outcome.baseline.iter().map(|&estimate| Row {
+    let baseline = outcome.baseline.iter().map(|&estimate| ChartRow {
         name: "Unpinned".to_owned(),
         ink: Ink::Baseline,
         estimate,

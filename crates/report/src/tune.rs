@@ -74,7 +74,7 @@ pub fn tune_page(
         number: number.map(|number| (number.verdict.as_str(), threads::figure(number))),
         tried: tried(search),
         placed: placed(search),
-        parts: search.parts.iter().map(|part| Part::of(part, files)).collect(),
+        parts: search.parts.iter().map(|part| CampaignPart::of(part, files)).collect(),
         next: next(info, search, files),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -100,13 +100,13 @@ struct TuneDocument<'a> {
     number: Option<(&'a str, Figure)>,
     tried: Figure,
     placed: Table,
-    parts: Vec<Part>,
+    parts: Vec<CampaignPart>,
     next: Vec<NextStep>,
     version: &'static str,
 }
 
 /// A part, and where its page is.
-struct Part {
+struct CampaignPart {
     step: String,
     id: i64,
     measurements: String,
@@ -114,7 +114,7 @@ struct Part {
     command: String,
 }
 
-impl Part {
+impl CampaignPart {
     fn of(info: &CampaignInfo, files: Files<'_>) -> Self {
         let state = match info.state {
             CampaignState::Finished => "finished",

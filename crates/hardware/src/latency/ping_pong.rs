@@ -95,27 +95,31 @@ impl<'a> Leader<'a> {
     }
 
     /// Opens a line, plays on it, ends it. `None` where the game is over.
-    fn play<T>(&mut self, line: &AtomicU64, play: impl FnOnce(&mut Line<'_>) -> T) -> Option<T> {
+    fn play<T>(
+        &mut self,
+        line: &AtomicU64,
+        play: impl FnOnce(&mut LineInPlay<'_>) -> T,
+    ) -> Option<T> {
         if self.signals.over() {
             return None;
         }
         line.store(0, Ordering::Relaxed);
         self.opened += 1;
         self.signals.open.store(self.opened, Ordering::Release);
-        let result = play(&mut Line { line, next: 0, signals: self.signals });
+        let result = play(&mut LineInPlay { line, next: 0, signals: self.signals });
         line.store(END, Ordering::Relaxed);
         Some(result)
     }
 }
 
 /// A line in play, on the leader's side.
-struct Line<'a> {
+struct LineInPlay<'a> {
     line: &'a AtomicU64,
     next: u64,
     signals: &'a Signals<'a>,
 }
 
-impl Line<'_> {
+impl LineInPlay<'_> {
     /// Nanoseconds one way, from `trips` round trips; `None` where the game is over.
     fn batch(&mut self, trips: u32) -> Option<f64> {
         let begin = Instant::now();
@@ -141,7 +145,7 @@ impl Line<'_> {
 }
 
 /// Plays until both processors are awake and steady; nanoseconds one way.
-fn warm_up(line: &mut Line<'_>) -> Option<f64> {
+fn warm_up(line: &mut LineInPlay<'_>) -> Option<f64> {
     let begin = Instant::now();
     let mut last = Vec::new();
     let mut trips = FIRST_TRIPS;

@@ -47,7 +47,7 @@ pub(crate) struct Chosen {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum ComparisonStage {
     Draws,
     /// So many rounds were begun.
     Choice(usize),
@@ -59,7 +59,7 @@ enum Stage {
 pub struct ComparisonStrategy {
     ways: ComparedWays,
     random: Random,
-    stage: Stage,
+    stage: ComparisonStage,
     queue: VecDeque<(Option<Seat>, Trial)>,
     /// What the trial proposed last counts for.
     asked: Option<Seat>,
@@ -80,7 +80,7 @@ impl ComparisonStrategy {
         let mut strategy = Self {
             ways: ways.clone(),
             random: Random::new(ways.seed),
-            stage: Stage::Draws,
+            stage: ComparisonStage::Draws,
             queue: VecDeque::new(),
             asked: None,
             seen: 0,
@@ -244,27 +244,27 @@ impl ComparisonStrategy {
     fn refill(&mut self) -> bool {
         let rounds = self.ways.rounds;
         self.stage = match self.stage {
-            Stage::Draws => {
+            ComparisonStage::Draws => {
                 self.candidates = self.candidates();
-                Stage::Choice(0)
+                ComparisonStage::Choice(0)
             }
-            Stage::Choice(begun) if begun < rounds => {
+            ComparisonStage::Choice(begun) if begun < rounds => {
                 let tried = |tried: &Assignment| {
                     (None, trial(Setting::Pinned(tried.clone()), Purpose::Climb))
                 };
                 self.ask(self.candidates.iter().map(tried).collect());
-                Stage::Choice(begun + 1)
+                ComparisonStage::Choice(begun + 1)
             }
-            Stage::Choice(_) => {
+            ComparisonStage::Choice(_) => {
                 self.chosen = self.choose();
-                Stage::Verdict(0)
+                ComparisonStage::Verdict(0)
             }
-            Stage::Verdict(begun) if begun < rounds && self.chosen.best.is_some() => {
+            ComparisonStage::Verdict(begun) if begun < rounds && self.chosen.best.is_some() => {
                 self.ask(self.round(begun));
                 self.verdict.push(Round::new());
-                Stage::Verdict(begun + 1)
+                ComparisonStage::Verdict(begun + 1)
             }
-            Stage::Verdict(_) => return false,
+            ComparisonStage::Verdict(_) => return false,
         };
         true
     }

@@ -55,7 +55,7 @@ pub fn core_local(
 }
 
 #[derive(Debug)]
-enum Stage {
+enum PredictingStage {
     Profile,
     /// So many of the ranked were asked for.
     Finalists(usize),
@@ -68,7 +68,7 @@ pub(crate) struct Predicting {
     profiling: Profiling,
     /// Asked for and not learned yet.
     asked: Vec<(TableEntry, Setting)>,
-    stage: Stage,
+    stage: PredictingStage,
     ranked: Vec<Predicted>,
     /// What no assignment is predicted above, and whether the best found is predicted that.
     proven: Option<(f64, bool)>,
@@ -104,7 +104,7 @@ impl Predicting {
             local,
             profiling,
             asked,
-            stage: Stage::Profile,
+            stage: PredictingStage::Profile,
             ranked,
             proven: None,
             ends: None,
@@ -137,7 +137,7 @@ impl Predicting {
     /// The next of the ranked that have not been asked for, up to `until`.
     fn finalists(&mut self, from: usize, until: usize) -> Next {
         let until = until.min(self.ranked.len());
-        self.stage = Stage::Finalists(until);
+        self.stage = PredictingStage::Finalists(until);
         Next::Round(
             self.ranked[from..until]
                 .iter()
@@ -159,7 +159,7 @@ impl Proposer for Predicting {
         self.learn(view.history);
         let top = view.question.profile.top;
         match self.stage {
-            Stage::Profile => {
+            PredictingStage::Profile => {
                 let entries = self.profiling.next(view.space, view.random);
                 let asked = |entry: TableEntry| {
                     let setting = self.profiling.experiment(&entry)?.setting(&self.thread_kinds);
@@ -197,7 +197,7 @@ impl Proposer for Predicting {
                 }
                 self.finalists(0, top.unwrap_or(FIRST))
             }
-            Stage::Finalists(count) => {
+            PredictingStage::Finalists(count) => {
                 if top.is_none() && count == FIRST {
                     let reach =
                         reach(&self.compared(view.history, count), view.question.confidence);
@@ -220,8 +220,8 @@ impl Proposer for Predicting {
     fn forecast(&self, question: &Question, history: &History) -> Option<Forecast> {
         let (slowdown, _) = self.profiling.slowdown_entries();
         let (count, unended) = match self.stage {
-            Stage::Profile => (0, ProfilingEnd::Unended),
-            Stage::Finalists(count) => (count, ProfilingEnd::AllMade),
+            PredictingStage::Profile => (0, ProfilingEnd::Unended),
+            PredictingStage::Finalists(count) => (count, ProfilingEnd::AllMade),
         };
         let finalist = |ranked: &Predicted| {
             let leaves = ranked.assignment.leaves();

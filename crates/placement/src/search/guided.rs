@@ -65,7 +65,7 @@ pub(crate) const LEAST: f64 =
     (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
 
 #[derive(Debug)]
-enum Stage {
+enum GuidedStage {
     Uniform,
     /// Which temperature comes next.
     Warm(usize),
@@ -82,7 +82,7 @@ pub(crate) struct Guided {
     climb: Climb,
     /// What instances do alone, measured before.
     solo: Option<SoloBound>,
-    stage: Stage,
+    stage: GuidedStage,
     /// What the last block shows; `None` before the first.
     residual_bound: Option<ResidualBound>,
 }
@@ -93,7 +93,7 @@ impl Guided {
             modeler: Modeler::new(workload, space),
             climb: Climb::new(workload),
             solo,
-            stage: Stage::Uniform,
+            stage: GuidedStage::Uniform,
             residual_bound: None,
         }
     }
@@ -177,12 +177,12 @@ impl Guided {
 
     /// What follows when favourites find nothing better: a block, the first in any case, another
     /// one where the budget has room for it; or climbing.
-    fn after_favourites(&self, view: &View<'_>) -> Stage {
+    fn after_favourites(&self, view: &View<'_>) -> GuidedStage {
         let cost = Self::block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
         if view.history.steered_draws() == 0 || view.used + cost <= view.until {
-            Stage::Block
+            GuidedStage::Block
         } else {
-            Stage::Climb
+            GuidedStage::Climb
         }
     }
 }
@@ -191,17 +191,17 @@ impl Proposer for Guided {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         loop {
             match self.stage {
-                Stage::Uniform => {
-                    self.stage = Stage::Warm(0);
+                GuidedStage::Uniform => {
+                    self.stage = GuidedStage::Warm(0);
                     let draws = (0..UNIFORM)
                         .map(|_| pinned(&view.space.sample(view.random), Purpose::Sample));
                     return Next::Round(draws.collect());
                 }
-                Stage::Warm(index) if index < WARM.len() => {
+                GuidedStage::Warm(index) if index < WARM.len() => {
                     let Some(model) = self.learn(view.history).into_iter().next() else {
                         return Next::Done(StopReason::NoPredictor);
                     };
-                    self.stage = Stage::Warm(index + 1);
+                    self.stage = GuidedStage::Warm(index + 1);
                     let round = Self::steered(
                         &model,
                         &WARM[index..=index],
@@ -211,15 +211,15 @@ impl Proposer for Guided {
                     );
                     return Next::Round(round);
                 }
-                Stage::Warm(_) => self.stage = Stage::Favourites(None),
-                Stage::Favourites(before) => {
+                GuidedStage::Warm(_) => self.stage = GuidedStage::Favourites(None),
+                GuidedStage::Favourites(before) => {
                     let best = view.history.ranking().first().map(|(_, mean)| *mean);
                     if before.is_some_and(|before| best.is_none_or(|best| best <= before)) {
                         if let Some(why) = self.reached(view) {
                             return Next::Reached(why);
                         }
                         self.stage = self.after_favourites(view);
-                        if let (Stage::Block, Some(model)) =
+                        if let (GuidedStage::Block, Some(model)) =
                             (&self.stage, self.learn(view.history).into_iter().next())
                         {
                             let (draws, windows) = Self::block(view.history);
@@ -230,16 +230,16 @@ impl Proposer for Guided {
                                 std::iter::repeat_n(round, windows).flatten().collect(),
                             );
                         }
-                        self.stage = Stage::Climb;
+                        self.stage = GuidedStage::Climb;
                         continue;
                     }
                     let favourites = Self::favourites(&self.learn(view.history), view);
-                    self.stage = Stage::Favourites(best);
+                    self.stage = GuidedStage::Favourites(best);
                     if !favourites.is_empty() {
                         return Next::Round(favourites);
                     }
                 }
-                Stage::Block => {
+                GuidedStage::Block => {
                     let confidence = Alone::beside(self.alone(view), view.question.confidence);
                     self.residual_bound = ResidualBound::of(
                         view.history,
@@ -251,9 +251,9 @@ impl Proposer for Guided {
                     if let Some(why) = self.reached(view) {
                         return Next::Reached(why);
                     }
-                    self.stage = Stage::Favourites(None);
+                    self.stage = GuidedStage::Favourites(None);
                 }
-                Stage::Climb => {
+                GuidedStage::Climb => {
                     return match self.reached(view) {
                         Some(why) => Next::Reached(why),
                         None => self.climb.next(view),
@@ -265,7 +265,7 @@ impl Proposer for Guided {
 
     fn foresee(&self, space: &Space, history: &History, most: usize) -> Vec<Trial> {
         match self.stage {
-            Stage::Climb => self.climb.foresee(space, history, most),
+            GuidedStage::Climb => self.climb.foresee(space, history, most),
             _ => Vec::new(),
         }
     }

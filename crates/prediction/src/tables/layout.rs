@@ -31,13 +31,13 @@ pub struct Layouts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Within {
     /// Innermost first.
-    levels: Vec<Level>,
+    levels: Vec<LayoutLevel>,
     /// How many layouts.
     count: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Level {
+struct LayoutLevel {
     arity: usize,
     /// How many contents a child has.
     contents: usize,
@@ -126,7 +126,7 @@ impl Within {
             let below = (1..=most)
                 .map(|size| (0..contents).map(|c| multisets(c, size)).collect())
                 .collect::<Option<_>>()?;
-            levels.push(Level { arity, contents, siblings, below });
+            levels.push(LayoutLevel { arity, contents, siblings, below });
             contents = if outermost { 0 } else { multisets(contents, arity)? };
         }
         Some(Self { levels, count })
@@ -193,7 +193,7 @@ impl Within {
     }
 }
 
-impl Level {
+impl LayoutLevel {
     /// The number of a sorted multiset of contents.
     fn number(&self, sorted: &[usize]) -> usize {
         sorted.iter().zip(&self.below).map(|(&content, below)| below[content]).sum()

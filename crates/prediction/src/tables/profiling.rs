@@ -98,7 +98,7 @@ pub struct Profiling {
     /// Slowdown entries that may be measured.
     most: usize,
     asked: usize,
-    stage: Stage,
+    stage: ProfilingStage,
     /// By site, after the last batch.
     forecasts: Vec<Forecast>,
     /// What was asked last and not learned yet, and whether it was drawn.
@@ -141,7 +141,7 @@ pub enum ProfilingEnd {
 pinwise_measure::text_in_old_stores!(ProfilingEnd);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Stage {
+enum ProfilingStage {
     Begin,
     Frame,
     Batches,
@@ -200,7 +200,7 @@ impl Profiling {
             sites,
             most,
             asked: 0,
-            stage: Stage::Begin,
+            stage: ProfilingStage::Begin,
             forecast: BTreeMap::new(),
             checks: Checks::default(),
             ended: None,
@@ -320,9 +320,9 @@ impl Profiling {
     pub fn next(&mut self, space: &Space, random: &mut Random) -> Vec<TableEntry> {
         loop {
             match self.stage {
-                Stage::Begin => {
+                ProfilingStage::Begin => {
                     // Beside nobody first: what all shares are shares of.
-                    self.stage = Stage::Frame;
+                    self.stage = ProfilingStage::Frame;
                     let base = |(application, base): (usize, &BaseSpace)| {
                         base.experiments()
                             .map(|assignment| TableEntry::Base(application, assignment))
@@ -335,7 +335,7 @@ impl Profiling {
                         .collect();
                     return [bases, self.ask(alone)].concat();
                 }
-                Stage::Frame if self.most == usize::MAX => {
+                ProfilingStage::Frame if self.most == usize::MAX => {
                     self.end(ProfilingEnd::EveryEntry);
                     return self.ask(
                         (0..self.sites.len())
@@ -343,8 +343,8 @@ impl Profiling {
                             .collect(),
                     );
                 }
-                Stage::Frame => {
-                    self.stage = Stage::Batches;
+                ProfilingStage::Frame => {
+                    self.stage = ProfilingStage::Batches;
                     let mut frame = self.sites.frame();
                     // A frame larger than half of what is allowed leaves too little to choose.
                     random.shuffle(&mut frame);
@@ -361,7 +361,7 @@ impl Profiling {
                     }
                     return self.ask(frame);
                 }
-                Stage::Batches => {
+                ProfilingStage::Batches => {
                     self.noise = self.noise();
                     self.forecasts = forecast::forecast(
                         &self.sites,
@@ -383,7 +383,7 @@ impl Profiling {
                         batch.iter().map(|site| (*site, drawn.contains(site))).collect();
                     return self.ask(batch);
                 }
-                Stage::End => return Vec::new(),
+                ProfilingStage::End => return Vec::new(),
             }
         }
     }
@@ -412,7 +412,7 @@ impl Profiling {
     }
 
     fn end(&mut self, why: ProfilingEnd) {
-        self.stage = Stage::End;
+        self.stage = ProfilingStage::End;
         self.ended = Some(why);
     }
 

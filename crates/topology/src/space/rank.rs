@@ -109,7 +109,7 @@ fn alternatives<'a>(
         *others = series::product(others, &product, after);
         product = series::product(&product, &part.ways, after);
     }
-    let mut candidates: Vec<(Part, Series)> = parts.into_iter().zip(others).collect();
+    let mut candidates: Vec<(SeriesFactor, Series)> = parts.into_iter().zip(others).collect();
     candidates.sort_unstable_by_key(|(part, _)| part.child);
     candidates.into_iter().map(move |(part, others)| Alternative {
         child: part.child,
@@ -120,7 +120,7 @@ fn alternatives<'a>(
 }
 
 /// A factor of a node's series: a child in use, or the empty children of a group.
-struct Part {
+struct SeriesFactor {
     ways: Series,
     /// The child in use, or the first of the empty ones.
     child: usize,
@@ -130,14 +130,19 @@ struct Part {
 }
 
 /// The factors of the series of a node, given what is already placed; up to degree `limit`.
-fn parts(space: &Space, occupancy: &Occupancy<'_>, parent: usize, limit: usize) -> Vec<Part> {
+fn parts(
+    space: &Space,
+    occupancy: &Occupancy<'_>,
+    parent: usize,
+    limit: usize,
+) -> Vec<SeriesFactor> {
     let nodes = space.tree.nodes();
     let mut parts = Vec::new();
     for group in &nodes[parent].groups {
         let used = occupancy.filled[nodes[group[0]].in_group] as usize;
         for &child in &group[..used] {
             let ways = node_series(space, occupancy, child, limit);
-            parts.push(Part {
+            parts.push(SeriesFactor {
                 child,
                 child_ways: ways.clone(),
                 ways,
@@ -149,7 +154,7 @@ fn parts(space: &Space, occupancy: &Occupancy<'_>, parent: usize, limit: usize) 
                 (space.empty()[nodes[child].class].clone(), group.len() - used);
             let ways = series::alike(&child_ways, empty, limit);
             let without_child = series::alike(&child_ways, empty - 1, limit);
-            parts.push(Part { ways, child, child_ways, without_child });
+            parts.push(SeriesFactor { ways, child, child_ways, without_child });
         }
     }
     parts

@@ -162,14 +162,14 @@ pub(super) mod tests {
     use std::time::Duration;
 
     #[derive(Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(flatten)]
         place: Place,
     }
 
     /// What `place WORDS` asks.
     pub(in crate::command::place) fn request(words: &[&str]) -> Result<Request, String> {
-        let line = Line::try_parse_from([&["place"], words].concat())
+        let line = CommandLine::try_parse_from([&["place"], words].concat())
             .map_err(|error| error.to_string())?;
         line.place.request().map_err(|error| error.to_string())
     }

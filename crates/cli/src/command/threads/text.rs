@@ -130,12 +130,12 @@ fn critical(roles: &[RoleTime]) -> String {
 }
 
 /// A line of the table of probes.
-struct Line<'a> {
+struct ProbeLine<'a> {
     /// Of one number: one probe, or all of them.
     rows: Vec<&'a ProbeRow>,
 }
 
-impl Line<'_> {
+impl ProbeLine<'_> {
     fn mean(&self, of: impl Fn(&ProbeRow) -> f64) -> f64 {
         self.rows.iter().map(|row| of(row)).sum::<f64>() / self.rows.len() as f64
     }
@@ -159,13 +159,13 @@ impl Line<'_> {
 }
 
 /// Probe by probe as a search went; of a sweep, number by number.
-fn lines(rows: &[ProbeRow], sweep: bool) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
+fn lines(rows: &[ProbeRow], sweep: bool) -> Vec<ProbeLine<'_>> {
+    let mut lines: Vec<ProbeLine<'_>> = Vec::new();
     for row in rows {
         let known = lines.iter_mut().find(|line| line.rows[0].parameter == row.parameter);
         match known.filter(|_| sweep) {
             Some(line) => line.rows.push(row),
-            None => lines.push(Line { rows: vec![row] }),
+            None => lines.push(ProbeLine { rows: vec![row] }),
         }
     }
     lines
@@ -180,7 +180,7 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
     if measured {
         header.extend([if unit.reciprocal { "time" } else { "progress" }, "std. error"]);
     }
-    let line = |line: &Line<'_>| {
+    let line = |line: &ProbeLine<'_>| {
         let mut cells = vec![
             line.rows[0].parameter.to_string(),
             line.rows[0].threads.to_string(),

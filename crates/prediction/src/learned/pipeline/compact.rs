@@ -17,7 +17,7 @@ pub(super) struct Compact {
     bases: Vec<f64>,
     /// By leaf, where contexts are not all alike.
     sorts: Vec<usize>,
-    levels: Vec<Level>,
+    levels: Vec<LevelWeights>,
     /// The threads of each instance, and the instance of each thread.
     instances: Vec<Vec<usize>>,
     instance_of: Vec<usize>,
@@ -25,7 +25,7 @@ pub(super) struct Compact {
 }
 
 #[derive(Clone, Debug)]
-struct Level {
+struct LevelWeights {
     /// By leaf.
     domains: Vec<usize>,
     count: usize,
@@ -72,7 +72,7 @@ impl Compact {
                 .collect();
             if pairs.iter().any(|worth| *worth != 0.0) { pairs } else { Vec::new() }
         };
-        let level = |level: usize, domains: &Vec<usize>| Level {
+        let level = |level: usize, domains: &Vec<usize>| LevelWeights {
             domains: domains.clone(),
             count: domains.iter().max().map_or(0, |last| last + 1),
             first: 0,
@@ -81,7 +81,7 @@ impl Compact {
             pairs: pairs_on(level),
             curvature: parameters[pipeline.curvature(level)],
         };
-        let matters = |level: &Level| {
+        let matters = |level: &LevelWeights| {
             level
                 .weights
                 .iter()
@@ -95,7 +95,7 @@ impl Compact {
             .iter()
             .enumerate()
             .map(|(number, domains)| level(number, domains));
-        let mut levels: Vec<Level> = levels.filter(matters).collect();
+        let mut levels: Vec<LevelWeights> = levels.filter(matters).collect();
         let mut first = 0;
         for level in &mut levels {
             level.first = first;
@@ -180,7 +180,7 @@ impl Compact {
     }
 }
 
-impl Level {
+impl LevelWeights {
     /// Where the domain of a leaf begins among what is kept by level, domain and kind.
     fn place(&self, kinds: usize, leaf: u32) -> usize {
         (self.first + self.domains[leaf as usize]) * kinds
@@ -253,7 +253,7 @@ impl Walk for Steps<'_> {
         let moved =
             [Some(thread), other].map(|moved| moved.map(|moved| compact.instance_of[moved]));
         for (one, leaf) in leaves.iter().enumerate().take(compact.kind.len()) {
-            let near = |level: &Level| {
+            let near = |level: &LevelWeights| {
                 let [own, left, joined] =
                     [*leaf, from, to].map(|leaf| level.domains[leaf as usize]);
                 left != joined && (own == left || own == joined)

@@ -36,7 +36,7 @@ const LEAST_ROWS: usize = 20;
 const NEAR: f64 = 0.1;
 
 /// A measurement: of what, the logarithm of its performance, its weight.
-struct Row<'a> {
+struct WeighedMeasurement<'a> {
     leaves: &'a [u32],
     value: f64,
     weight: f64,
@@ -68,9 +68,13 @@ impl PipelinePredictor {
         }
         let best = values.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
         let weight = |value: f64| 1.0 / (1.0 + ((best - value) / NEAR).powi(2));
-        let mut rows: Vec<Row> = values
+        let mut rows: Vec<WeighedMeasurement> = values
             .iter()
-            .map(|(leaves, value)| Row { leaves, value: *value, weight: weight(*value) })
+            .map(|(leaves, value)| WeighedMeasurement {
+                leaves,
+                value: *value,
+                weight: weight(*value),
+            })
             .collect();
         // Weights of mean 1, so that errors compare with those of other fits.
         let mean = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
@@ -139,7 +143,7 @@ impl PipelinePredictor {
     }
 
     /// By level, whether anybody ever had company on a domain.
-    fn shared(&self, rows: &[Row]) -> Vec<bool> {
+    fn shared(&self, rows: &[WeighedMeasurement]) -> Vec<bool> {
         let is_shared = |domains: &Vec<usize>| {
             let mut seen = vec![usize::MAX; self.levels.most_domains];
             rows.iter().enumerate().any(|(number, row)| {
@@ -170,7 +174,7 @@ impl PipelinePredictor {
     /// `prior`.
     fn descend(
         &self,
-        rows: &[Row],
+        rows: &[WeighedMeasurement],
         shared: &[bool],
         prior: &[f64],
         begin: &[f64],
@@ -182,7 +186,7 @@ impl PipelinePredictor {
         let mut damping = 1e-2;
         let mut error = 0.05f64;
         let residuals = |at: &[f64], work: &mut Workspace| -> f64 {
-            let residual = |row: &Row, work: &mut Workspace| {
+            let residual = |row: &WeighedMeasurement, work: &mut Workspace| {
                 row.value - self.log_performance(row.leaves, at, work, &mut [])
             };
             rows.iter().map(|row| row.weight * residual(row, work).powi(2)).sum()
@@ -246,7 +250,13 @@ impl PipelinePredictor {
 
     /// The generalized cross-validation error of a fit, weighted as it was; `None` where it is no
     /// minimum.
-    fn left_out(&self, rows: &[Row], shared: &[bool], fit: &Fit, free: &[usize]) -> Option<f64> {
+    fn left_out(
+        &self,
+        rows: &[WeighedMeasurement],
+        shared: &[bool],
+        fit: &Fit,
+        free: &[usize],
+    ) -> Option<f64> {
         let mut work = self.workspace(shared, free);
         let mut gram = Gram::new(free.len());
         let mut gradient = vec![0.0; self.parameters];
@@ -264,8 +274,9 @@ impl PipelinePredictor {
             *gram.diagonal(i) += (fit.error / self.prior_spread(k)).powi(2);
         }
         let factor = Cholesky::new(gram.lower, free.len())?;
-        let leverage =
-            |(row, slopes): (&Row, &Vec<f64>)| row.weight * dot(slopes, &factor.solve(slopes));
+        let leverage = |(row, slopes): (&WeighedMeasurement, &Vec<f64>)| {
+            row.weight * dot(slopes, &factor.solve(slopes))
+        };
         let mean = rows.iter().zip(&slopes).map(leverage).sum::<f64>() / rows.len() as f64;
         Some(((squares / rows.len() as f64).sqrt() / (1.0 - mean).max(1e-3)).max(LEAST_ERROR))
     }

@@ -7,7 +7,7 @@
 //! above the floor.
 
 use super::completion::Completion;
-use super::piece::{Cut, Part, Pieces};
+use super::piece::{Cut, InstanceThreads, Pieces};
 use super::price::Prices;
 use crate::BlackBox;
 use crate::optimum::TopN;
@@ -151,7 +151,7 @@ impl Branch<'_> {
     fn join_all(&self, holdings: &[usize], worth: f64, findings: &mut Findings<'_, '_>) {
         let mut given = Vec::new();
         for (domain, &holding) in holdings.iter().enumerate() {
-            for (part, Part { piece, share, .. }) in
+            for (part, InstanceThreads { piece, share, .. }) in
                 self.pieces.holdings[holding].parts.iter().enumerate()
             {
                 given.push(Given { domain, holding, part, price: self.prices.of(*piece, *share) });
@@ -161,7 +161,7 @@ impl Branch<'_> {
         self.join(&mut Joining { given, taken, instances: Vec::new() }, worth, findings);
     }
 
-    fn part(&self, given: &Given) -> &Part {
+    fn part(&self, given: &Given) -> &InstanceThreads {
         &self.pieces.holdings[given.holding].parts[given.part]
     }
 

@@ -31,12 +31,12 @@ pub(crate) struct Holding {
     pub(crate) held: Vec<u8>,
     /// Threads of each kind.
     pub(crate) counts: Vec<u8>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<InstanceThreads>,
 }
 
 /// The threads of one instance in a domain.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct InstanceThreads {
     pub(crate) piece: usize,
     /// The smallest share that they keep there.
     pub(crate) share: f64,
@@ -116,7 +116,7 @@ impl Pieces {
             };
             let counts: Vec<u8> = (0..counts.len()).map(number).collect();
             for sets in division.found.values() {
-                let parts: Vec<Part> =
+                let parts: Vec<InstanceThreads> =
                     sets.iter().map(|set| division.sets[*set].1.clone()).collect();
                 let of = |application: usize| {
                     parts
@@ -155,7 +155,7 @@ impl Pieces {
         let groups = holdings.iter().map(group).collect();
         let mut numbered: HashMap<(usize, u64), u32> = HashMap::new();
         let mut offers = Vec::new();
-        let offer = |part: &Part| {
+        let offer = |part: &InstanceThreads| {
             *numbered.entry((part.piece, part.share.to_bits())).or_insert_with(|| {
                 offers.push((part.piece, part.share));
                 offers.len() as u32 - 1
@@ -273,7 +273,7 @@ struct Division<'a> {
     shares: &'a [(usize, f64)],
     /// The parts met so far, each with the number of its name, and by slots, which they are;
     /// `None` for what no instance can have in a domain.
-    sets: Vec<(usize, Part)>,
+    sets: Vec<(usize, InstanceThreads)>,
     known: HashMap<Vec<usize>, Option<usize>>,
     names: BTreeMap<Name, usize>,
     /// By the names of their parts, the parts.
@@ -321,7 +321,7 @@ impl Division<'_> {
             let next = self.names.len();
             let name = *self.names.entry((piece, threads)).or_insert(next);
             let share = slots.iter().map(|slot| self.shares[*slot].1).fold(f64::INFINITY, f64::min);
-            self.sets.push((name, Part { piece, share, slots: slots.to_vec() }));
+            self.sets.push((name, InstanceThreads { piece, share, slots: slots.to_vec() }));
             self.sets.len() - 1
         });
         self.known.insert(slots.to_vec(), set);

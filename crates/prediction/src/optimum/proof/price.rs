@@ -125,7 +125,7 @@ fn position(knots: &[f64], share: f64) -> (usize, f64) {
 }
 
 /// The linear program. Variables are what a price rises by from knot to knot.
-struct Program {
+struct LinearProgram {
     solution: Solution,
     knots: Vec<f64>,
     rises: Vec<Vec<Variable>>,
@@ -135,7 +135,7 @@ struct Program {
     unit: f64,
 }
 
-impl Program {
+impl LinearProgram {
     /// With the conditions of all cuts and of the holdings that `known` numbers.
     fn new(
         pieces: &Pieces,
@@ -257,7 +257,8 @@ pub(crate) fn best(
     let mut least = bound(&best, &most);
     for _ in 0..MOST_REFINED {
         let before = least;
-        let Some(program) = Program::new(pieces, &best.knots, instances, domains, &known) else {
+        let Some(program) = LinearProgram::new(pieces, &best.knots, instances, domains, &known)
+        else {
             break;
         };
         let going = plane(pieces, program, &mut best, &mut least, &mut known, &bound, go_on);
@@ -273,7 +274,7 @@ pub(crate) fn best(
 /// Solves, adds what costs most to `known`, and repeats. Tells whether to go on.
 fn plane(
     pieces: &Pieces,
-    mut program: Program,
+    mut program: LinearProgram,
     best: &mut Prices,
     least: &mut f64,
     known: &mut Vec<usize>,

@@ -61,7 +61,7 @@ fn every_kind_has_company_in_every_build_before_anything_is_forecast() {
         let obedient = Obedient::on(hybrid(3, 2), DomainKind::L2, "RPT RPT");
         let mut profiling = begun(&obedient, 0.05);
         let (space, mut random) = (obedient.space(), Random::new(seed));
-        while matches!(profiling.stage, Stage::Begin | Stage::Frame) {
+        while matches!(profiling.stage, ProfilingStage::Begin | ProfilingStage::Frame) {
             for entry in profiling.next(&space, &mut random) {
                 let measured = obedient.experiment(&profiling.experiment(&entry).unwrap());
                 profiling.learn(&entry, Some(measured));
