@@ -4,7 +4,7 @@ use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events, note};
 use crate::job::Caller;
 use crate::open_subject::OpenSubject;
-use crate::with_other_load::WithOtherLoad;
+use crate::watched_subject::WithOtherLoad;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Step, Store, StoreError, Strategy,
     Trial, drive,

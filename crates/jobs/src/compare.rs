@@ -11,7 +11,7 @@ use crate::job::{Caller, Job};
 use crate::open_subject::OpenSubject;
 use crate::place::{PROFILING, PlaceRequest, search_stored};
 use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
-use crate::profile::{announce_profiling, decide_core_local};
+use crate::profiling_outlook::{announce_profiling, decide_core_local};
 use crate::request::Request;
 use crate::resume_check::reopen;
 use crate::stored;

@@ -19,7 +19,7 @@
 //!   `latency`. `job` has their trait, `kinds` their list.
 //! - From request to campaign: `request`, `model`, `open_subject`, `prepare`, `profile`,
 //!   `resume_check`.
-//! - Measuring: `campaign_run`, `with_other_load`, `events`, `own_testbed`.
+//! - Measuring: `campaign_run`, `watched_subject`, `events`, `own_testbed`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -30,9 +30,9 @@ mod characterize;
 mod compare;
 mod error;
 mod events;
-mod finals;
 mod job;
 mod kinds;
+mod last_comparison;
 mod latency;
 mod model;
 mod no_plan;
@@ -42,7 +42,7 @@ mod own_testbed;
 mod place;
 mod plan_file;
 mod prepare;
-mod profile;
+mod profiling_outlook;
 mod request;
 mod resume_check;
 mod select;
@@ -50,7 +50,7 @@ mod stored;
 mod summary;
 mod threads;
 mod tune;
-mod with_other_load;
+mod watched_subject;
 
 pub use calibration::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::records_of;
@@ -58,9 +58,9 @@ pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS, bench
 pub use compare::{CompareAnswer, CompareRequest, Compared};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
-pub use finals::{Finals, FinalsQuestion};
 pub use job::{Caller, Job, run};
 pub use kinds::{Answer, answer, resume};
+pub use last_comparison::{Finals, FinalsQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use model::{DESCRIPTION, Model};
 pub use no_plan::NoPlan;
@@ -70,7 +70,7 @@ pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
 pub use place::{PROFILING, PlaceAnswer, PlaceRequest, StoredSearch};
 pub use plan_file::plan_of;
-pub use profile::{ProfilingCost, profiling_cost};
+pub use profiling_outlook::{ProfilingCost, profiling_cost};
 pub use request::{
     DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
 };

@@ -8,7 +8,7 @@ use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::profile::{announce_profiling, decide_core_local};
+use crate::profiling_outlook::{announce_profiling, decide_core_local};
 use crate::request::{Request, Subject};
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_metric::MetricSpec;

@@ -5,6 +5,7 @@ mod bound;
 mod bound_note;
 mod compare;
 mod confirmation;
+mod contest;
 mod export;
 #[cfg(test)]
 mod fixture;
@@ -16,7 +17,6 @@ mod reason;
 mod search;
 mod selection;
 mod statistics;
-mod tune_comparison;
 mod tune_note;
 mod tune_step;
 
@@ -26,6 +26,7 @@ pub use compare::{
     BeforeRounds, BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonStrategy,
     Contender, Entry, JudgedClaim, Leader, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
 };
+pub use contest::{Choice, Contest, Gain, Way};
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
 pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
@@ -38,6 +39,5 @@ pub use selection::{
     DrawnSelection, PlacedSelection, SelectionError, SelectionOutcome, SelectionQuestion,
     SelectionSearch,
 };
-pub use tune_comparison::{Choice, Contest, Gain, Way};
 pub use tune_note::{TuneNote, Unmeasured};
 pub use tune_step::TuneStep;

@@ -100,6 +100,29 @@ impl PlanNote {
     }
 }
 
+impl PlanNote {
+    /// Kinds that explain a result, and do not weaken it.
+    const EXPLAINING: [&str; 12] = [
+        "default_assumed",
+        "default_inferred",
+        "single_runs",
+        "short_runs",
+        "cut_off",
+        "translated",
+        "set",
+        "limits_restored",
+        "metric_read",
+        "lines_added",
+        "left_alone",
+        "pieces",
+    ];
+
+    /// Whether it weakens the result.
+    fn weakens(&self) -> bool {
+        !Self::EXPLAINING.contains(&self.kind.as_str())
+    }
+}
+
 /// A note of an earlier version, a sentence.
 impl From<String> for PlanNote {
     fn from(text: String) -> Self {
@@ -272,10 +295,11 @@ impl Plan {
         let model = origin.simulated.then(|| {
             format!("its CPU numbers are those of {}, a simulated processor", self.machine.model)
         });
-        let notes = match origin.notes.len() {
-            0 => None,
-            1 => Some("its search left a note".to_owned()),
-            notes => Some(format!("its search left {notes} notes")),
+        let weakening: Vec<_> = origin.notes.iter().filter(|note| note.weakens()).collect();
+        let notes = match &weakening[..] {
+            [] => None,
+            [only] => Some(format!("its search says: {}", only.text.trim_end_matches('.'))),
+            several => Some(format!("its search left {} notes", several.len())),
         };
         let parts: Vec<String> = [advice, model, notes].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join(", "))
@@ -455,7 +479,7 @@ mod tests {
         assert_eq!(
             of(Advice::KeepDefault, true).unwrap(),
             "its search found nothing better than unpinned, its CPU numbers are those of 2x2x2, a \
-             simulated processor, its search left a note"
+             simulated processor, its search says: The machine was busy"
         );
     }
 

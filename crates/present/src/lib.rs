@@ -5,9 +5,9 @@ mod advice;
 mod bound_note;
 mod characterization;
 mod comparison;
+mod did_you_mean;
 mod drawing;
 mod latency;
-mod name;
 mod note;
 mod notice;
 mod other_load;
@@ -30,9 +30,9 @@ pub use characterization::{
 pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
+pub use did_you_mean::did_you_mean;
 pub use drawing::draw_assignment;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
-pub use name::did_you_mean;
 pub use note::{note, sentence, tagged, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use other_load::crowd;

@@ -34,10 +34,12 @@ pub fn threads_note(about: &Note) -> String {
             format!("{why}: whole runs are measured{divide}")
         }
         Note::CutOff { n, asked: true } => {
-            format!("n = {n} is the most that --max allows: more may be faster, raise it")
+            format!("n = {n}, the most that --max allows, did best in the probes: raise it")
         }
         Note::CutOff { n, asked: false } => {
-            format!("n = {n} is the default maximum, and the best: more may be faster, try --max N")
+            format!(
+                "n = {n}, the most that was tried, did best in the probes: try a larger --max N"
+            )
         }
         Note::Capped { threads, numbers, pooled, follows } => {
             capped(*threads, numbers, *pooled, *follows)

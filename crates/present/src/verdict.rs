@@ -96,8 +96,8 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
         }
         Advice::Pin => (
             "Pin",
-            "the best assignment beats the unpinned windows, but not the placement in which the \
-             program was found.",
+            "the best assignment beats the unpinned windows. Whether it beats the placement in \
+             which the program was found is not shown.",
         ),
         Advice::KeepDefault if few => (
             "Keep the default",

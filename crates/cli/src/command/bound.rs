@@ -192,15 +192,21 @@ impl Bound {
                 BoundJson { threshold, exceedances, shape, scale, reason, ..empty }
             }
             Ok(found) => {
-                let (low, high) = (Some(found.upb_low), found.upb_high);
+                // What is left is noise, which one mean of each assignment does not show.
+                let exact = found.diagnostics.contains(&Diagnostic::Exhausted);
+                let (low, high) = match exact {
+                    true => (None, None),
+                    false => (Some(found.upb_low), found.upb_high),
+                };
                 let (gap, gap_high) = if self.minimize {
                     (
                         saved(-found.best, -found.upb),
                         high.and_then(|high| saved(-found.best, -high)),
                     )
                 } else {
-                    (found.gap, found.gap_high)
+                    (found.gap, found.gap_high.filter(|_| !exact))
                 };
+                let better_fraction = empty.better_fraction.filter(|_| !exact);
                 let mut notes = found.diagnostics.clone();
                 notes.retain(|note| *note != Diagnostic::GapUndefined);
                 if gap.is_none() {
@@ -216,6 +222,7 @@ impl Bound {
                     upb_high: if self.minimize { low.map(|low| -low) } else { high },
                     gap,
                     gap_high,
+                    better_fraction,
                     diagnostics: notes.into_iter().map(|note| Note::new(note, sign)).collect(),
                     ..empty
                 }
@@ -321,8 +328,12 @@ impl BoundJson {
         if let Some(upb) = self.upb {
             let percent = 100.0 * self.confidence;
             line("bound", format!("{} ({})", self.quantity(upb), self.origin()));
-            line("interval", format!("{} at {percent} % confidence", self.interval()));
-            line("gap", self.gaps());
+            if self.is_exact() {
+                line("interval", "none: these values do not show the noise of each".to_owned());
+            } else {
+                line("interval", format!("{} at {percent} % confidence", self.interval()));
+                line("gap", self.gaps());
+            }
         }
         if let (Some(threshold), Some(count), Some(shape), Some(scale)) =
             (self.threshold, self.exceedances, self.shape, self.scale)
@@ -353,6 +364,7 @@ impl BoundJson {
         }
         if self.upb.is_some()
             && self.gap_high != Some(0.0)
+            && !self.is_exact()
             && let Some(next) = looks(FIRST_LOOK, None).find(|&n| n > self.n as u64)
         {
             let more = next - self.n as u64;
@@ -365,6 +377,11 @@ impl BoundJson {
             );
         }
         text
+    }
+
+    /// Every assignment is among the values: the best of them is the best possible, but for noise.
+    fn is_exact(&self) -> bool {
+        self.diagnostics.iter().any(|note| note.diagnostic == Diagnostic::Exhausted)
     }
 
     /// A value with its unit, where that is known.

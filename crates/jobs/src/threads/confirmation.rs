@@ -6,8 +6,8 @@
 //! *Method.* The number that was found and the one that the program uses on its own are measured
 //! again: once a round each, in random order, in windows that nothing was chosen by. Only their
 //! ratio within rounds counts. It is the last comparison of a search for number and placement
-//! ([`crate::finals`]), of two ways. It ends once the gain is known to the tolerance, or to a
-//! quarter of itself, or with the budget.
+//! ([`crate::last_comparison`]), of two ways. It ends once the gain is known to half of the
+//! tolerance, or to a quarter of itself, or with the budget.
 //!
 //! *Limits.* Nothing is announced of a third number. Where the search found the program's own
 //! number, that one is compared with the fastest other one that was probed.
@@ -18,10 +18,10 @@ use super::{HeldProgram, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::measure_on;
 use crate::error::JobError;
 use crate::events::{Event, Events};
-use crate::finals::{
+use crate::job::Caller;
+use crate::last_comparison::{
     Comparing, Finals, FinalsQuestion, GOOD_ROUNDS, Seen, alike, cut_short, own_number, runner_up,
 };
-use crate::job::Caller;
 use crate::stored::{self, part_for};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;

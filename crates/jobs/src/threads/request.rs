@@ -454,6 +454,9 @@ impl ThreadsRequest {
             || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, convert, threads));
         let max = self.max.unwrap_or_else(most);
         let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
+        if max == 0 {
+            return Err(JobError::Usage("--max 0: give 1 or more".into()));
+        }
         if min > max {
             return Err(JobError::Usage(format!("--min {min} is above --max {max}: swap them")));
         }

@@ -19,10 +19,10 @@ use super::{
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
-use crate::finals::{
+use crate::job::Caller;
+use crate::last_comparison::{
     Comparing, FEWEST_ROUNDS, Finals, FinalsQuestion, alike, cut_short, runner_up,
 };
-use crate::job::Caller;
 use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
 use crate::stored;

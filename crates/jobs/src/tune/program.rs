@@ -2,12 +2,12 @@
 
 use crate::error::{Interruption, JobError};
 use crate::events::Silent;
-use crate::finals::{Seen, own_number};
 use crate::job::Caller;
+use crate::last_comparison::{Seen, own_number};
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::request::{Request, Subject};
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
-use crate::with_other_load::WithOtherLoad;
+use crate::watched_subject::WithOtherLoad;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,

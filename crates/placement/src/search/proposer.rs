@@ -6,7 +6,7 @@ use pinwise_campaign::{Purpose, Trial};
 use pinwise_measure::{Effort, Setting};
 use pinwise_topology::{Assignment, Random, Space};
 
-/// What an proposer may look at.
+/// What a proposer may look at.
 pub(crate) struct View<'a> {
     pub(crate) question: &'a Question,
     pub(crate) space: &'a Space,
@@ -20,7 +20,7 @@ pub(crate) struct View<'a> {
     pub(crate) cost: f64,
 }
 
-/// What an proposer wants next.
+/// What a proposer wants next.
 pub(crate) enum Next {
     /// These, in this order.
     Sequence(Vec<Trial>),
