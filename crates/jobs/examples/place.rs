@@ -5,8 +5,7 @@
 //! ```
 
 use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, JobError, PlaceRequest, Silent, Subject, run, served_as_guardian};
-use pinwise_placement::Budget;
+use pinwise_jobs::{Caller, JobError, PlaceRequest, Request, Silent, run, served_as_guardian};
 
 fn main() -> Result<(), JobError> {
     // Affinities are put back by a second process, which is this program started again.
@@ -14,7 +13,7 @@ fn main() -> Result<(), JobError> {
         return Ok(());
     }
     let command = std::env::args().skip(1).collect();
-    let job = PlaceRequest::new(Subject::Rerun(command), "runtime", Budget::Measurements(80));
+    let job = PlaceRequest::from(Request::command(command, None));
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
     let answer = run(job, &Caller::default(), &mut store, &mut Silent)?;
     println!("{:?}: {:?}", answer.outcome.advice, answer.plan);

@@ -9,7 +9,7 @@ use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
 use crate::open_subject::OpenSubject;
-use crate::place::{PROFILING, PlaceRequest, search_stored};
+use crate::place::{PlaceRequest, search_stored};
 use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
 use crate::profiling_outlook::{announce_profiling, decide_core_local};
 use crate::request::Request;
@@ -44,6 +44,18 @@ pub struct CompareRequest {
     pub draws: u64,
     /// Fresh windows of each that is compared, at least 5.
     pub rounds: u64,
+}
+
+impl CompareRequest {
+    /// The usual [`Self::draws`].
+    pub const DRAWS: u64 = 50;
+    /// The usual [`Self::rounds`].
+    pub const ROUNDS: u64 = 20;
+
+    /// The comparison of searches that are made from `request`, which has its usual budget.
+    pub fn new(request: Request) -> Self {
+        Self { request, usual_budget: true, draws: Self::DRAWS, rounds: Self::ROUNDS }
+    }
 }
 
 /// A comparison as its campaign stores it.
@@ -149,7 +161,7 @@ impl Job for CompareRequest {
             let mut of_way = request.clone();
             let profiles_here = testbed.restart(request.period).is_some();
             if way.strategy == StrategyName::Blackbox && profiles_here && self.usual_budget {
-                of_way.question.budget = Budget::Time(PROFILING);
+                of_way.question.budget = request.subject.usual_budget(way.strategy);
             }
             match question(way, &of_way, &new, &*testbed, store, events)? {
                 Ok(question) => searches.push(question),

@@ -68,11 +68,12 @@ pub use open_subject::scope;
 pub use output_file::{check_writable, why_not};
 pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
-pub use place::{PROFILING, PlaceAnswer, PlaceRequest, StoredSearch};
+pub use place::{PlaceAnswer, PlaceRequest, StoredSearch};
 pub use plan_file::plan_of;
 pub use profiling_outlook::{ProfilingCost, profiling_cost};
 pub use request::{
-    DEFAULT_WORKLOAD, Reading, Request, SelectRequest, Simulation, Subject, WORKLOAD_METRIC,
+    DEFAULT_WORKLOAD, RUNTIME, Reading, Request, SelectRequest, Simulation, Subject,
+    WORKLOAD_METRIC,
 };
 pub use select::SelectAnswer;
 pub use summary::Summary;

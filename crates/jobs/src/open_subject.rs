@@ -244,12 +244,11 @@ mod tests {
     use crate::events::{Event, Listening, note};
     use crate::job::with_listener;
     use crate::place::PlaceRequest;
-    use pinwise_placement::Budget;
 
     #[test]
     fn a_listener_who_leaves_before_the_program_is_open_ends_its_start() {
         let hour = ["sleep", "3600"].map(str::to_owned).to_vec();
-        let request = PlaceRequest::new(Subject::Rerun(hour), "runtime", Budget::Measurements(9));
+        let request = PlaceRequest::from(Request::command(hour, None));
         let caller = Caller::default();
         let mut left = Listening(|_: Event<'_>| Err(io::ErrorKind::BrokenPipe.into()));
         // Where the first run goes on, its limit ends it: that is another error.

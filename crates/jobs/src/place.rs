@@ -20,14 +20,10 @@ use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The share of a budget from which it is said that it was spent before the first measurement.
 const SPENT_NOTABLE: f64 = 0.2;
-
-/// What a search that profiles instances on this machine may take where nothing is said: an
-/// experiment takes seconds.
-pub const PROFILING: Duration = Duration::from_secs(300);
 
 /// Where each thread of a program runs: the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,8 +52,14 @@ pub struct PlaceAnswer {
 impl PlaceRequest {
     /// The request to place `subject`, as [`Request::new`] makes it, with its plan beside the
     /// store.
-    pub fn new(subject: Subject, metric: impl Into<String>, budget: Budget) -> Self {
-        Self { request: Request::new(subject, metric, budget), plan: None }
+    pub fn new(subject: Subject, metric: impl Into<String>) -> Self {
+        Request::new(subject, metric).into()
+    }
+}
+
+impl From<Request> for PlaceRequest {
+    fn from(request: Request) -> Self {
+        Self { request, plan: None }
     }
 }
 

@@ -4,8 +4,9 @@
 use crate::error::JobError;
 use crate::model::Model;
 use pinwise_placement::{Budget, Question, SelectionQuestion, StrategyName};
+use pinwise_processor::Window;
 use pinwise_processor::program::PacketProgram;
-use pinwise_topology::CpuSet;
+use pinwise_topology::{Alike, CpuSet};
 use pinwise_workloads::Workload;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,34 +100,82 @@ pub const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 /// What the built-in workloads print, read with the program's own clock.
 pub const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
 
+/// How long a run takes, as a metric: the usual one of a command.
+pub const RUNTIME: &str = "runtime";
+
+/// What a program on a simulated processor is measured by. The model counts it, so nothing reads
+/// this name.
+const MODEL_METRIC: &str = "packets of the model";
+
 impl Request {
-    /// The request to place `subject`, whose performance is `metric` (as typed after `--metric`),
-    /// within `budget`. Everything else has its usual value.
-    pub fn new(subject: Subject, metric: impl Into<String>, budget: Budget) -> Self {
+    /// The usual [`Self::period`].
+    pub const PERIOD: Duration = Duration::from_millis(50);
+    /// The usual [`Self::limit`].
+    pub const LIMIT: Duration = Duration::from_secs(60);
+
+    /// The request to place `subject`, whose performance is `metric` (as typed after `--metric`).
+    /// Everything else is as `pinwise place` asks it where nothing else is said, the budget
+    /// included.
+    pub fn new(subject: Subject, metric: impl Into<String>) -> Self {
+        let mut question =
+            Question::new(StrategyName::Auto, subject.usual_budget(StrategyName::Auto));
+        let (mut name, mut reading) = (None, Reading::default());
+        match &subject {
+            // A context of a model runs one thread. No memory has a place on it before it runs.
+            Subject::Simulated(simulation) => {
+                name = Some(simulation.workload());
+                question.per_context = Some(1);
+                question.alike = Alike::ByStructure;
+            }
+            Subject::BuiltIn(workload) => {
+                name = Some(workload.clone());
+                reading.counter = Some(true);
+                reading.unit = Some("packets/s".into());
+            }
+            _ => (),
+        }
         Self {
-            question: Question::new(StrategyName::Auto, budget),
+            question,
             subject,
-            name: None,
+            name,
             environment: BTreeMap::new(),
             output: None,
             remove: Vec::new(),
             metric: metric.into(),
-            reading: Reading::default(),
+            reading,
             include: None,
             exclude: None,
             affinities: BTreeMap::new(),
             cpus: None,
-            period: PERIOD,
+            period: Self::PERIOD,
             floor: None,
-            limit: LIMIT,
+            limit: Self::LIMIT,
         }
     }
-}
 
-/// One live measurement, settling included, where nothing is said.
-const PERIOD: Duration = Duration::from_millis(50);
-/// How long a program that is started anew may run, where nothing is said.
-const LIMIT: Duration = Duration::from_secs(60);
+    /// The request to place a command: by how long it takes, or by `metric` where one is given.
+    pub fn command(command: Vec<String>, metric: Option<String>) -> Self {
+        let metric = metric.unwrap_or_else(|| RUNTIME.into());
+        Self::new(Subject::command(command, &metric), metric)
+    }
+
+    /// The request to place a built-in workload on this machine.
+    pub fn built_in(workload: &Workload) -> Self {
+        Self::new(Subject::BuiltIn(workload.to_string()), WORKLOAD_METRIC)
+    }
+
+    /// The request to place a program on a simulated processor.
+    pub fn simulated(simulation: Simulation) -> Self {
+        Self::new(Subject::Simulated(simulation), MODEL_METRIC)
+    }
+
+    /// The same, with a strategy and the budget that is usual for it.
+    pub fn with_strategy(mut self, strategy: StrategyName) -> Self {
+        self.question.strategy = strategy;
+        self.question.budget = self.subject.usual_budget(strategy);
+        self
+    }
+}
 
 /// Where the threads come from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +198,25 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// A command: started anew for each measurement where its run time is measured, else started
+    /// once.
+    pub fn command(command: Vec<String>, metric: &str) -> Self {
+        if metric == RUNTIME { Self::Rerun(command) } else { Self::Launched(command) }
+    }
+
+    /// What a search may spend where nothing is said.
+    pub fn usual_budget(&self, strategy: StrategyName) -> Budget {
+        let seconds = match self {
+            Self::Simulated(_) => return Budget::Measurements(4000),
+            // An experiment of a profile takes seconds.
+            Self::Launched(_) | Self::BuiltIn(_) if strategy == StrategyName::Blackbox => 300,
+            Self::BuiltIn(_) => 30,
+            Self::Rerun(_) => 300,
+            Self::Launched(_) | Self::Pids(_) | Self::Tree(_) | Self::Cgroup(_) => 60,
+        };
+        Budget::Time(Duration::from_secs(seconds))
+    }
+
     /// The subject of a stored request. Versions before this one stored the command that launches a
     /// built-in workload, with `program` or another file of its name: a campaign may have been
     /// begun from another folder. Before workloads of several programs there were other words.
@@ -188,15 +256,42 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// The programs of a workload on `model`, measured for as long as is usual for them.
+    pub fn new(model: Model, workload: &Workload) -> Self {
+        let parts = workload.parts().into_iter();
+        let mut programs: Vec<(String, usize)> =
+            parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
+        let (program, instances) = programs.remove(0);
+        let usual = Self { model, program, instances, cycles: 0, starts: 0, others: programs };
+        // A name that the model does not know is refused when the model is opened.
+        let Window { cycles, starts } = Window::of(&usual.known_programs());
+        Self { cycles, starts, ..usual }
+    }
+
+    /// The programs with their instances, as typed: `hash1_Mem:8`.
+    fn workload(&self) -> String {
+        let counted = |(name, count): (&String, usize)| format!("{name}:{count}");
+        self.counts().map(counted).collect::<Vec<_>>().join("+")
+    }
+
     /// The program of every instance; `None` if there is no such program.
     pub fn programs(&self) -> Option<Vec<PacketProgram>> {
-        let first = (self.program.clone(), self.instances);
-        let instances = |(name, instances): &(String, usize)| {
-            Some(vec![PacketProgram::named(name)?; *instances])
-        };
-        let all =
-            std::iter::once(&first).chain(&self.others).map(instances).collect::<Option<Vec<_>>>();
+        let all = self.instances().collect::<Option<Vec<_>>>();
         all.map(|programs| programs.concat())
+    }
+
+    /// The programs of all instances that the model knows.
+    fn known_programs(&self) -> Vec<PacketProgram> {
+        self.instances().flatten().flatten().collect()
+    }
+
+    fn instances(&self) -> impl Iterator<Item = Option<Vec<PacketProgram>>> {
+        self.counts().map(|(name, count)| Some(vec![PacketProgram::named(name)?; count]))
+    }
+
+    fn counts(&self) -> impl Iterator<Item = (&String, usize)> {
+        let others = self.others.iter().map(|(name, instances)| (name, *instances));
+        std::iter::once((&self.program, self.instances)).chain(others)
     }
 }
 
@@ -206,7 +301,9 @@ pub(crate) fn simulated(model: Model, budget: Budget) -> Request {
     let program = "intadd".into();
     let (instances, cycles, starts, others) = (1, 50_000, 1, Vec::new());
     let simulation = Simulation { model, program, instances, cycles, starts, others };
-    Request::new(Subject::Simulated(simulation), "packets", budget)
+    let mut request = Request::simulated(simulation);
+    request.question.budget = budget;
+    request
 }
 
 /// How a metric is read.

@@ -6,7 +6,7 @@ use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
 use crate::place::place_part;
-use crate::request::{Request, SelectRequest, Simulation, Subject};
+use crate::request::{Request, SelectRequest, Simulation};
 use crate::stored;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
@@ -174,8 +174,9 @@ fn alone(request: &SelectRequest, program: &str) -> Result<Request, JobError> {
         others: Vec::new(),
         ..request.simulation()?.clone()
     };
-    let budget = Budget::Measurements(ALONE);
-    let mut alone = Request::new(Subject::Simulated(simulation), "packets", budget);
+    let mut alone = Request::simulated(simulation);
+    alone.name = None;
+    alone.question.budget = Budget::Measurements(ALONE);
     alone.cpus.clone_from(&request.cpus);
     alone.question.seed = request.question.seed;
     Ok(alone)
@@ -210,6 +211,7 @@ mod tests {
     use crate::job::run;
     use crate::kinds::{Answer, resume};
     use crate::model::Model;
+    use crate::request::Subject;
     use crate::request::simulated;
     use pinwise_campaign::CampaignState;
     use pinwise_placement::SelectionQuestion;

@@ -137,24 +137,33 @@ pub struct Question {
 impl Question {
     /// The usual [`Self::within`].
     pub const WITHIN: f64 = 0.025;
+    /// The usual [`Self::confidence`].
+    pub const CONFIDENCE: f64 = 0.95;
+    /// The usual [`Self::start`].
+    pub const FIRST_LOOK: u64 = 500;
+    /// The usual [`Self::precision`].
+    pub const PRECISION: f64 = 0.01;
+    /// The usual [`Self::seed`].
+    pub const SEED: u64 = 1;
 
     /// A question with this strategy and budget. The rest has its defaults: within 2.5 %, at 95 %
-    /// confidence, intervals of 1 %, and seed 1. As few threads per context as fit, alike domains
-    /// are interchangeable, and there is no cap. Looks at the bound keep its confidence.
+    /// confidence, intervals of 1 %, and seed 1. As few threads per context as fit, and there is no
+    /// cap. Alike domains are interchangeable, but NUMA nodes are not: memory that a program has
+    /// lies in one of them. Looks at the bound keep its confidence.
     pub fn new(strategy: StrategyName, budget: Budget) -> Self {
         Self {
             strategy,
             within: Self::WITHIN,
-            confidence: 0.95,
+            confidence: Self::CONFIDENCE,
             budget,
             per_context: None,
-            alike: Alike::ByStructure,
-            start: 500,
+            alike: Alike::ExceptNuma,
+            start: Self::FIRST_LOOK,
             step: None,
             method: pinwise_evt::Method::Bayes,
             cap: None,
-            precision: 0.01,
-            seed: 1,
+            precision: Self::PRECISION,
+            seed: Self::SEED,
             profile: BlackboxOptions::default(),
             pieces: false,
             restart: None,

@@ -11,6 +11,7 @@ use pinwise_evt::{
     Diagnostic, Estimate, Estimator, Method, Options, Refusal, Sample, better_fraction, estimate,
     looks,
 };
+use pinwise_placement::Question;
 use pinwise_present::tagged;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,9 +19,6 @@ use std::fmt::Write;
 use std::io::Read;
 use std::num::ParseFloatError;
 use std::path::{Path, PathBuf};
-
-/// First look at a bound; further looks double.
-const FIRST_LOOK: u64 = 500;
 
 /// Estimate the best possible performance from measurements of any origin
 ///
@@ -365,7 +363,7 @@ impl BoundJson {
         if self.upb.is_some()
             && self.gap_high != Some(0.0)
             && !self.is_exact()
-            && let Some(next) = looks(FIRST_LOOK, None).find(|&n| n > self.n as u64)
+            && let Some(next) = looks(Question::FIRST_LOOK, None).find(|&n| n > self.n as u64)
         {
             let more = next - self.n as u64;
             line(

@@ -35,7 +35,7 @@ pub(crate) struct Compare {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 50,
+        default_value_t = CompareRequest::DRAWS,
         value_parser = whole::<u64>(2..=100_000),
         help_heading = "Comparison"
     )]
@@ -45,7 +45,7 @@ pub(crate) struct Compare {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = 20,
+        default_value_t = CompareRequest::ROUNDS,
         value_parser = whole::<u64>(5..=100_000),
         help_heading = "Comparison"
     )]
@@ -68,10 +68,10 @@ impl Compare {
         let request = self.subject.request("compare", &self.search)?;
         let mut store = self.store.open()?;
         let job = CompareRequest {
-            request,
             usual_budget: self.search.budget.is_none(),
             draws: self.draws,
             rounds: self.rounds,
+            ..CompareRequest::new(request)
         };
         let named = self.store.named();
         match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {

@@ -8,7 +8,7 @@ mod simulation;
 mod subject;
 
 pub(crate) use arguments::Place;
-pub(crate) use search::{SearchArguments, confidence, fraction, time};
+pub(crate) use search::{SearchArguments, confidence, fraction, percent, short, time};
 pub(crate) use simulation::WindowArguments;
 pub(crate) use subject::SubjectArguments;
 

@@ -11,7 +11,7 @@ use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{SelectRequest, Subject};
-use pinwise_placement::SelectionQuestion;
+use pinwise_placement::{Question, SelectionQuestion};
 
 /// Choose which of the ready programs to run together, and where
 ///
@@ -55,10 +55,15 @@ pub(crate) struct Select {
     )]
     budget: u64,
     /// Set the confidence of every interval and of the bound
-    #[arg(long, value_name = "P", default_value = "0.95", value_parser = place::confidence)]
+    #[arg(
+        long,
+        value_name = "P",
+        default_value = Question::CONFIDENCE.to_string(),
+        value_parser = place::confidence
+    )]
     confidence: f64,
     /// Set the seed of all random choices
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = Question::SEED)]
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: crate::store::StoreArguments,

@@ -367,6 +367,14 @@ impl ThreadsQuestion {
 impl ThreadsRequest {
     /// What may be spent where nothing is said and the length of the program's run is not known.
     pub const TIME: Duration = Duration::from_secs(120);
+    /// The usual [`Self::within`].
+    pub const WITHIN: f64 = 0.01;
+    /// The usual [`Self::probe`].
+    pub const PROBE: Duration = Duration::from_millis(100);
+    /// The usual [`Self::limit`].
+    pub const LIMIT: Duration = Duration::from_secs(60);
+    /// The usual [`Self::most_written`].
+    pub const MOST_WRITTEN: u64 = 1 << 30;
 
     /// How many threads `program` should run, by how fast it gets on. Everything else has its usual
     /// value.
@@ -379,14 +387,14 @@ impl ThreadsRequest {
             step: None,
             budget: None,
             rounds: None,
-            within: 0.01,
+            within: Self::WITHIN,
             objective: Objective::Time,
-            probe: Duration::from_millis(100),
+            probe: Self::PROBE,
             thresholds: None,
             pieces: None,
             per_run: false,
-            limit: Duration::from_secs(60),
-            most_written: 1 << 30,
+            limit: Self::LIMIT,
+            most_written: Self::MOST_WRITTEN,
             default: None,
             confirm: true,
             deadline: None,

@@ -5,7 +5,7 @@ use crate::events::Silent;
 use crate::job::Caller;
 use crate::last_comparison::{Seen, own_number};
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::request::{Request, Subject};
+use crate::request::{RUNTIME, Request, Subject};
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::watched_subject::WithOtherLoad;
 use pinwise_linux::{Pid, process};
@@ -229,7 +229,7 @@ impl<'a> TunedProgram<'a> {
             let recipe = self.recipe.as_ref();
             recipe.map_or_else(|| path.clone(), |recipe| recipe.path(path, n.unwrap_or(self.cpus)))
         };
-        let metric = self.program.metric.clone().unwrap_or_else(|| "runtime".into());
+        let metric = self.program.metric.clone().unwrap_or_else(|| RUNTIME.into());
         let mut request = Request {
             environment,
             output: self.program.output.as_ref().map(path),
@@ -237,9 +237,9 @@ impl<'a> TunedProgram<'a> {
             reading: self.program.reading.clone(),
             period: self.request.probe,
             limit: self.request.limit,
-            ..Request::new(subject, metric, Budget::Time(time))
+            ..Request::new(subject, metric)
         };
-        request.question.alike = Alike::ExceptNuma;
+        request.question.budget = Budget::Time(time);
         Ok(request)
     }
 

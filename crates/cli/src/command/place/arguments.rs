@@ -1,13 +1,13 @@
 //! What is typed after `pinwise place`, and what it means.
 
 use super::blackbox::BlackBoxArguments;
-use super::search::{FIRST_LOOK, SearchArguments};
+use super::search::SearchArguments;
 use super::subject::SubjectArguments;
 use crate::output::Usage;
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
-use pinwise_jobs::{PROFILING, Request, Subject};
-use pinwise_placement::{Budget, Question, StrategyName};
+use pinwise_jobs::Request;
+use pinwise_placement::{Question, StrategyName};
 use std::path::PathBuf;
 
 /// Find where each thread of a program should run, and how close that is to the best possible
@@ -68,7 +68,7 @@ pub(crate) struct Place {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = FIRST_LOOK,
+        default_value_t = Question::FIRST_LOOK,
         hide_short_help = true,
         help_heading = "Search"
     )]
@@ -126,21 +126,17 @@ impl Place {
         if !matches!(self.strategy, Strategy::Blackbox) {
             self.blackbox.refuse()?;
         }
-        let mut request = self.subject.request("place", &self.search)?;
-        if let (Strategy::Blackbox, None, Subject::Launched(_) | Subject::BuiltIn(_)) =
-            (self.strategy, self.search.budget, &request.subject)
-        {
-            request.question.budget = Budget::Time(PROFILING);
-        }
+        let strategy = match self.strategy {
+            Strategy::Auto => StrategyName::Auto,
+            Strategy::Random => StrategyName::Random,
+            Strategy::Exhaustive => StrategyName::Exhaustive,
+            Strategy::Climb => StrategyName::Climb,
+            Strategy::Guided => StrategyName::Guided,
+            Strategy::Blackbox => StrategyName::Blackbox,
+        };
+        let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
         request.question = Question {
-            strategy: match self.strategy {
-                Strategy::Auto => StrategyName::Auto,
-                Strategy::Random => StrategyName::Random,
-                Strategy::Exhaustive => StrategyName::Exhaustive,
-                Strategy::Climb => StrategyName::Climb,
-                Strategy::Guided => StrategyName::Guided,
-                Strategy::Blackbox => StrategyName::Blackbox,
-            },
+            budget: self.search.budget.unwrap_or(request.question.budget),
             start: self.start,
             step: self.step,
             method: match self.method {
@@ -158,7 +154,10 @@ impl Place {
 pub(super) mod tests {
     use super::*;
     use clap::Parser;
+    use pinwise_jobs::{DEFAULT_WORKLOAD, Model, Simulation, Subject};
+    use pinwise_placement::Budget;
     use pinwise_present::is_simulated;
+    use pinwise_workloads::Workload;
     use std::time::Duration;
 
     #[derive(Parser)]
@@ -172,6 +171,55 @@ pub(super) mod tests {
         let line = CommandLine::try_parse_from([&["place"], words].concat())
             .map_err(|error| error.to_string())?;
         line.place.request().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_request_that_the_library_makes_alone_is_what_the_command_asks() {
+        let words = |typed: &[&str]| typed.iter().map(|word| (*word).to_owned()).collect();
+        let workload = |named: &str| Workload::parse(named).unwrap();
+        let command: Vec<String> = words(&["pigz", "-k", "f"]);
+        let metric = r"stdout:(\d+) items";
+        let model = Model::built_in("ultrasparc-t2");
+        let on_model = || Simulation::new(model.clone(), &workload("hash1_Mem:8+intadd:2"));
+        let built_in = || Request::built_in(&workload(DEFAULT_WORKLOAD));
+        for (typed, asked) in [
+            (&["--", "pigz", "-k", "f"][..], Request::command(command.clone(), None)),
+            (
+                &["--metric", metric, "--", "pigz", "-k", "f"],
+                Request::command(command.clone(), Some(metric.into())),
+            ),
+            (
+                &["--metric", metric, "--per-run", "--", "pigz", "-k", "f"],
+                Request::new(Subject::Rerun(command), metric),
+            ),
+            (
+                &["--pid", "1", "--metric", "io:rchar"],
+                Request::new(Subject::Pids(vec![1]), "io:rchar"),
+            ),
+            (
+                &["--cgroup", "/sys/fs/cgroup/a", "--metric", "io:rchar"],
+                Request::new(Subject::Cgroup("/sys/fs/cgroup/a".into()), "io:rchar"),
+            ),
+            (&[], built_in()),
+            (&["--strategy", "blackbox"], built_in().with_strategy(StrategyName::Blackbox)),
+            (
+                &["--machine", "ultrasparc-t2", "--workload", "hash1_Mem:8+intadd:2"],
+                Request::simulated(on_model()),
+            ),
+            (
+                &[
+                    "--machine",
+                    "ultrasparc-t2",
+                    "--workload",
+                    "hash1_Mem:8+intadd:2",
+                    "--strategy",
+                    "blackbox",
+                ],
+                Request::simulated(on_model()).with_strategy(StrategyName::Blackbox),
+            ),
+        ] {
+            assert_eq!(request(typed).unwrap(), asked, "{typed:?}");
+        }
     }
 
     #[test]
@@ -190,7 +238,7 @@ pub(super) mod tests {
     #[test]
     fn profiling_on_this_machine_has_more_time() {
         let budget = |words: &[&str]| request(words).unwrap().question.budget;
-        assert_eq!(budget(&["--strategy", "blackbox"]), Budget::Time(PROFILING));
+        assert_eq!(budget(&["--strategy", "blackbox"]), Budget::Time(Duration::from_secs(300)));
         assert_eq!(
             budget(&["--strategy", "blackbox", "--budget", "40s"]),
             Budget::Time(Duration::from_secs(40))

@@ -2,8 +2,7 @@
 
 use crate::number::{positive, whole};
 use clap::Args;
-use pinwise_placement::{Budget, Question, StrategyName};
-use pinwise_topology::Alike;
+use pinwise_placement::{Budget, Question};
 use std::time::Duration;
 
 /// What is asked of every search.
@@ -13,7 +12,7 @@ pub(crate) struct SearchArguments {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value = "2.5%",
+        default_value = percent(Question::WITHIN),
         value_parser = fraction,
         allow_hyphen_values = true,
         hide_short_help = true
@@ -23,7 +22,7 @@ pub(crate) struct SearchArguments {
     #[arg(
         long,
         value_name = "P",
-        default_value = "0.95",
+        default_value = Question::CONFIDENCE.to_string(),
         value_parser = confidence,
         hide_short_help = true
     )]
@@ -36,7 +35,7 @@ pub(crate) struct SearchArguments {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value = "1%",
+        default_value = percent(Question::PRECISION),
         value_parser = fraction,
         hide_short_help = true
     )]
@@ -58,7 +57,7 @@ pub(crate) struct SearchArguments {
     /// Set the seed. The same seed repeats the same proposals
     #[arg(
         long,
-        default_value_t = 1,
+        default_value_t = Question::SEED,
         value_parser = whole::<u64>(0..=u64::MAX),
         hide_short_help = true
     )]
@@ -66,24 +65,33 @@ pub(crate) struct SearchArguments {
 }
 
 impl SearchArguments {
-    /// The question; `budget` where none is given.
-    pub(crate) fn question(&self, budget: Budget) -> Question {
+    /// The question `usual` with what was typed.
+    pub(crate) fn question(&self, usual: Question) -> Question {
         Question {
             within: self.within,
             confidence: self.confidence,
-            per_context: self.per_context,
-            alike: Alike::ExceptNuma,
-            start: FIRST_LOOK,
+            budget: self.budget.unwrap_or(usual.budget),
+            per_context: self.per_context.or(usual.per_context),
             cap: self.cap,
             precision: self.precision,
             seed: self.seed,
-            ..Question::new(StrategyName::Auto, self.budget.unwrap_or(budget))
+            ..usual
         }
     }
 }
 
-/// The first look at the bound comes after this many random assignments where nothing is said.
-pub(crate) const FIRST_LOOK: u64 = 500;
+/// A share as the help shows a default: `2.5%`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{}%", (share * 1e6).round() / 1e4)
+}
+
+/// A time as the help shows a default: `50ms`, `60s`.
+pub(crate) fn short(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{}s", time.as_secs()),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
 
 /// `2.5%` or `0.025`.
 pub(crate) fn fraction(text: &str) -> Result<f64, String> {

@@ -6,8 +6,7 @@ use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{Model, Simulation};
-use pinwise_processor::program::PacketProgram;
-use pinwise_processor::{Processor, Window};
+use pinwise_processor::Processor;
 use pinwise_workloads::Workload;
 
 /// Where the program runs; on a simulated processor, for how long.
@@ -76,27 +75,11 @@ impl WindowArguments {
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on
     /// `model`.
     pub(crate) fn of(&self, model: &Model, workload: &str) -> Result<Simulation, Usage> {
-        let parts = built_in(workload)?.parts().into_iter();
-        let mut programs: Vec<(String, usize)> =
-            parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
-        let (program, instances) = programs.remove(0);
-        let named = std::iter::once((&program, instances))
-            .chain(programs.iter().map(|(name, count)| (name, *count)));
-        // A name that the model does not know is refused when the model is opened.
-        let pipelines: Vec<PacketProgram> = named
-            .filter_map(|(name, count)| {
-                PacketProgram::named(name).map(|pipeline| vec![pipeline; count])
-            })
-            .flatten()
-            .collect();
-        let window = Window::of(&pipelines);
+        let usual = Simulation::new(model.clone(), &built_in(workload)?);
         Ok(Simulation {
-            model: model.clone(),
-            program,
-            instances,
-            cycles: self.cycles.unwrap_or(window.cycles),
-            starts: self.starts.unwrap_or(window.starts),
-            others: programs,
+            cycles: self.cycles.unwrap_or(usual.cycles),
+            starts: self.starts.unwrap_or(usual.starts),
+            ..usual
         })
     }
 }
@@ -104,6 +87,8 @@ impl WindowArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_processor::Window;
+    use pinwise_processor::program::PacketProgram;
 
     #[test]
     fn the_help_states_the_defaults_of_the_simulator() {

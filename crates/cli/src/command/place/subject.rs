@@ -1,14 +1,13 @@
 //! Which program is placed and what its performance is, as typed.
 
-use super::search::{SearchArguments, fraction, time};
+use super::search::{SearchArguments, fraction, short, time};
 use super::simulation::{SimulationArguments, built_in};
 use crate::number;
 use crate::output::Usage;
 use clap::{ArgGroup, Args};
-use pinwise_jobs::{DEFAULT_WORKLOAD, Model, Reading, Request, Subject, WORKLOAD_METRIC};
+use pinwise_jobs::{DEFAULT_WORKLOAD, Model, RUNTIME, Reading, Request, Subject};
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_placement::Budget;
-use pinwise_topology::Alike;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,7 +67,7 @@ pub(crate) struct SubjectArguments {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = "50ms",
+        default_value = short(Request::PERIOD),
         value_parser = time,
         hide_short_help = true,
         help_heading = "Target"
@@ -87,7 +86,7 @@ pub(crate) struct SubjectArguments {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = "60s",
+        default_value = short(Request::LIMIT),
         value_parser = time,
         help_heading = "Target",
         hide_short_help = true
@@ -116,22 +115,15 @@ impl SubjectArguments {
                 "{what} needs a metric: add --metric, as in --metric 'cmd:…'"
             )));
         }
-        let mut reading = Reading {
-            pick: self.pick.clone(),
-            counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
-            lower_is_better: self.lower_is_better,
-            unit: self.unit.clone(),
-            as_printed: false,
-        };
-        let (subject, metric, patience) = if !self.command.is_empty() {
-            let metric = self.metric.clone().unwrap_or_else(|| "runtime".into());
-            if metric == "runtime" || self.per_run {
-                (Subject::Rerun(self.command.clone()), metric, Duration::from_secs(300))
-            } else {
-                (Subject::Launched(self.command.clone()), metric, Duration::from_secs(60))
+        let usual = if !self.command.is_empty() {
+            match &self.metric {
+                Some(metric) if self.per_run => {
+                    Request::new(Subject::Rerun(self.command.clone()), metric)
+                }
+                metric => Request::command(self.command.clone(), metric.clone()),
             }
         } else if let Some(subject) = self.attached() {
-            let Some(metric) = self.metric.clone().filter(|metric| metric != "runtime") else {
+            let Some(metric) = self.metric.clone().filter(|metric| metric != RUNTIME) else {
                 if let Some(pid) =
                     self.pid.iter().chain(&self.tree).find(|pid| process::ended(**pid))
                 {
@@ -144,7 +136,7 @@ impl SubjectArguments {
                         .into(),
                 ));
             };
-            (subject, metric, Duration::from_secs(60))
+            Request::new(subject, metric)
         } else {
             if let Some(metric) = &self.metric {
                 return Err(Usage(format!(
@@ -152,26 +144,26 @@ impl SubjectArguments {
                      PID or --cgroup DIR"
                 )));
             }
-            let workload = built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?;
-            reading.counter = Some(true);
-            reading.unit.get_or_insert_with(|| "packets/s".into());
-            (
-                Subject::BuiltIn(workload.to_string()),
-                WORKLOAD_METRIC.into(),
-                Duration::from_secs(30),
-            )
+            Request::built_in(&built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?)
         };
+        let counter = if self.counter { Some(true) } else { self.gauge.then_some(false) };
         Ok(Request {
-            question: search.question(Budget::Time(patience)),
-            name: self.built_in().map(str::to_owned),
-            reading,
+            question: search.question(usual.question),
+            name: self.built_in().map(str::to_owned).or(usual.name),
+            reading: Reading {
+                pick: self.pick.clone(),
+                counter: counter.or(usual.reading.counter),
+                lower_is_better: self.lower_is_better,
+                unit: self.unit.clone().or(usual.reading.unit),
+                ..usual.reading
+            },
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             cpus: search.cpus.clone(),
             period: self.period,
             floor: self.floor,
             limit: self.limit,
-            ..Request::new(subject, metric, Budget::Time(patience))
+            ..usual
         })
     }
 
@@ -205,17 +197,14 @@ impl SubjectArguments {
         }
         let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
         let simulation = self.simulation.windows().of(simulated, workload)?;
-        let mut question = search.question(Budget::Measurements(4000));
-        question.per_context = Some(1);
-        question.alike = Alike::ByStructure;
-        let usual = question.budget;
+        let usual = Request::simulated(simulation);
         Ok(Request {
-            question,
+            question: search.question(usual.question),
             name: Some(workload.to_owned()),
             cpus: search.cpus.clone(),
             period: self.period,
             limit: self.limit,
-            ..Request::new(Subject::Simulated(simulation), "packets of the model", usual)
+            ..usual
         })
     }
 

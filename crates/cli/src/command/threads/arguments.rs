@@ -1,7 +1,7 @@
 //! What is typed after `pinwise threads`.
 
 use super::calibrate::Calibrate;
-use crate::command::place::{fraction, time};
+use crate::command::place::{fraction, percent, short, time};
 use crate::machine::MachineArgument;
 use crate::number::whole;
 use crate::output::{Usage, read_input};
@@ -9,7 +9,7 @@ use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use pinwise_jobs::{
-    HostProgram, ModelledProgram, Reading, ThreadsMethod, ThreadsProgram, ThreadsRequest,
+    HostProgram, ModelledProgram, RUNTIME, Reading, ThreadsMethod, ThreadsProgram, ThreadsRequest,
 };
 use pinwise_present::did_you_mean;
 use pinwise_programs::Setter;
@@ -114,7 +114,7 @@ pub(crate) struct Asked {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value = "1%",
+        default_value = percent(ThreadsRequest::WITHIN),
         value_parser = fraction,
         allow_hyphen_values = true,
         help_heading = "Search",
@@ -142,7 +142,7 @@ pub(crate) struct Asked {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = "100ms",
+        default_value = short(ThreadsRequest::PROBE),
         value_parser = time,
         help_heading = "Search",
         hide_short_help = true,
@@ -191,7 +191,7 @@ pub(crate) struct Asked {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = "60s",
+        default_value = short(ThreadsRequest::LIMIT),
         value_parser = time,
         hide_short_help = true,
         help_heading = "Target"
@@ -328,7 +328,7 @@ impl Asked {
 
     /// As `place` names it.
     fn times_runs(&self) -> bool {
-        self.metric.as_deref() == Some("runtime")
+        self.metric.as_deref() == Some(RUNTIME)
     }
 
     fn here(&self, edges: &Edges) -> HostProgram {
@@ -452,7 +452,24 @@ fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Threads;
     use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        threads: Threads,
+    }
+
+    #[test]
+    fn a_request_that_the_library_makes_alone_is_what_the_command_asks() {
+        let line = Line::try_parse_from(["threads", "--", "pigz", "-p", "{n}"]).ok().unwrap();
+        let command = ["pigz", "-p", "{n}"].map(str::to_owned).to_vec();
+        let program = ThreadsProgram::Here(HereProgram { command, ..HereProgram::default() });
+        let asked = line.threads.asked.threads_request(&line.threads.edges).unwrap();
+        assert_eq!(asked, ThreadsRequest::new(program));
+    }
 
     #[test]
     fn sizes_have_prefixes() {

@@ -1,7 +1,7 @@
 //! `pinwise threads calibrate`: what counts as high, from example programs.
 
 use super::text::{rate, share, table};
-use crate::command::place::time;
+use crate::command::place::{short, time};
 use crate::events;
 use crate::machine::MachineArgument;
 use crate::number::whole;
@@ -9,7 +9,7 @@ use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_campaign::CampaignId;
-use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
+use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest, ThreadsRequest};
 use pinwise_measure::SchedulingProfile;
 use pinwise_present::{Files, one_line};
 use pinwise_threads::{Curve, Example, Thresholds};
@@ -47,7 +47,12 @@ pub(crate) struct Calibrate {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<u32>(1..=100))]
     rounds: u32,
     /// Watch the threads for this long in a probe
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = time)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = short(ThreadsRequest::PROBE),
+        value_parser = time
+    )]
     probe: Duration,
     #[command(flatten)]
     machine: MachineArgument,
