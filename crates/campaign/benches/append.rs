@@ -40,6 +40,7 @@ fn begin(store: &mut Store) -> CampaignId {
         alike: Alike::ByStructure,
         workload: Workload::new("none", &[]),
         unit: Unit::rate("ops/s"),
+        simulated: false,
         question: serde_json::Value::Null,
         seed: 1,
     };

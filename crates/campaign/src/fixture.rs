@@ -22,6 +22,7 @@ pub(crate) fn campaign() -> NewCampaign {
             threads: vec![thread("R"), thread("P")],
         },
         unit: Unit::cost("s"),
+        simulated: false,
         question: serde_json::json!({ "within": 0.025 }),
         seed: u64::MAX,
     }

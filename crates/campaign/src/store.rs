@@ -26,7 +26,7 @@ pub use campaign_lock::CampaignLock;
 use campaign_lock::LockedFile;
 pub use error::StoreError;
 use error::{explain, unusable};
-use file::{FORMAT, KIND_BEFORE, connect};
+use file::{FORMAT, KIND_BEFORE, KINDS, connect, simulated_before};
 use inode::Inode;
 pub use journal::StoreJournal;
 pub use machine::MachineDocument;
@@ -125,13 +125,14 @@ impl Store {
             text(&campaign.question),
             campaign.seed.to_string(),
         ];
+        let simulated = Value::Integer(campaign.simulated.into());
         self.sql(|connection| {
             connection.execute(
                 "INSERT INTO campaign (kind, command, machine, alike, workload, unit, question,
-                 seed, parent, step)
-                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                 seed, parent, step, simulated)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 rusqlite::params_from_iter(
-                    texts.map(Value::Text).into_iter().chain([parent, step]),
+                    texts.map(Value::Text).into_iter().chain([parent, step, simulated]),
                 ),
             )?;
             Ok(CampaignId(connection.last_insert_rowid()))
@@ -163,7 +164,7 @@ impl Store {
     }
 
     fn part_ids(&self, id: CampaignId) -> Result<Vec<CampaignId>, StoreError> {
-        if self.format < FORMAT {
+        if self.format < KINDS {
             return Ok(Vec::new());
         }
         self.read(|connection| {
@@ -237,14 +238,20 @@ impl Store {
 
     /// What [`campaign_row`] reads, of this store's format.
     fn campaigns(&self) -> String {
-        let kind = match self.format < FORMAT {
+        let kind = match self.format < KINDS {
             true => format!("{KIND_BEFORE}, NULL, NULL"),
             false => "kind, parent, step".to_owned(),
+        };
+        let simulated = match self.format {
+            FORMAT.. => "simulated".to_owned(),
+            KINDS.. => simulated_before("campaign.parent"),
+            _ => simulated_before("NULL"),
         };
         format!(
             "SELECT id, started, command, machine, alike, workload, unit, question, seed, state,
                     conclusion,
-             (SELECT count(*) FROM record WHERE campaign = campaign.id), {kind} FROM campaign"
+             (SELECT count(*) FROM record WHERE campaign = campaign.id), {kind}, {simulated}
+             FROM campaign"
         )
     }
 
@@ -287,7 +294,7 @@ impl Store {
 
     /// Its records, in order.
     pub fn records(&self, id: CampaignId) -> Result<Vec<Record>, StoreError> {
-        let detail = if self.format < FORMAT { "NULL" } else { "detail" };
+        let detail = if self.format < KINDS { "NULL" } else { "detail" };
         self.read(|connection| {
             let mut statement = connection.prepare(&format!(
                 "SELECT number, purpose, assignment, windows, performance, duration_s, spread,

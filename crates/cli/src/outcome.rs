@@ -4,8 +4,8 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
 use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
 use pinwise_present::{
-    is_simulated, level_source, profiling_end, stop_reason, strategy_reason, tagged,
-    tagged_bound_notes, tagged_notes, typical, unmeasured,
+    level_source, profiling_end, stop_reason, strategy_reason, tagged, tagged_bound_notes,
+    tagged_notes, typical, unmeasured,
 };
 use pinwise_topology::{Assignment, SharingTree};
 use serde::Serialize;
@@ -43,7 +43,7 @@ pub(crate) fn document(
     };
     let gain = |(mean, low, high)| json!({"mean": mean, "low": finite(low), "high": finite(high)});
     // A model is in no placement before it is placed.
-    let simulated = is_simulated(&info.new.question);
+    let simulated = info.new.simulated;
     let bound = &outcome.bound;
     let shown =
         |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
@@ -163,6 +163,7 @@ mod tests {
                     threads: vec![thread("rx"), thread("tx")],
                 },
                 unit,
+                simulated: false,
                 question: Value::Null,
                 seed: 1,
             },
@@ -296,7 +297,7 @@ mod tests {
             new: NewCampaign {
                 kind: pinwise_campaign::Kind::Place,
                 parent: None,
-                question: serde_json::json!({ "subject": { "simulated": {} } }),
+                simulated: true,
                 ..info.new.clone()
             },
             ..info.clone()

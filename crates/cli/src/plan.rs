@@ -177,6 +177,7 @@ mod tests {
                 alike: Alike::ByStructure,
                 workload: Workload::new("a", &[]),
                 unit: Unit::cost("s"),
+                simulated: false,
                 question: question(),
                 seed: 1,
             },

@@ -510,11 +510,46 @@ fn a_store_of_the_version_before_is_listed_reported_and_resumed() {
         assert!(fs::read_to_string(page).unwrap().contains("</html>"), "{id}");
     }
     let before = json(&on_store(&["campaign", "show", "7", "--json"]));
-    assert_eq!(before["measurements"], 30);
+    assert_eq!((&before["measurements"], &before["simulated"]), (&30.into(), &true.into()));
     let resumed = json(&on_store(&["campaign", "resume", "7", "--json"]));
     assert!(resumed["measurements"].as_u64() > Some(30), "{resumed}");
+    assert_eq!(resumed["simulated"], true);
     let listed = json(&on_store(&["campaign", "list", "--json"]));
     assert_eq!(listed["campaigns"][3]["state"], "finished");
+}
+
+/// The version before campaigns said whether they are simulated.
+#[test]
+fn a_store_of_format_3_says_what_is_simulated_before_and_after_it_is_upgraded() {
+    let Some(sqlite) = tool("sqlite3") else { return };
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    restored(sqlite.as_ref(), &store, include_str!("stores/third.sql"));
+    let on_store =
+        |words: &[&str]| pinwise(words.iter().map(Path::new).chain([Path::new("--store"), &store]));
+    let copy = folder.path().join("pinwise.db.format-3");
+    let look = || {
+        let [place, threads] =
+            ["1", "2"].map(|id| json(&on_store(&["campaign", "export", id, "--format", "json"])));
+        for campaign in [&place, &threads, &threads["parts"][0]] {
+            assert_eq!(campaign["campaign"]["new"]["simulated"], true, "{campaign}");
+        }
+        for id in ["1", "2", "3"] {
+            json(&on_store(&["campaign", "show", id, "--json"]));
+            let page = folder.path().join(format!("{id}.html"));
+            json(&on_store(&["report", id, "--json", "-o", page.to_str().unwrap()]));
+        }
+        let shown = on_store(&["campaign", "show", "1"]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(shown.contains("Simulated: numbers are those of the model"), "{shown}");
+    };
+    look();
+    assert!(!copy.exists(), "nothing was written");
+    let resumed = json(&on_store(&["campaign", "resume", "1", "--json"]));
+    assert!(resumed["measurements"].as_u64() > Some(30), "{resumed}");
+    assert_eq!(resumed["simulated"], true);
+    assert!(copy.exists());
+    look();
 }
 
 #[test]
@@ -540,6 +575,7 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
             (&answer["advice"], &answer["best"]["n"], &answer["notes"]),
             (&"pin".into(), &6.into(), &Value::Array(vec![]))
         );
+        assert_eq!(answer["simulated"], false);
     }
     let page = folder.path().join("page.html");
     json(&on_store(&["report", "1", "--json", "-o", page.to_str().unwrap()]));

@@ -48,6 +48,7 @@ fn store(path: &Path) {
         alike: Alike::ByStructure,
         workload: Workload { name: HOSTILE.into(), threads: vec![thread(0), thread(1)] },
         unit: Unit::rate(format!("{HOSTILE}/s")),
+        simulated: false,
         question: serde_json::to_value(question).unwrap(),
         seed: 1,
     };

@@ -125,6 +125,7 @@ impl Job for CalibrationRequest {
             workload: Workload { name: "calibration examples".into(), threads: Vec::new() },
             // Known from the first measurement of an example on.
             unit: Unit::rate("1/s"),
+            simulated: matches!(decided.examples, CalibrationExamples::Modelled { .. }),
             question: serde_json::to_value(&decided)?,
             seed: SEED,
         };

@@ -127,6 +127,7 @@ impl Job for CharacterizeRequest {
             alike: Alike::ByStructure,
             workload: no_workload(),
             unit: Unit::cost(bench.bench().unit().name()),
+            simulated: self.model.is_some(),
             question: serde_json::to_value(&self)?,
             seed: self.conditions.seed,
         };

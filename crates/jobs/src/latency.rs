@@ -62,6 +62,7 @@ impl Job for LatencyRequest {
             alike: Alike::ByStructure,
             workload: Workload::new("core-to-core latency", &[]),
             unit: Unit::cost("ns"),
+            simulated: false,
             question: serde_json::to_value(&self)?,
             seed: SEED,
         };

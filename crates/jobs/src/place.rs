@@ -15,7 +15,7 @@ use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, R
 use pinwise_placement::{
     Budget, Gain, Origin, Outcome, Plan, PlanNote, Question, Search, StopReason,
 };
-use pinwise_present::{Files, Notice, is_simulated, tagged_notes};
+use pinwise_present::{Files, Notice, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -297,7 +297,7 @@ fn make_plan(
     plan.origin = Some(Origin {
         campaign: Some(store.identity(info)),
         advice: outcome.advice,
-        simulated: is_simulated(&info.new.question),
+        simulated: info.new.simulated,
         notes: tagged_notes(info, outcome).iter().map(PlanNote::new).collect(),
     });
     match wanted {

@@ -182,6 +182,7 @@ mod tests {
                 alike: Alike::ByStructure,
                 workload: Workload::new("a", &[]),
                 unit: Unit::cost("s"),
+                simulated: false,
                 question: serde_json::Value::Null,
                 seed: 1,
             },

@@ -11,9 +11,10 @@ use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::profiling_outlook::{announce_profiling, decide_core_local};
 use crate::request::{Request, Subject};
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
+use pinwise_measure::Time;
 use pinwise_metric::MetricSpec;
 use pinwise_placement::{Search, SearchError, StrategyName};
-use pinwise_present::{Notice, figures, is_simulated};
+use pinwise_present::{Notice, figures};
 use pinwise_topology::SharingTree;
 use std::time::Instant;
 
@@ -79,6 +80,7 @@ pub(crate) fn prepare_search(
         alike: request.question.alike,
         workload,
         unit,
+        simulated: testbed.time() != Time::Real,
         question: serde_json::to_value(&request)?,
         seed: request.question.seed,
     };
@@ -114,7 +116,7 @@ pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
     let count = new.workload.threads.len();
     let threads = figures::counted(count as u64, "thread");
     let remedy = match request.question.per_context {
-        _ if is_simulated(&new.question) => "; allow more contexts (--cpus)".to_owned(),
+        _ if new.simulated => "; allow more contexts (--cpus)".to_owned(),
         Some(most) if count > 1 => format!("; allow more than {most} on each (--per-context)"),
         _ => String::new(),
     };

@@ -145,6 +145,7 @@ mod tests {
                     alike: request.question.alike,
                     workload: testbed.workload().clone(),
                     unit: testbed.unit().clone(),
+                    simulated: true,
                     question: serde_json::to_value(&request).unwrap(),
                     seed: 1,
                 },

@@ -85,6 +85,7 @@ impl Job for SelectRequest {
             alike: Alike::ByStructure,
             workload,
             unit: testbed.unit().clone(),
+            simulated: true,
             question: serde_json::to_value(&self)?,
             seed: self.question.seed,
         };

@@ -207,6 +207,7 @@ impl ThreadsQuestion {
             workload: Workload::new(self.request.name(), &[]),
             // Known from the first measurement on.
             unit: Unit::rate("1/s"),
+            simulated: matches!(self.request.program, ThreadsProgram::Modelled(_)),
             question,
             seed: self.seed(),
         }

@@ -52,6 +52,5 @@ pub use tune::{
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{
-    NextStep, Verdict, budget_for, is_simulated, next_steps, notes, simulated, tagged_notes,
-    verdict,
+    NextStep, Verdict, budget_for, next_steps, notes, simulated, tagged_notes, verdict,
 };

@@ -7,7 +7,7 @@ use crate::reason::{stop_reasons, strategy_reasons};
 use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
 use crate::tune::unmeasured;
-use crate::verdict::{NextStep, is_simulated, next_steps, notes, simulated, verdict};
+use crate::verdict::{NextStep, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{Advice, Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question};
 use pinwise_topology::{CpuId, SharingTree};
@@ -102,7 +102,7 @@ fn evidence(
         }
         None => sheet.line("unpinned", "not measured"),
     }
-    if let Some(found) = outcome.as_found.as_ref().filter(|_| !is_simulated(&info.new.question)) {
+    if let Some(found) = outcome.as_found.as_ref().filter(|_| !info.new.simulated) {
         sheet.line("as found", &format!("{}, before anything was pinned", found.show(&scale)));
     }
     if let Some((gain, interval)) = placement_gain(outcome) {
@@ -147,7 +147,7 @@ fn evidence(
     for note in bound_notes(&outcome.bound, &outcome.unit, typical(outcome)) {
         sheet.line("", &note);
     }
-    let model = if is_simulated(&info.new.question) { " of the model's time" } else { "" };
+    let model = if info.new.simulated { " of the model's time" } else { "" };
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
     if let Some(failure) = &outcome.failure {
         sheet.line("failed", &format!("the last: {}", unmeasured(failure)));

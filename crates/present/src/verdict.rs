@@ -41,19 +41,13 @@ pub(crate) const SIMULATED: &str = "simulated: numbers are those of the model";
 
 /// That the numbers of a campaign are those of a model; `None` where they are not.
 pub fn simulated(info: &CampaignInfo) -> Option<String> {
-    let NewCampaign { machine, kind, question, .. } = &info.new;
+    let NewCampaign { machine, kind, simulated, .. } = &info.new;
     let unpinned = match kind {
         Kind::Select => "",
         _ => "; unpinned is a random even spread",
     };
     let of = &machine.name;
-    is_simulated(question).then(|| sentence(&format!("{SIMULATED} of {of}{unpinned}")))
-}
-
-/// Whether a stored question is about a program on a simulated processor. Then its performances and
-/// times are those of the model.
-pub fn is_simulated(question: &serde_json::Value) -> bool {
-    question.pointer("/subject/simulated").is_some()
+    simulated.then(|| sentence(&format!("{SIMULATED} of {of}{unpinned}")))
 }
 
 /// What qualifies the verdict, in sentences. All outputs (terminal, JSON, page, plan) show exactly
@@ -65,7 +59,7 @@ pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
 /// As [`notes`], each with its kind and values.
 pub fn tagged_notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<Value> {
     // A model is in no placement before it is placed.
-    let found = outcome.qualification().filter(|_| !is_simulated(&info.new.question));
+    let found = outcome.qualification().filter(|_| !info.new.simulated);
     let found = found
         .map(|text| json!({ "kind": "as_found", "apart": outcome.found_apart(), "text": text }));
     let drift = outcome.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
@@ -87,7 +81,7 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
     // BlackBox measures few assignments: its verdict covers these alone.
     let few = outcome.forecast.is_some();
     let (heading, reason) = match outcome.advice {
-        Advice::Pin if is_simulated(&info.new.question) => (
+        Advice::Pin if info.new.simulated => (
             "Pin",
             "the best assignment beats balanced placements, which are the default of the model.",
         ),
@@ -188,7 +182,7 @@ pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> V
     {
         let plan = quoted(&plan.to_string_lossy());
         // The plan of a simulated processor fits no real machine.
-        if !is_simulated(&info.new.question) {
+        if !info.new.simulated {
             steps.push(NextStep {
                 what: "pin the threads of a running process",
                 command: format!("pinwise apply {plan} --pid PID"),

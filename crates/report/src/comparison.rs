@@ -16,8 +16,8 @@ use pinwise_measure::Setting;
 use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses,
-    lost, simulated, standing,
+    Files, NextStep, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, simulated,
+    standing,
 };
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub fn comparison_page(
         info,
         simulated: simulated(info),
         verdict: comparison_verdict(comparison),
-        caveat: caveat(comparison, is_simulated(&info.new.question)),
+        caveat: caveat(comparison, info.new.simulated),
         notes,
         losses: losses(comparison, &scale),
         progress: progress(comparison, searches),

@@ -234,7 +234,7 @@ fn a_plan_of_a_simulated_processor_is_not_offered_for_a_real_one() {
         text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap())
     };
     assert!(shown(&campaign).contains("pinwise apply 1.toml"));
-    campaign.info.new.question["subject"] = serde_json::json!({ "simulated": {} });
+    campaign.info.new.simulated = true;
     let model = shown(&campaign);
     assert!(!model.contains("pinwise apply") && !model.contains("pinwise run"), "{model}");
     assert!(model.contains("pinwise export 1.toml --to FORMAT"), "{model}");
@@ -247,7 +247,7 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         let mut info = campaign.info.clone();
         let outcome = &campaign.outcome;
         if simulated {
-            info.new.question["subject"] = serde_json::json!({ "simulated": {} });
+            info.new.simulated = true;
         }
         if !finished {
             info.state = CampaignState::Stopped;

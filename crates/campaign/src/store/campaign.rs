@@ -114,6 +114,9 @@ pub struct NewCampaign {
     pub workload: Workload,
     /// What performance is counted in.
     pub unit: Unit,
+    /// Whether performances and times are those of a model, not of this machine. So it is for the
+    /// parts of such a campaign, too.
+    pub simulated: bool,
     /// The question, as the type of its kind serializes it; opaque here.
     pub question: serde_json::Value,
     /// The seed of all its randomness.

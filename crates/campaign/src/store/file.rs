@@ -12,10 +12,14 @@ use std::time::{Duration, Instant};
 const APPLICATION_ID: i32 = 0x7069_6e77;
 
 /// The version of the schema.
-pub(super) const FORMAT: i32 = 3;
+pub(super) const FORMAT: i32 = 4;
 
-/// The oldest version that can be read. Formats 1 and 2 have no kinds, parents and details. They
-/// are read as they are, and upgraded before the first write.
+/// The first version with kinds, parents and details.
+pub(super) const KINDS: i32 = 3;
+
+/// The oldest version that can be read. Formats 1 and 2 have no kinds, parents and details. Formats
+/// 1 to 3 do not say what is simulated. All are read as they are, and upgraded before the first
+/// write.
 const OLDEST: i32 = 1;
 
 /// The kind of a campaign of formats 1 and 2, in SQL.
@@ -23,6 +27,19 @@ pub(super) const KIND_BEFORE: &str = "CASE
     WHEN json_type(question, '$.lineup') IS NOT NULL THEN 'compare'
     WHEN json_type(question, '$.alone') IS NOT NULL THEN 'select'
     ELSE 'place' END";
+
+/// Whether a campaign of a format before 4 is simulated, in SQL: its question or that of its
+/// `parent` says it, each kind in its own way.
+pub(super) fn simulated_before(parent: &str) -> String {
+    format!(
+        "(SELECT max(CASE WHEN json_valid(question) THEN
+              json_type(question, '$.subject.simulated') IS NOT NULL
+              OR json_type(question, '$.program.modelled') IS NOT NULL
+              OR json_type(question, '$.examples.modelled') IS NOT NULL
+              OR json_type(question, '$.model') IS NOT NULL
+          ELSE 0 END) FROM campaign AS said WHERE said.id IN (campaign.id, {parent}))"
+    )
+}
 
 impl Store {
     /// Checks that the file is ours before anything in it is touched, and makes the tables in a new
@@ -110,9 +127,14 @@ impl Store {
             // Another process may have been faster.
             let format: i32 =
                 transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            if format < FORMAT {
-                transaction.execute_batch(include_str!("upgrade.sql"))?;
+            if format < KINDS {
+                transaction.execute_batch(include_str!("to_format_3.sql"))?;
                 transaction.execute(&format!("UPDATE campaign SET kind = {KIND_BEFORE}"), [])?;
+            }
+            if format < FORMAT {
+                transaction.execute_batch(include_str!("to_format_4.sql"))?;
+                let simulated = simulated_before("campaign.parent");
+                transaction.execute(&format!("UPDATE campaign SET simulated = {simulated}"), [])?;
                 transaction.pragma_update(None, "user_version", FORMAT)?;
             }
             transaction.commit()?;
@@ -126,7 +148,7 @@ impl Store {
         Ok(upgraded.then_some(copy))
     }
 
-    /// The first free name for a copy: `pinwise.db.format-2`, or with a number behind it.
+    /// The first free name for a copy: `pinwise.db.format-3`, or with a number behind it.
     fn free_copy(&self) -> PathBuf {
         let name = |copy: u32| {
             let mut name = self.path.clone().into_os_string();

@@ -40,6 +40,7 @@ pub(super) fn campaign_row(row: &Row<'_>) -> rusqlite::Result<CampaignInfo> {
             alike: worded(row, 4)?,
             workload: parsed(row, 5)?,
             unit: parsed(row, 6)?,
+            simulated: row.get(15)?,
             question: parsed(row, 7)?,
             seed: row.get::<_, String>(8)?.parse().map_err(|error| malformed(8, error))?,
         },

@@ -172,78 +172,141 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     assert_eq!(store.records(id).unwrap().last(), Some(&late));
 }
 
-#[test]
-fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgraded() {
-    let (folder, path) = folder();
-    let old = |path: &Path| {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let store = Connection::open(path).unwrap();
-        store.execute_batch(include_str!("schema.sql")).unwrap();
+/// A store of an earlier format, with these campaigns: kind, parent and question. The first has a
+/// record.
+fn older(path: &Path, format: i32, campaigns: &[(Kind, Option<i64>, &str)]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let store = Connection::open(path).unwrap();
+    store.execute_batch(include_str!("schema.sql")).unwrap();
+    store
+        .execute_batch(&format!(
+            "ALTER TABLE campaign DROP COLUMN simulated;
+             PRAGMA user_version = {format}; PRAGMA application_id = 1885957751;"
+        ))
+        .unwrap();
+    for (kind, parent, question) in campaigns {
+        let NewCampaign { command, machine, alike, workload, unit, .. } = campaign();
+        let texts = [text(&command), text(&machine), word(&alike), text(&workload), text(&unit)];
+        let texts = texts.into_iter().chain(["7", question, kind.name()].map(str::to_owned));
+        store
+            .execute(
+                "INSERT INTO campaign (command, machine, alike, workload, unit, seed, question,
+                 kind, parent, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, '\"a step\"')",
+                rusqlite::params_from_iter(
+                    texts.map(Value::Text).chain([parent.map_or(Value::Null, Value::Integer)]),
+                ),
+            )
+            .unwrap();
+    }
+    store
+        .execute(
+            "INSERT INTO record (campaign, number, purpose, assignment, windows, performance,
+             duration_s, elapsed_s) VALUES (1, 0, 'sample', '0,1', 1, 2, 1, 1)",
+            [],
+        )
+        .unwrap();
+    if format < 3 {
         store
             .execute_batch(
                 "ALTER TABLE campaign DROP COLUMN kind; ALTER TABLE campaign DROP COLUMN parent;
-                 ALTER TABLE campaign DROP COLUMN step; ALTER TABLE record DROP COLUMN detail;
-                 PRAGMA user_version = 2; PRAGMA application_id = 1885957751;",
+                 ALTER TABLE campaign DROP COLUMN step; ALTER TABLE record DROP COLUMN detail;",
             )
             .unwrap();
-        for question in ["{}", r#"{"lineup":{}}"#, r#"{"alone":[1.0]}"#] {
-            let NewCampaign { command, machine, alike, workload, unit, .. } = campaign();
-            let texts =
-                [text(&command), text(&machine), word(&alike), text(&workload), text(&unit)];
-            let texts = texts.into_iter().chain([question.to_owned(), "7".to_owned()]);
-            store
-                .execute(
-                    "INSERT INTO campaign (command, machine, alike, workload, unit, question, seed)
-                     VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    rusqlite::params_from_iter(texts),
-                )
-                .unwrap();
-        }
-        store
-            .execute(
-                "INSERT INTO record (campaign, number, purpose, assignment, windows, performance,
-                 duration_s, elapsed_s) VALUES (1, 0, 'sample', '0,1', 1, 2, 1, 1)",
-                [],
-            )
-            .unwrap();
-    };
-    let kinds = [Kind::Place, Kind::Compare, Kind::Select];
-    let read = |store: &Store| {
-        let campaigns = store.list().unwrap().campaigns;
-        assert_eq!(campaigns.iter().map(|info| info.new.kind).collect::<Vec<_>>(), kinds);
-        assert_eq!(store.records(CampaignId(1)).unwrap().len(), 1);
-        assert!(store.parts(CampaignId(1)).unwrap().is_empty());
-    };
-    old(&path);
-    let connection = Connection::open_with_flags(
-        format!("file:{}?immutable=1", path.display()),
-        rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_URI,
-    );
-    let connection = connection.unwrap();
-    let (inode, locked) = (None, Default::default());
-    let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode, locked };
-    fixed.check_or_create().unwrap();
-    assert_eq!(fixed.format, 2);
-    read(&fixed);
-    drop(fixed);
+    }
+}
 
+#[test]
+fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgraded() {
+    let model = r#""subject":{"simulated":{"model":"m"}}"#;
+    let [place, compare, select] =
+        ["", r#","lineup":{}"#, r#","alone":[1.0]"#].map(|more| format!("{{{model}{more}}}"));
+    let of_each = [
+        (Kind::Place, None, "{}"),
+        (Kind::Compare, None, r#"{"subject":{"rerun":["a"]},"lineup":{}}"#),
+        (Kind::Place, None, &place),
+        (Kind::Compare, None, &compare),
+        (Kind::Select, None, &select),
+    ];
+    let of_kinds = [
+        (Kind::Threads, None, r#"{"program":{"here":{"command":["a"]}}}"#),
+        (Kind::Finals, Some(6), r#"{"rounds":5}"#),
+        (Kind::Threads, None, r#"{"program":{"modelled":{"machine":"m"}}}"#),
+        (Kind::Finals, Some(8), r#"{"rounds":5}"#),
+        (Kind::Calibrate, None, r#"{"examples":{"commands":["a","b","c"]}}"#),
+        (Kind::Calibrate, None, r#"{"examples":{"modelled":{"name":"m"}}}"#),
+        (Kind::Characterize, None, r#"{"benchmarks":[]}"#),
+        (Kind::Characterize, None, r#"{"model":"m","benchmarks":[]}"#),
+    ];
+    let simulated_of_each = [false, false, true, true, true];
+    let simulated_of_kinds = [false, false, true, true, false, true, false, true];
+    let all = [&of_each[..], &of_kinds].concat();
+    let simulated_all = [&simulated_of_each[..], &simulated_of_kinds].concat();
+    for (format, campaigns, simulated) in [
+        (1, &of_each[..], &simulated_of_each[..]),
+        (2, &of_each, &simulated_of_each),
+        (3, &all, &simulated_all),
+    ] {
+        let (_folder, path) = folder();
+        older(&path, format, campaigns);
+        let read = |store: &Store| {
+            let Listing { campaigns: read, unreadable } = store.list().unwrap();
+            assert!(unreadable.is_empty(), "{unreadable:?}");
+            for ((info, (kind, parent, _)), simulated) in read.iter().zip(campaigns).zip(simulated)
+            {
+                assert_eq!((info.new.kind, info.new.simulated), (*kind, *simulated), "{info:?}");
+                let of = info.new.parent.as_ref().map(|parent| parent.id.0);
+                assert_eq!(of, *parent);
+                assert_eq!(&store.get(info.id).unwrap(), info);
+            }
+            assert_eq!(read.len(), campaigns.len());
+            assert_eq!(store.records(CampaignId(1)).unwrap().len(), 1);
+            assert!(store.parts(CampaignId(1)).unwrap().is_empty());
+        };
+        let connection = Connection::open_with_flags(
+            format!("file:{}?immutable=1", path.display()),
+            rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_URI,
+        );
+        let connection = connection.unwrap();
+        let (inode, locked) = (None, Default::default());
+        let mut fixed = Store { connection, path: path.clone(), format: FORMAT, inode, locked };
+        fixed.check_or_create().unwrap();
+        assert_eq!(fixed.format, format);
+        read(&fixed);
+        drop(fixed);
+
+        let mut store = Store::open(&path).unwrap();
+        read(&store);
+        assert_eq!(store.format, format, "who only reads leaves it as it is");
+        let copy = store.upgrade().unwrap().unwrap();
+        assert_eq!((store.format, store.upgrade().unwrap()), (FORMAT, None));
+        read(&store);
+        assert!(copy.ends_with(format!("pinwise.db.format-{format}")), "{copy:?}");
+        let copy = Store::open(&copy).unwrap();
+        assert_eq!(copy.format, format);
+        read(&copy);
+        let parent = Parent::new(CampaignId(1), &"search");
+        let part =
+            NewCampaign { kind: Kind::Place, parent: Some(parent), simulated: true, ..campaign() };
+        let id = store.create(&part).unwrap();
+        assert_eq!(store.get(id).unwrap().new, part);
+        assert_eq!(store.parts(CampaignId(1)).unwrap().len(), 1);
+        store.delete(CampaignId(1)).unwrap();
+        assert!(store.get(id).is_err(), "a part goes with its campaign");
+    }
+}
+
+#[test]
+fn a_question_that_is_damaged_keeps_no_older_store_from_being_read_and_upgraded() {
+    let (_folder, path) = folder();
+    older(&path, 3, &[(Kind::Place, None, "{}"), (Kind::Place, None, "damaged")]);
     let mut store = Store::open(&path).unwrap();
+    let read = |store: &Store| {
+        let Listing { campaigns, unreadable } = store.list().unwrap();
+        assert_eq!((campaigns.len(), unreadable.len()), (1, 1));
+    };
     read(&store);
-    assert_eq!(store.format, 2, "who only reads leaves it as it is");
-    let copy = store.upgrade().unwrap().unwrap();
-    assert_eq!((store.format, store.upgrade().unwrap()), (FORMAT, None));
+    store.upgrade().unwrap();
     read(&store);
-    let copy = Store::open(&copy).unwrap();
-    assert_eq!(copy.format, 2);
-    read(&copy);
-    let parent = Parent::new(CampaignId(1), &"search");
-    let part = NewCampaign { kind: Kind::Place, parent: Some(parent), ..campaign() };
-    let id = store.create(&part).unwrap();
-    assert_eq!(store.get(id).unwrap().new, part);
-    assert_eq!(store.parts(CampaignId(1)).unwrap().len(), 1);
-    store.delete(CampaignId(1)).unwrap();
-    assert!(store.get(id).is_err(), "a part goes with its campaign");
-    drop(folder);
 }
 
 #[test]
@@ -328,7 +391,7 @@ fn a_newer_store_is_refused() {
     let store = Store::open(&path).unwrap();
     store.connection.pragma_update(None, "user_version", FORMAT + 1).unwrap();
     drop(store);
-    assert!(reason(&path).contains("format 4, this one knows 1 to 3"), "{}", reason(&path));
+    assert!(reason(&path).contains("format 5, this one knows 1 to 4"), "{}", reason(&path));
 }
 
 #[test]

@@ -100,6 +100,7 @@ impl Made {
                 alike: question.alike,
                 workload: workload.clone(),
                 unit: unit.clone(),
+                simulated: false,
                 question: serde_json::to_value(&question).unwrap(),
                 seed: question.seed,
             })

@@ -445,6 +445,7 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
         alike: question.alike,
         workload: case.workload.clone(),
         unit: Unit::rate("ops/s"),
+        simulated: false,
         question: serde_json::to_value(&question).unwrap(),
         seed: question.seed,
     };

@@ -23,6 +23,7 @@ fn campaign(unit: Unit) -> CampaignInfo {
                 threads: vec![thread("rx"), thread("tx")],
             },
             unit,
+            simulated: false,
             question: Value::Null,
             seed: 1,
         },

@@ -173,6 +173,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             alike: Alike::ByStructure,
             workload: Workload { name: "ipfwd".to_owned(), threads },
             unit: plot.unit.clone(),
+            simulated: false,
             question: serde_json::to_value(question).unwrap(),
             seed: 42,
         },

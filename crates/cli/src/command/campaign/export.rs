@@ -220,6 +220,7 @@ mod tests {
             alike: Alike::ByStructure,
             workload: Workload::new("microbenchmarks", &[]),
             unit: Unit::rate("1/s"),
+            simulated: false,
             question: serde_json::Value::Null,
             seed: 1,
         };

@@ -9,8 +9,8 @@ use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standi
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, against, caveat, claim_verdict, comparison_verdict, is_simulated, left_out, loses, lost,
-    note, sentence, simulated, standing, tagged, unfinished,
+    Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
+    sentence, simulated, standing, tagged, unfinished,
 };
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -93,7 +93,7 @@ fn text(
     let caveats = [
         unfinished(info, &far(info, compared), files),
         simulated(info),
-        caveat(comparison, is_simulated(&info.new.question)),
+        caveat(comparison, info.new.simulated),
     ];
     for caveat in caveats.iter().flatten().chain(notes) {
         sheet.paragraph("", 0, caveat);
@@ -232,7 +232,7 @@ fn document(
     json!({
         "campaign": info.id,
         "machine": info.new.machine.name,
-        "simulated": is_simulated(&info.new.question),
+        "simulated": info.new.simulated,
         "workload": info.new.workload.name,
         "unit": unit.name,
         "lower_is_better": unit.reciprocal,
