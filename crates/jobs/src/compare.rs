@@ -159,7 +159,7 @@ impl Job for CompareRequest {
         let mut searches = Vec::new();
         for way in &WAYS {
             let mut of_way = request.clone();
-            let profiles_here = testbed.restart(request.period).is_some();
+            let profiles_here = testbed.restart().is_some();
             if way.strategy == StrategyName::Blackbox && profiles_here && self.usual_budget {
                 of_way.question.budget = request.subject.usual_budget(way.strategy);
             }

@@ -65,11 +65,6 @@ pub(crate) trait OpenSubject: Testbed {
     /// Takes in what earlier runs of the campaign measured.
     fn recall(&mut self, _records: &[Record]) {}
 
-    /// How long an instance alone takes to be measured, about, where it is started for that.
-    fn restart(&self, _period: Duration) -> Option<Duration> {
-        None
-    }
-
     /// About how long this machine takes to simulate one measurement of the whole workload. One is
     /// made to find out, and not stored. `None` for a program on this machine.
     fn simulating(&self) -> Option<Duration> {

@@ -43,7 +43,7 @@ pub fn place_on(
     journal: &mut dyn Journal,
     interrupt: &Interrupt,
 ) -> Result<Outcome, OwnTestbedError> {
-    let question = Question { pieces: testbed.profiles(), ..question };
+    let question = question.on(testbed);
     let tree = SharingTree::new(testbed.machine(), question.alike);
     let mut search = Search::new(&question, &tree, testbed.workload())?;
     let (start, unit) = (Instant::now(), testbed.unit().clone());
@@ -65,10 +65,65 @@ mod tests {
     use super::*;
     use crate::job::Caller;
     use crate::model::Model;
-    use crate::open_subject::open;
-    use crate::request::simulated;
-    use pinwise_campaign::MemoryJournal;
+    use crate::open_subject::{OpenSubject, open};
+    use crate::request::{Subject, simulated};
+    use pinwise_campaign::{MemoryJournal, Record};
+    use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Time, Unit, Workload};
     use pinwise_placement::Budget;
+    use pinwise_topology::Machine;
+    use std::time::Duration;
+
+    /// A testbed that starts an instance anew for each measurement of it alone.
+    struct Starts(Box<dyn OpenSubject>, Option<Duration>);
+
+    impl Testbed for Starts {
+        fn machine(&self) -> &Machine {
+            self.0.machine()
+        }
+        fn workload(&self) -> &Workload {
+            self.0.workload()
+        }
+        fn unit(&self) -> &Unit {
+            self.0.unit()
+        }
+        fn measure(
+            &mut self,
+            setting: &Setting,
+            effort: Effort,
+        ) -> Result<Measurement, MeasureError> {
+            self.0.measure(setting, effort)
+        }
+        fn profiles(&self) -> bool {
+            true
+        }
+        fn restart(&self) -> Option<Duration> {
+            self.1
+        }
+        fn time(&self) -> Time {
+            self.0.time()
+        }
+        fn seek(&mut self, number: u64) {
+            self.0.seek(number);
+        }
+    }
+
+    #[test]
+    fn how_long_an_instance_takes_to_start_is_known_to_the_search() {
+        let profiles = |restart: Option<Duration>| {
+            let budget = Budget::Time(Duration::from_millis(10));
+            let mut request = simulated(Model::built_in("ultrasparc-t2"), budget);
+            let Subject::Simulated(simulation) = &mut request.subject else { unreachable!() };
+            simulation.instances = 2;
+            let mut testbed = Starts(open(&request, &Caller::default()).unwrap(), restart);
+            let mut journal = MemoryJournal::default();
+            let stop = Interrupt::default();
+            place_on(&mut testbed, request.question, &mut journal, &stop).unwrap();
+            let alone = |record: &&Record| matches!(record.trial.setting, Setting::Profile(_));
+            journal.records.iter().filter(alone).count()
+        };
+        let (windows, starts) = (profiles(None), profiles(Some(Duration::from_millis(5))));
+        assert!(starts < windows, "{starts} of {windows}");
+    }
 
     #[test]
     fn an_interruption_says_what_the_journal_has_and_the_next_call_goes_on() {

@@ -47,8 +47,7 @@ pub(crate) fn prepare_search(
     let testbed = open_with(&request, opening, caller, events)?;
     let unit = testbed.unit().clone();
     request.affinities = testbed.affinities();
-    request.question.pieces = testbed.profiles();
-    request.question.restart = testbed.restart(request.period);
+    request.question = request.question.on(&*testbed);
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;

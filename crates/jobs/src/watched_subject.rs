@@ -8,6 +8,7 @@ use pinwise_measure::{
 use pinwise_monitor::OtherLoadWatch;
 use pinwise_topology::Machine;
 use std::cell::Cell;
+use std::time::Duration;
 
 /// An open subject that is watched for what other programs take of its contexts.
 pub(crate) struct WithOtherLoad<'a> {
@@ -47,6 +48,10 @@ impl Testbed for WithOtherLoad<'_> {
 
     fn profiles(&self) -> bool {
         self.testbed.profiles()
+    }
+
+    fn restart(&self) -> Option<Duration> {
+        self.testbed.restart()
     }
 
     fn time(&self) -> Time {

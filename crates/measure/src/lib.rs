@@ -25,6 +25,7 @@ pub use workload::{Piece, Thread, Workload};
 
 use pinwise_topology::{Assignment, CpuId, Machine, Policy};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// What is run while performance is measured, and where.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,6 +126,12 @@ pub trait Testbed {
     /// and measure one of them.
     fn profiles(&self) -> bool {
         false
+    }
+
+    /// How long an instance by itself takes to be measured, about, where it is started for that;
+    /// `None` where it takes a window. Only asked where [`Self::profiles`].
+    fn restart(&self) -> Option<Duration> {
+        None
     }
 
     /// What time measurements take.

@@ -1,6 +1,6 @@
 //! What the user asks.
 
-use pinwise_measure::value_or_text;
+use pinwise_measure::{Testbed, value_or_text};
 use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -123,13 +123,12 @@ pub struct Question {
     /// Of the strategy that profiles.
     #[serde(default)]
     pub profile: BlackboxOptions,
-    /// Whether the testbed can run instances of the workload by themselves
-    /// ([`pinwise_measure::Testbed::profiles`]): what they do alone bounds what they do
-    /// together.
+    /// Whether the testbed can run instances of the workload by themselves ([`Testbed::profiles`]):
+    /// what they do alone bounds what they do together. [`Self::on`] fills it in.
     #[serde(default)]
     pub pieces: bool,
-    /// How long an instance by itself takes to be measured, about, where it is started for that;
-    /// `None` where it takes a window.
+    /// How long an instance by itself takes to be measured, about, where it is started for that
+    /// ([`Testbed::restart`]). [`Self::on`] fills it in.
     #[serde(default)]
     pub restart: Option<Duration>,
 }
@@ -168,5 +167,12 @@ impl Question {
             pieces: false,
             restart: None,
         }
+    }
+
+    /// The question as it is asked on a testbed: with all that a search has to know of what the
+    /// testbed can do.
+    pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
+        let pieces = testbed.profiles();
+        Self { pieces, restart: testbed.restart().filter(|_| pieces), ..self }
     }
 }

@@ -32,7 +32,7 @@ fn tree() -> SharingTree {
 
 fn run(budget: u64, cap: Option<f64>, mut testbed: Contention) -> (Outcome, Vec<Record>) {
     let usual = Question::new(StrategyName::Auto, Budget::Measurements(budget));
-    let question = Question { per_context: Some(1), pieces: testbed.profiles(), cap, ..usual };
+    let question = Question { per_context: Some(1), cap, ..usual }.on(&testbed);
     let mut search = Search::new(&question, &tree(), testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     while let Step::Measure(trial) = search.step(&records) {

@@ -46,11 +46,13 @@ pub(super) struct Instances {
     programs: Programs,
     /// How long it took until they ran steadily.
     starting: Duration,
+    /// How long a measurement takes then.
+    period: Duration,
 }
 
 impl Instances {
     /// The instances of `programs`, started by `start`.
-    fn new(programs: Programs, start: Start) -> Result<Self, JobError> {
+    fn new(programs: Programs, start: Start, period: Duration) -> Result<Self, JobError> {
         let begin = Instant::now();
         let whole = start(&programs)?;
         Ok(Self {
@@ -62,6 +64,7 @@ impl Instances {
             notes: Vec::new(),
             disturbances: Vec::new(),
             whole: Some(whole),
+            period,
             start,
             programs,
         })
@@ -201,6 +204,10 @@ impl Testbed for Instances {
         true
     }
 
+    fn restart(&self) -> Option<Duration> {
+        Some(self.starting + self.period)
+    }
+
     fn disturbances(&self) -> Disturbances {
         let notes = self
             .whole
@@ -234,10 +241,6 @@ impl OpenSubject for Instances {
         Some(2 * self.starting + period)
     }
 
-    fn restart(&self, period: Duration) -> Option<Duration> {
-        Some(self.starting + period)
-    }
-
     fn fingerprint(&self) -> Fingerprint {
         pinwise_linux::fingerprint(&self.machine)
     }
@@ -252,6 +255,7 @@ pub(super) fn open(
     interrupt: Interrupt,
 ) -> Result<Instances, JobError> {
     let whole = programs.clone();
+    let period = request.period;
     let start = move |programs: &Programs| {
         let own = program.to_string_lossy();
         let words = [&own, "workload", &programs.to_string(), "--interval", "10ms"];
@@ -262,7 +266,7 @@ pub(super) fn open(
         let opening = Opening { threads, until: opening.until, starter };
         live::open(&Request { subject, ..request.clone() }, opening, &interrupt)
     };
-    Instances::new(programs, Box::new(start))
+    Instances::new(programs, Box::new(start), period)
 }
 
 #[cfg(test)]

@@ -466,7 +466,7 @@ mod tests {
     fn a_request_that_the_library_makes_alone_is_what_the_command_asks() {
         let line = Line::try_parse_from(["threads", "--", "pigz", "-p", "{n}"]).ok().unwrap();
         let command = ["pigz", "-p", "{n}"].map(str::to_owned).to_vec();
-        let program = ThreadsProgram::Here(HereProgram { command, ..HereProgram::default() });
+        let program = ThreadsProgram::Here(HostProgram { command, ..HostProgram::default() });
         let asked = line.threads.asked.threads_request(&line.threads.edges).unwrap();
         assert_eq!(asked, ThreadsRequest::new(program));
     }
