@@ -5,10 +5,10 @@
 //!
 //! - Arithmetic runs in eight independent chains. With one chain, an out-of-order core would leave
 //!   a unit idle during each result's latency, and two programs could share the unit unnoticed.
-//! - Loads run in one chain, where every address comes from the load before ([`chase`]). So the
-//!   time is the latency of one cache.
+//! - Loads run in one chain, where every address comes from the load before ([`pointer_chase`]). So
+//!   the time is the latency of one cache.
 //! - Programs that load the path to memory wait for nothing: successive reads and writes
-//!   ([`strip`]), and reads at random places ([`field`]).
+//!   ([`memory_sweep`]), and reads at random places ([`random_loads`]).
 //!
 //! The caches of a core are measured first ([`curve`]). A slowdown compares with the same programs
 //! in the pauses of their stressors ([`run`]).
