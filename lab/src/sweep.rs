@@ -3,7 +3,8 @@
 use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
 use pinwise_threads::{
-    Advice, FoundNumber, Method, Objective, Question, Runs, Search, Searcher, ThreadRange, Unfound,
+    Advice, FoundNumber, Method, NumberSearch, Objective, Runs, Searcher, SpeedQuestion,
+    ThreadRange, Unfound,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -117,7 +118,7 @@ pub fn survey_model(
     let span = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question =
-        Question::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
+        SpeedQuestion::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
     question.work = program.work_s();
     if let Structure::ForkJoin(shape) = &program.structure {
         question.pieces = shape.units;
@@ -136,7 +137,7 @@ pub(crate) fn search(
 ) -> Result<FoundNumber, Box<dyn Error>> {
     let window = Duration::from_millis(100);
     let (objective, runs, goes_on) = (Objective::Time, Runs::Never, false);
-    let search = Search { method, window, objective, runs, goes_on };
+    let search = NumberSearch { method, window, objective, runs, goes_on };
     let convert = |threads| program.parameter(threads);
     let mut searcher = Searcher::new(&search, &convert, &[]);
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);

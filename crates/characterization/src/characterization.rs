@@ -1,6 +1,6 @@
 //! The result of a characterization: measurements with intervals, noise and warnings, as JSON.
 
-use crate::plan::{Experiment, Plan};
+use crate::plan::{Plan, PlannedExperiment};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
 use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets, values_or_text};
@@ -186,7 +186,7 @@ impl Characterization {
         // The slowdown in each round: against the pauses of the stressors, or the runs alone of the
         // same round, so that slow drift cancels.
         let ratios = |index: usize| -> Vec<f64> {
-            let Experiment { reference, benchmark, .. } = plan.experiments[index];
+            let PlannedExperiment { reference, benchmark, .. } = plan.experiments[index];
             let Some(base) = alone(reference, benchmark) else { return Vec::new() };
             runs[index]
                 .iter()
@@ -204,8 +204,9 @@ impl Characterization {
             // The median: a few bistable sets say nothing about the others.
             quantile(&variances, 0.5).unwrap_or(0.0)
         };
-        let kind =
-            |experiment: &Experiment| plan.references[experiment.reference].core_kind.clone();
+        let kind = |experiment: &PlannedExperiment| {
+            plan.references[experiment.reference].core_kind.clone()
+        };
         let repetitions = |index: usize| -> usize {
             runs[index]
                 .iter()

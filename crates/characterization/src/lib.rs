@@ -32,7 +32,7 @@ pub use findings::{
     CoRunners, Critical, Doubt, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
 pub use level::{AbsenceReason, Absent, Level};
-pub use plan::{Experiment, Plan, PlanError, Reference};
+pub use plan::{Plan, PlanError, PlannedExperiment, Reference};
 pub use run_order::Task;
 pub use runs_so_far::RunsSoFar;
 pub use stored::{ExcerptReason, StoredCharacterization};

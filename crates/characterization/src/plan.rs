@@ -56,7 +56,7 @@ pub struct Reference {
 
 /// One set of programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Experiment {
+pub struct PlannedExperiment {
     /// Index into [`Plan::references`].
     pub reference: usize,
     /// The program of the reference: index into the bench's benchmarks.
@@ -81,7 +81,7 @@ pub struct Plan {
     /// The benchmarks that take part.
     pub benchmarks: Vec<usize>,
     /// The sets; those of the reference alone first.
-    pub experiments: Vec<Experiment>,
+    pub experiments: Vec<PlannedExperiment>,
 }
 
 /// Where stressors sit, for any reference and stressor.
@@ -141,7 +141,7 @@ impl Plan {
         for &benchmark in &self.benchmarks {
             let layout = vec![Seat { leaf, benchmark }];
             let place = String::new();
-            self.experiments.push(Experiment {
+            self.experiments.push(PlannedExperiment {
                 reference,
                 benchmark,
                 stressor: None,
@@ -161,7 +161,7 @@ impl Plan {
                 for arrangement in &arrangements {
                     let others =
                         arrangement.leaves.iter().map(|&leaf| Seat { leaf, benchmark: stressor });
-                    self.experiments.push(Experiment {
+                    self.experiments.push(PlannedExperiment {
                         reference,
                         benchmark,
                         stressor: Some(stressor),
@@ -291,12 +291,12 @@ mod tests {
 
     /// `place count`, spread ones marked, of one pair.
     fn places(plan: &Plan, reference: usize) -> Vec<String> {
-        let of = |experiment: &&Experiment| {
+        let of = |experiment: &&PlannedExperiment| {
             experiment.reference == reference
                 && experiment.benchmark == 0
                 && experiment.stressor == Some(1)
         };
-        let show = |experiment: &Experiment| {
+        let show = |experiment: &PlannedExperiment| {
             let mark = if experiment.spread { " spread" } else { "" };
             format!("{} {}{mark}", experiment.place, experiment.count)
         };

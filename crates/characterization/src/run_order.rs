@@ -6,7 +6,7 @@
 //! rounds vary the start offsets on a model and the memory on the host.
 
 use crate::characterization::{Characterization, Conditions, Runs};
-use crate::plan::{Experiment, Plan};
+use crate::plan::{Plan, PlannedExperiment};
 use pinwise_measure::{Bench, Pace};
 use pinwise_topology::{Fingerprint, Random};
 
@@ -31,7 +31,7 @@ impl Plan {
     }
 
     /// Runs of one experiment in a round.
-    pub fn runs_of(&self, experiment: &Experiment) -> usize {
+    pub fn runs_of(&self, experiment: &PlannedExperiment) -> usize {
         if experiment.stressor.is_none() { ALONE } else { 1 }
     }
 

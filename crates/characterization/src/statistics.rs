@@ -18,7 +18,7 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// An estimate of a positive quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Estimate {
+pub(crate) struct MeanInterval {
     pub(crate) mean: f64,
     pub(crate) low: Option<f64>,
     pub(crate) high: Option<f64>,
@@ -26,18 +26,22 @@ pub(crate) struct Estimate {
 
 /// The geometric mean of `values` (positive, at least one), with its interval where there are two
 /// or more. `common` is the variance of logarithms that sets of this reference have in general.
-pub(crate) fn estimate(values: &[f64], common: f64) -> Estimate {
+pub(crate) fn estimate(values: &[f64], common: f64) -> MeanInterval {
     let mean = values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
     let own = values.len() as f64 - 1.0;
     if own < 1.0 {
-        return Estimate { mean: mean.exp(), low: None, high: None };
+        return MeanInterval { mean: mean.exp(), low: None, high: None };
     }
     let variance = (PRIOR * common + own * variance(values).unwrap_or(0.0)) / (PRIOR + own);
     // The degrees of freedom are at least 5, which the distribution takes.
     let t = StudentsT::new(0.0, 1.0, PRIOR + own)
         .map_or(f64::NAN, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0));
     let half = t * (variance / values.len() as f64).sqrt();
-    Estimate { mean: mean.exp(), low: Some((mean - half).exp()), high: Some((mean + half).exp()) }
+    MeanInterval {
+        mean: mean.exp(),
+        low: Some((mean - half).exp()),
+        high: Some((mean + half).exp()),
+    }
 }
 
 /// The variance of the logarithms of positive values; `None` for fewer than two.
@@ -88,7 +92,7 @@ mod tests {
 
     #[test]
     fn one_round_has_no_interval_and_a_bistable_set_a_wide_one() {
-        assert_eq!(estimate(&[2.0], 0.01), Estimate { mean: 2.0, low: None, high: None });
+        assert_eq!(estimate(&[2.0], 0.01), MeanInterval { mean: 2.0, low: None, high: None });
         let bistable = estimate(&[1.0, 1.0, 8.0], 1e-6);
         assert!(bistable.low.unwrap() < 1.0 && bistable.high.unwrap() > 4.0, "{bistable:?}");
         let steady = estimate(&[2.0, 2.0, 2.0], 1e-4);

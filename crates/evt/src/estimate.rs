@@ -99,7 +99,7 @@ impl Default for Options {
 /// The best possible performance, estimated from a sample. In the unit of the sample but for shape
 /// and shares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
+pub struct BoundEstimate {
     /// Values it rests on.
     pub n: usize,
     /// The best of them.
@@ -134,7 +134,7 @@ pub struct Estimate {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Estimate {
+impl BoundEstimate {
     /// Whether a performance measured later proves the estimate wrong. Report it; do not move the
     /// bound silently.
     pub fn is_falsified_by(&self, later: f64) -> bool {
@@ -156,7 +156,7 @@ struct Tail {
 ///
 /// # Errors
 /// A [`Refusal`] with the reason where the sample supports no bound, or the options make no sense.
-pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal> {
+pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Refusal> {
     if !(0.5..1.0).contains(&options.confidence) {
         return Err(Refusal::Confidence(options.confidence));
     }
@@ -175,7 +175,7 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<Estimate, Refusal>
         let notes = dropped.into_iter().chain([Diagnostic::Exhausted]).collect();
         let tail = Tail { shape: 0.0, scale: 0.0, middle: 0.0, low: 0.0, high: Some(0.0), notes };
         let exact = finish(sample, options, best, 0, tail)?;
-        return Ok(Estimate {
+        return Ok(BoundEstimate {
             threshold: None,
             shape: None,
             scale: None,
@@ -315,7 +315,7 @@ fn finish(
     threshold: f64,
     exceedances: usize,
     tail: Tail,
-) -> Result<Estimate, Refusal> {
+) -> Result<BoundEstimate, Refusal> {
     let best = sample.best().ok_or(Refusal::Empty { dropped: sample.dropped() })?;
     let mut notes = tail.notes;
     let high = tail.high.map(|high| (threshold + high).max(best)).filter(|high| high.is_finite());
@@ -347,7 +347,7 @@ fn finish(
     if gap(upb).is_none() {
         notes.push(Diagnostic::GapUndefined);
     }
-    Ok(Estimate {
+    Ok(BoundEstimate {
         n: sample.n(),
         best,
         threshold: Some(threshold),

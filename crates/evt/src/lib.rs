@@ -11,11 +11,11 @@
 //! # Questions and answers
 //!
 //! A [`Sample`] holds one performance per measured assignment. The assignments are drawn at random,
-//! independently and with equal chance. [`estimate()`] returns an [`Estimate`], or a [`Refusal`]
-//! with the reason why there is none. There are two estimators ([`Method`]): the published one, and
-//! a Bayesian one, which is better calibrated and the default. [`plots`] returns the data behind an
-//! estimate. [`capture_probability`] and [`better_fraction`] need no model. [`looks`] lists the
-//! sample sizes at which to ask.
+//! independently and with equal chance. [`estimate()`] returns a [`BoundEstimate`], or a
+//! [`Refusal`] with the reason why there is none. There are two estimators ([`Method`]): the
+//! published one, and a Bayesian one, which is better calibrated and the default. [`plots`] returns
+//! the data behind an estimate. [`capture_probability`] and [`better_fraction`] need no model.
+//! [`looks`] lists the sample sizes at which to ask.
 //!
 //! # Limits
 //!
@@ -44,7 +44,7 @@ mod sample;
 
 pub use capture::{better_fraction, capture_probability, looks};
 pub use diagnostic::{Diagnostic, Limit, Refusal};
-pub use estimate::{Estimate, Estimator, Method, Options, estimate};
+pub use estimate::{BoundEstimate, Estimator, Method, Options, estimate};
 pub use fit::{Fit, fit};
 pub use gpd::Gpd;
 pub use plot::{Curve, Plots, Point, plots};

@@ -3,7 +3,7 @@
 use crate::bayes::Posterior;
 use crate::mean_excess::mean_excess;
 use crate::profile_likelihood::ProfileLikelihood;
-use crate::{Estimate, Estimator, Gpd, Sample, fit};
+use crate::{BoundEstimate, Estimator, Gpd, Sample, fit};
 use serde::{Deserialize, Serialize};
 
 /// A point; the unit of x is always that of the performances.
@@ -42,7 +42,7 @@ pub struct Plots {
 }
 
 /// The plots of `estimate`, which must have been made from `sample`.
-pub fn plots(sample: &Sample, estimate: &Estimate) -> Plots {
+pub fn plots(sample: &Sample, estimate: &BoundEstimate) -> Plots {
     let n = sample.n() as f64;
     let mut ecdf: Vec<Point> = Vec::with_capacity(sample.distinct().len());
     for (rank, &value) in sample.descending().iter().enumerate() {
@@ -66,7 +66,7 @@ pub fn plots(sample: &Sample, estimate: &Estimate) -> Plots {
 }
 
 /// Expected against found, smallest first, at the probabilities (i - 0.5)/m.
-fn quantile(descending: &[f64], estimate: &Estimate) -> Vec<Point> {
+fn quantile(descending: &[f64], estimate: &BoundEstimate) -> Vec<Point> {
     let Some(gpd) =
         estimate.shape.zip(estimate.scale).and_then(|(shape, scale)| Gpd::new(shape, scale))
     else {
@@ -81,7 +81,7 @@ fn quantile(descending: &[f64], estimate: &Estimate) -> Vec<Point> {
         .collect()
 }
 
-fn curve(exceedances: &[f64], estimate: &Estimate) -> Option<Curve> {
+fn curve(exceedances: &[f64], estimate: &BoundEstimate) -> Option<Curve> {
     let u = estimate.threshold?;
     match estimate.method {
         Estimator::Exact => None,

@@ -1,7 +1,7 @@
 //! The last comparison: fresh windows of what was found and of doing nothing, in random order.
 
 use crate::threads::HostProgram;
-use crate::tune::Unplaced;
+use crate::tune::UnplacedNumber;
 use pinwise_campaign::{Ending, Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Measurement, OtherLoad, Placed, Setting, ThreadCount, Unit};
 use pinwise_placement::{Contest, TuneNote, Unmeasured, Way};
@@ -53,7 +53,7 @@ pub struct FinalsQuestion {
     pub precision: Option<f64>,
     /// Numbers that could not be placed before.
     #[serde(default)]
-    pub unplaced: Vec<Unplaced>,
+    pub unplaced: Vec<UnplacedNumber>,
 }
 
 /// What the last comparison showed.

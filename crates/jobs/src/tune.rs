@@ -66,7 +66,7 @@ pub struct TunedPlacement {
 
 /// A number that could not be placed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Unplaced {
+pub struct UnplacedNumber {
     /// n.
     pub parameter: u32,
     /// Why.
@@ -86,7 +86,7 @@ pub struct TuneConclusion {
     /// How the program is started, as a shell takes it, where it is started with the number.
     pub command: Option<String>,
     /// Numbers that could not be placed.
-    pub unplaced: Vec<Unplaced>,
+    pub unplaced: Vec<UnplacedNumber>,
     /// Why the comparison ended before its time, where it did. The campaign can be resumed then.
     #[serde(deserialize_with = "optional_value_or_text")]
     pub cut_short: Option<Unmeasured>,
@@ -290,7 +290,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     let conclusion = stored::conclusion::<Option<TuneConclusion>>(info)?;
     let concluded = match (conclusion.flatten(), of(TuneStep::Finals)?) {
         (Some(conclusion), Some(part)) => {
-            for Unplaced { parameter, reason } in conclusion.unplaced.iter().cloned() {
+            for UnplacedNumber { parameter, reason } in conclusion.unplaced.iter().cloned() {
                 let reason = Some(reason);
                 placements.push(TunedPlacement { parameter, searched: None, reason });
             }
@@ -384,7 +384,7 @@ mod tests {
             "plan": null, "time": { "secs": 30, "nanos": 0 },
         });
         let read = TuneConclusion::deserialize(&stored).unwrap();
-        assert_eq!(read.unplaced, [Unplaced { parameter: 4, reason: text("it has ended") }]);
+        assert_eq!(read.unplaced, [UnplacedNumber { parameter: 4, reason: text("it has ended") }]);
         assert_eq!(read.cut_short, Some(text("interrupted")));
         let cut_short = TuneNote::CutShort { rounds: 2, reason: text("interrupted") };
         assert_eq!(read.notes, [TuneNote::from("a thread came".to_owned()), cut_short]);
@@ -431,7 +431,7 @@ mod tests {
         let whole = store.list().unwrap().campaigns.remove(0);
         let number = stored::part(&store, &Parent::new(whole.id, &TuneStep::Threads));
         assert_eq!(number.unwrap().map(|part| part.state), Some(CampaignState::Finished));
-        let unplaced = vec![Unplaced { parameter: 2, reason: Unmeasured::NoTime }];
+        let unplaced = vec![UnplacedNumber { parameter: 2, reason: Unmeasured::NoTime }];
         let question = FinalsQuestion {
             n: 2,
             default: Some(1),

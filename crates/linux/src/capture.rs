@@ -11,7 +11,7 @@
 //! Links are followed only if they lead back into the root. A recording from a stranger must not
 //! read other files.
 
-use pinwise_topology::{Files, Machine, MachineError, Snapshot, component};
+use pinwise_topology::{Machine, MachineError, Snapshot, SnapshotFiles, component};
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
@@ -64,7 +64,7 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
     let root = Root(root.canonicalize().map_err(io)?);
     std::fs::read_dir(&root.0).map_err(io)?;
     let mut snapshot = Snapshot::default();
-    for files in Files::ALL {
+    for files in SnapshotFiles::ALL {
         for directory in root.directories(files.directory) {
             for alternatives in files.names {
                 let read =
@@ -108,7 +108,7 @@ pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureErr
 struct Root(PathBuf);
 
 impl Root {
-    /// The directories that fit a pattern of [`Files`], relative to the root.
+    /// The directories that fit a pattern of [`SnapshotFiles`], relative to the root.
     fn directories(&self, pattern: &str) -> Vec<String> {
         let mut found = vec![String::new()];
         for part in pattern.split('/') {

@@ -23,7 +23,7 @@ pub(super) struct Counters {
 
 /// The files of a thread below `/proc/PID/task/TID`.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct CounterFiles {
     id: ThreadId,
     /// In the order of [`NAMES`]; `None` if a file is not open.
     kept: [Option<File>; NAMES.len()],
@@ -40,7 +40,7 @@ const STAT: usize = 4;
 /// Longer than any of them.
 const LONGEST: usize = 8192;
 
-impl Files {
+impl CounterFiles {
     /// Opens the files of a thread if `others` are watched already.
     pub(super) fn new(id: ThreadId, others: usize) -> Self {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
@@ -134,7 +134,8 @@ mod tests {
         let (pid, tid) = (rustix::process::getpid(), rustix::thread::gettid());
         let (pid, tid) = (Pid(pid.as_raw_nonzero().get()), Tid(tid.as_raw_nonzero().get()));
         let id = ThreadId { pid, tid, start: Stat::read(pid, tid).unwrap().start };
-        let (mut kept, mut anew) = (Files::new(id, 0), Files::new(id, usize::MAX / 8));
+        let (mut kept, mut anew) =
+            (CounterFiles::new(id, 0), CounterFiles::new(id, usize::MAX / 8));
         for _ in 0..2 {
             let before = anew.counters().unwrap();
             let between = kept.counters().unwrap();
@@ -148,6 +149,6 @@ mod tests {
         }
         assert!(kept.kept[SCHEDSTAT].is_some() && anew.kept.iter().all(Option::is_none));
         let gone = ThreadId { tid: Tid(i32::MAX), ..id };
-        assert!(Files::new(gone, 0).counters().is_err());
+        assert!(CounterFiles::new(gone, 0).counters().is_err());
     }
 }

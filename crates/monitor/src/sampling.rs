@@ -3,7 +3,7 @@
 //! [`Layer::Proc`]: super::Layer::Proc
 
 use crate::activity::ThreadActivity;
-use crate::counters::{Counters, Files};
+use crate::counters::{CounterFiles, Counters};
 use crate::source::LOOK;
 use crate::source::Source;
 use crate::thread_watch::{Doing, ThreadWatch};
@@ -30,7 +30,7 @@ pub(super) struct Sampling {
 #[derive(Debug)]
 struct WatchedThread {
     stat: Stat,
-    files: Files,
+    files: CounterFiles,
     /// Whether what it does may be seen.
     seen: bool,
     /// `None` before the first look of a window.
@@ -109,7 +109,7 @@ impl Source for Sampling {
 impl WatchedThread {
     /// `None`: the thread ended meanwhile.
     fn begin(id: ThreadId, at: Duration, others: usize, switches: bool) -> Option<Self> {
-        let mut files = Files::new(id, others);
+        let mut files = CounterFiles::new(id, others);
         let stat = files.stat().ok()?;
         // The file opens for everybody and refuses to be read.
         let seen = files.syscall().is_ok();
@@ -157,7 +157,7 @@ impl WatchedThread {
     }
 }
 
-fn read(files: &mut Files, switches: bool) -> io::Result<Counters> {
+fn read(files: &mut CounterFiles, switches: bool) -> io::Result<Counters> {
     if switches {
         files.counters()
     } else {

@@ -5,7 +5,7 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use pinwise_evt::{Curve, Estimate, Options, Plots, Point, Sample, estimate, plots};
+use pinwise_evt::{BoundEstimate, Curve, Options, Plots, Point, Sample, estimate, plots};
 use pinwise_measure::Unit;
 use pinwise_placement::{Bound, Outcome, Question};
 use pinwise_present::figures::{self, Scale};
@@ -89,7 +89,7 @@ pub(crate) fn figures(
 
 fn curve_figure(
     curve: Option<Curve>,
-    bound: &Estimate,
+    bound: &BoundEstimate,
     outcome: &Outcome,
     scale: &Scale,
 ) -> Figure {
@@ -177,7 +177,7 @@ fn survival(density: &[Point]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-fn excess_figure(points: Vec<Point>, bound: &Estimate, linear: &Scale) -> Figure {
+fn excess_figure(points: Vec<Point>, bound: &BoundEstimate, linear: &Scale) -> Figure {
     const TITLE: &str = "Mean excess";
     let (Some(threshold), false) = (bound.threshold, points.is_empty()) else {
         return Figure::absent(TITLE, "Without a threshold there is no excess to draw.");
@@ -215,7 +215,7 @@ fn excess_figure(points: Vec<Point>, bound: &Estimate, linear: &Scale) -> Figure
     }
 }
 
-fn quantile_figure(points: Vec<Point>, bound: &Estimate, unit: &Unit) -> Figure {
+fn quantile_figure(points: Vec<Point>, bound: &BoundEstimate, unit: &Unit) -> Figure {
     const TITLE: &str = "Quantiles: fitted against found";
     let largest = points.iter().fold(0.0, |most: f64, point| most.max(point.x).max(point.y));
     if points.is_empty() {

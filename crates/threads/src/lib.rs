@@ -7,8 +7,9 @@
 //! - [`Reinforcer`]: the published search (K. K. Pusukuri, R. Gupta, L. N. Bhuyan, "Thread
 //!   Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011)
 //!   as a state machine. Its [`Thresholds`] come from example programs ([`calibrate`]).
-//! - [`Search`]: the question of a campaign, by one of these or by a [`Sweep`] that tries every
-//!   number. [`Searcher`] is its strategy, and [`Search::answer`] computes the answer from records.
+//! - [`NumberSearch`]: the question of a campaign, by one of these or by a [`Sweep`] that tries
+//!   every number. [`Searcher`] is its strategy, and [`NumberSearch::answer`] computes the answer
+//!   from records.
 //! - [`JointSearch`]: number and placement together. Its arms are numbers under policies of
 //!   placement ([`candidates()`]). A [`Shortlist`] has the numbers whose placement is worth a
 //!   search.
@@ -47,15 +48,15 @@ pub use joint_search::{Arm, JointSearch};
 pub use note::Note;
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
-pub use reinforcer::{Choice, Next, Reason, Reinforcer};
+pub use reinforcer::{Next, Reason, Reinforcer, ReinforcerChoice};
 pub use scalability_law::Law;
 pub use search::{
-    Attempt, FoundNumber, Method, ProbeStage, Progressed, Published, Runs, Search, Searcher,
+    Attempt, FoundNumber, Method, NumberSearch, ProbeStage, Progressed, Published, Runs, Searcher,
     Stopped, Unfound,
 };
 pub use shortlist::Shortlist;
 pub use speed_search::{
-    Question, SHARE, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,
+    SHARE, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,
 };
 pub use sweep::{Sweep, Swept};
 pub use thread_ceiling::ThreadCeiling;

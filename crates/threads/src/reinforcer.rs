@@ -64,7 +64,7 @@ pub enum Reason {
 
 /// What the search found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct ReinforcerChoice {
     /// Tbest.
     pub threads: u32,
     /// Why it went no further.
@@ -77,7 +77,7 @@ pub enum Next {
     /// Probe with this number of threads.
     Try(u32),
     /// Done.
-    Stop(Choice),
+    Stop(ReinforcerChoice),
 }
 
 /// The search: a pure function of its observations.
@@ -119,7 +119,7 @@ impl Reinforcer {
     pub fn pass(&mut self) -> Next {
         if let (Next::Try(threads), Some((best, _))) = (self.next, self.best) {
             self.next = if threads == self.range.max {
-                Next::Stop(Choice { threads: best, reason: Reason::MostThreads })
+                Next::Stop(ReinforcerChoice { threads: best, reason: Reason::MostThreads })
             } else {
                 Next::Try((threads + self.range.step).min(self.range.max))
             };
@@ -134,7 +134,7 @@ impl Reinforcer {
             // The figure takes Tmin + Tstep for granted; a range shorter than a step ends at its
             // end.
             None if threads == self.range.max => {
-                Next::Stop(Choice { threads, reason: Reason::MostThreads })
+                Next::Stop(ReinforcerChoice { threads, reason: Reason::MostThreads })
             }
             None => Next::Try((threads + self.range.step).min(self.range.max)),
             Some((best, before)) => {
@@ -143,7 +143,7 @@ impl Reinforcer {
                 match self.terminate(&seen) {
                     // "Tbest ← Ttry; Nbest ← Ntry; return(true)"
                     Some(Reason::MostThreads) => {
-                        Next::Stop(Choice { threads, reason: Reason::MostThreads })
+                        Next::Stop(ReinforcerChoice { threads, reason: Reason::MostThreads })
                     }
                     Some(reason) => return self.stop(best, reason),
                     None => Next::Try(self.compute_next(&seen)),
@@ -155,7 +155,7 @@ impl Reinforcer {
     }
 
     fn stop(&mut self, threads: u32, reason: Reason) -> Next {
-        self.next = Next::Stop(Choice { threads, reason });
+        self.next = Next::Stop(ReinforcerChoice { threads, reason });
         self.next
     }
 

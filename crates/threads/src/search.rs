@@ -1,9 +1,10 @@
 //! A search as the strategy of a campaign: what is probed next, and the answer, both from the
 //! records.
 //!
-//! [`Search`] is the question. [`Searcher`] proposes one probe after another; the campaign measures
-//! and records it. [`Search::answer`] computes the answer from the question and the records alone,
-//! so a campaign that was killed goes on as it would have, and its answer needs no program.
+//! [`NumberSearch`] is the question. [`Searcher`] proposes one probe after another; the campaign
+//! measures and records it. [`NumberSearch::answer`] computes the answer from the question and the
+//! records alone, so a campaign that was killed goes on as it would have, and its answer needs no
+//! program.
 //!
 //! **Stages.** What a probe measures may change during a search, because only probes show what the
 //! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
@@ -17,8 +18,9 @@
 //! ([`PhaseChange`]).
 
 use crate::{
-    Advice, Choice, Ended, Next, Objective, PhaseChange, Question, Reason, Reinforcer, SpeedSample,
-    SpeedSearch, SpeedSearchStep, Sweep, Swept, ThreadRange, Thresholds,
+    Advice, Ended, Next, Objective, PhaseChange, Reason, Reinforcer, ReinforcerChoice,
+    SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchStep, Sweep, Swept, ThreadRange,
+    Thresholds,
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
@@ -41,7 +43,7 @@ const SOME_PROBES: f64 = 10.0;
 
 /// What is searched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Search {
+pub struct NumberSearch {
     /// How.
     pub method: Method,
     /// The ordinary length of a probe, which is one window of an [`Effort`].
@@ -59,7 +61,7 @@ pub struct Search {
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// By how fast the program gets on ([`SpeedSearch`]).
-    Survey(Question),
+    Survey(SpeedQuestion),
     /// The published search ([`Reinforcer`]).
     Reinforcer(Published),
     /// Every number.
@@ -241,7 +243,7 @@ pub struct Progressed {
     pub window: Duration,
 }
 
-impl Search {
+impl NumberSearch {
     /// The answer that the records give. `convert` is the program's Convert(): from a number of
     /// threads to its parameter.
     pub fn answer(
@@ -308,7 +310,11 @@ pub struct Searcher<'a> {
 impl<'a> Searcher<'a> {
     /// The strategy of a campaign that has these records by now. Its testbed is to be opened for
     /// the stage that [`Searcher::stage`] says. `convert` is the program's Convert().
-    pub fn new(search: &'a Search, convert: &'a dyn Fn(u32) -> u32, records: &[Record]) -> Self {
+    pub fn new(
+        search: &'a NumberSearch,
+        convert: &'a dyn Fn(u32) -> u32,
+        records: &[Record],
+    ) -> Self {
         let stage = search.progressed(convert, records).stage;
         Self { state: State::new(search, convert), taken: 0, stage }
     }
@@ -338,7 +344,7 @@ impl Strategy for Searcher<'_> {
 
 /// A search after some records.
 struct State<'a> {
-    search: &'a Search,
+    search: &'a NumberSearch,
     convert: &'a dyn Fn(u32) -> u32,
     progressed: Progressed,
     /// Records so far.
@@ -389,7 +395,7 @@ fn probe(parameter: u32, windows: f64) -> Step {
 }
 
 impl<'a> State<'a> {
-    fn new(search: &'a Search, convert: &'a dyn Fn(u32) -> u32) -> Self {
+    fn new(search: &'a NumberSearch, convert: &'a dyn Fn(u32) -> u32) -> Self {
         let stage = match (&search.method, search.runs) {
             (Method::Survey(_), Runs::WhereShort | Runs::Always) => ProbeStage::Timing,
             (_, Runs::Never | Runs::WhereShort) => ProbeStage::Moments,
@@ -420,7 +426,7 @@ impl<'a> State<'a> {
         self.attempts.clear();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
         let state = match &self.search.method {
-            Method::Survey(question) => SpeedSearch::new(Question {
+            Method::Survey(question) => SpeedSearch::new(SpeedQuestion {
                 window: self.progressed.window,
                 most_time: question.most_time.map(|most| most.saturating_sub(spent)),
                 whole_runs: stage == ProbeStage::Runs && self.timed,
@@ -600,7 +606,7 @@ impl<'a> State<'a> {
                         search.pass();
                     }
                     Next::Try(_) => break None,
-                    Next::Stop(Choice { threads, reason }) => {
+                    Next::Stop(ReinforcerChoice { threads, reason }) => {
                         let stopped = Stopped::published(reason, parameter);
                         let (advice, loss) = (None, None);
                         break Some(Chosen { number: threads, advice, stopped, loss });

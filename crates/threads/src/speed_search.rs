@@ -33,12 +33,12 @@
 //!
 //! Limits: a short probe shows neither what comes later in a run (see [`crate::PhaseChange`]), nor
 //! how a fixed number of pieces divides among the threads at its end. If that number is known,
-//! [`Question::pieces`] accounts for it.
+//! [`SpeedQuestion::pieces`] accounts for it.
 
 mod decision;
 mod question;
 
-pub use question::Question;
+pub use question::SpeedQuestion;
 
 use crate::advice::{Advice, Ended};
 use crate::posterior::{LEAST_ERROR, Posterior, Prior, Reading, common_error};
@@ -116,7 +116,7 @@ const WORTHLESS: f64 = 0.1;
 #[derive(Clone, Debug)]
 pub struct SpeedSearch {
     /// With the candidates that are left.
-    question: Question,
+    question: SpeedQuestion,
     /// All candidates that were asked for.
     all: Vec<u32>,
     prior: Prior,
@@ -132,7 +132,7 @@ pub struct SpeedSearch {
 impl SpeedSearch {
     /// A search that has seen nothing yet. Error: no candidates, or candidates that are not
     /// ascending from 1 or more.
-    pub fn new(question: Question) -> Result<Self, SpeedSearchError> {
+    pub fn new(question: SpeedQuestion) -> Result<Self, SpeedSearchError> {
         let ascending = question.candidates.windows(2).all(|pair| pair[0] < pair[1]);
         if question.candidates.first().is_none_or(|&first| first == 0) || !ascending {
             return Err(SpeedSearchError::Candidates);
@@ -225,7 +225,7 @@ impl SpeedSearch {
     }
 
     fn advice(&self, decision: &Decision, ended: Ended) -> Advice {
-        let Question { candidates, tolerance, .. } = &self.question;
+        let SpeedQuestion { candidates, tolerance, .. } = &self.question;
         let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
         let drawn =
             Advice::drawn(candidates, &decision.draws, decision.choice, reference, *tolerance);

@@ -3,7 +3,7 @@
 use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_threads::{Method, Objective, PhaseChange, Runs, Search, Searcher, Sweep};
+use pinwise_threads::{Method, NumberSearch, Objective, PhaseChange, Runs, Searcher, Sweep};
 use pinwise_topology::Machine;
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl Testbed for Phases {
 
 fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
     let sweep = Sweep { candidates: vec![16, 20, 24], rounds: 3, tolerance: 0.01, counted: false };
-    let search = Search {
+    let search = NumberSearch {
         method: Method::Sweep(sweep),
         window: Duration::from_millis(100),
         objective: Objective::Time,

@@ -50,6 +50,6 @@ pub use machine::{
 };
 pub use policy::{Footprint, Policy};
 pub use random::Random;
-pub use snapshot::{Files, Snapshot, component};
+pub use snapshot::{Snapshot, SnapshotFiles, component};
 pub use space::{PerContext, Space, SpaceError};
 pub use tree::{Alike, SharingTree};

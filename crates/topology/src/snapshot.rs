@@ -3,8 +3,8 @@
 //! Live and recorded machines share one path. The files are first gathered here, from the running
 //! kernel, a directory or a tar archive. A [`crate::Machine`] is then read from them alone.
 //!
-//! Archives come from strangers. Only the files named in [`Files::ALL`] are kept, links are not
-//! followed, a path with `..` is refused, and what an archive unpacks to is bounded.
+//! Archives come from strangers. Only the files named in [`SnapshotFiles::ALL`] are kept, links are
+//! not followed, a path with `..` is refused, and what an archive unpacks to is bounded.
 
 use crate::{CpuSet, MachineError};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) const CPU: &str = "sys/devices/system/cpu";
 
 /// Some files of one directory, or of several that are named alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Files {
+pub struct SnapshotFiles {
     /// The directory relative to the root; in a component, `#` stands for digits and `*` for
     /// anything.
     pub directory: &'static str,
@@ -23,7 +23,7 @@ pub struct Files {
     pub names: &'static [&'static str],
 }
 
-impl Files {
+impl SnapshotFiles {
     /// Every file a machine is read from, and a few more that show a person what the machine was
     /// doing (kernel, governor, SMT control). The limits of cpusets stand elsewhere: see
     /// [`Snapshot::cpuset_files`].
@@ -95,7 +95,7 @@ impl Files {
     }
 }
 
-/// Whether a path component fits a pattern of [`Files`].
+/// Whether a path component fits a pattern of [`SnapshotFiles`].
 pub fn component(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('#') {
         Some(stem) => text.strip_prefix(stem).is_some_and(|digits| {
@@ -292,7 +292,7 @@ fn wanted(parts: &[impl AsRef<str>]) -> bool {
     let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
     let Some((name, directory)) = parts.split_last() else { return false };
     let in_cpuset = LIMITS.contains(name) && !directory.starts_with(&["sys", "devices"]);
-    in_cpuset || Files::ALL.iter().any(|files| files.has(&directory.join("/"), name))
+    in_cpuset || SnapshotFiles::ALL.iter().any(|files| files.has(&directory.join("/"), name))
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@
 mod memory;
 
 use crate::{CacheKind, CpuId, CpuSet, Domain, DomainKind, Machine};
-use memory::Memory;
+use memory::NumaLeaves;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -119,7 +119,7 @@ impl SharingTree {
             leaves
         };
         let shapes = Shapes::new(machine, &tree, &merged, leaves_of);
-        let memory = Memory::new(machine, &tree, leaves_of);
+        let memory = NumaLeaves::new(machine, &tree, leaves_of);
         tree.group(&shapes, &memory, alike);
         tree.paths = tree.trace();
         tree
@@ -216,7 +216,7 @@ impl SharingTree {
     }
 
     /// Sorts the children of every node into groups of alike ones.
-    fn group(&mut self, shapes: &Shapes, memory: &Memory, alike: Alike) {
+    fn group(&mut self, shapes: &Shapes, memory: &NumaLeaves, alike: Alike) {
         let mut classes: HashMap<Vec<(usize, usize)>, usize> = HashMap::new();
         for parent in (0..self.nodes.len()).rev() {
             let mut groups: Vec<Vec<usize>> = Vec::new();

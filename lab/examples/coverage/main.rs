@@ -9,7 +9,7 @@ mod assignment;
 mod population;
 mod random;
 
-use pinwise_evt::{Estimate, Method, Options, Sample, estimate, looks};
+use pinwise_evt::{BoundEstimate, Method, Options, Sample, estimate, looks};
 use population::Population;
 use random::Random;
 use std::env;
@@ -111,12 +111,13 @@ struct Cell {
 impl Cell {
     fn new(optimum: f64, samples: &[Sample], method: Method) -> Self {
         let options = Options { method, ..Options::default() };
-        let bounds: Vec<Estimate> =
+        let bounds: Vec<BoundEstimate> =
             samples.iter().filter_map(|sample| estimate(sample, &options).ok()).collect();
         // The last digits of an annealed optimum or of a saturated rate are not a matter of
         // statistics.
-        let below = |e: &Estimate| e.upb_high.is_some_and(|high| high < optimum * (1.0 - 1e-9));
-        let above = |e: &Estimate| e.upb_low > optimum * (1.0 + 1e-9);
+        let below =
+            |e: &BoundEstimate| e.upb_high.is_some_and(|high| high < optimum * (1.0 - 1e-9));
+        let above = |e: &BoundEstimate| e.upb_low > optimum * (1.0 + 1e-9);
         let mut widths: Vec<f64> =
             bounds.iter().filter_map(|e| Some(e.upb_high? / optimum - 1.0)).collect();
         let percent = |count: usize, of: usize| match of {

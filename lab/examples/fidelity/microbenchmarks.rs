@@ -1,7 +1,7 @@
 //! The microbenchmarks of V. Čakarević et al., MICRO 2009: Table 2 and figures 2 to 5.
 
 use pinwise_processor::Processor;
-use pinwise_processor::characterization::{self, Experiment, Figure, Spread};
+use pinwise_processor::characterization::{self, BenchmarkExperiment, Figure, Spread};
 use pinwise_processor::program::Microbenchmark;
 use std::error::Error;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     let figures = Figure::parse_all(&read("characterization.csv")?)
         .map_err(|reason| format!("characterization.csv: {reason}"))?;
     let processor = Processor::model("ultrasparc-t2")?;
-    let alone: Vec<_> = Microbenchmark::ALL.into_iter().map(Experiment::alone).collect();
+    let alone: Vec<_> = Microbenchmark::ALL.into_iter().map(BenchmarkExperiment::alone).collect();
     let stressed: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
     let mut results = characterization::run(&processor, &[alone, stressed].concat(), SETS)?;
     let beside = results.split_off(Microbenchmark::ALL.len());
@@ -54,7 +54,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
         |\n|---|---|---:|---:|---:|---:|---|---|\n";
     let mut count = [0; 3];
     for (figure, spread) in figures.iter().zip(&beside) {
-        let Experiment { reference, stressor, count: copies, .. } = figure.experiment;
+        let BenchmarkExperiment { reference, stressor, count: copies, .. } = figure.experiment;
         let slowdown = spread.over(isolated(reference));
         let (verdict, kind) = verdict(figure, &slowdown);
         if figure.exact {

@@ -8,8 +8,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use column::Column;
 use pinwise_evt::{
-    Diagnostic, Estimate, Estimator, Method, Options, Refusal, Sample, better_fraction, estimate,
-    looks,
+    BoundEstimate, Diagnostic, Estimator, Method, Options, Refusal, Sample, better_fraction,
+    estimate, looks,
 };
 use pinwise_placement::Question;
 use pinwise_present::tagged;
@@ -156,7 +156,7 @@ impl Bound {
         &self,
         column: &Column,
         sample: &Sample,
-        found: &Result<Estimate, Refusal>,
+        found: &Result<BoundEstimate, Refusal>,
     ) -> BoundJson {
         let sign = if self.minimize { -1.0 } else { 1.0 };
         let empty = BoundJson {

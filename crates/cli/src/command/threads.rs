@@ -6,7 +6,7 @@ mod document;
 mod placing;
 mod text;
 
-pub(crate) use arguments::{Asked, Edges, Files, Threads};
+pub(crate) use arguments::{Asked, Edges, RunFiles, Threads};
 pub(crate) use calibrate::tell as tell_calibration;
 pub(crate) use document::ThreadsJson;
 pub(crate) use text::{probed, watched};
@@ -20,7 +20,7 @@ use pinwise_jobs::{
     Caller, Confirmation, Failure, JobError, ThreadsAnswer, ThreadsOutcome, ThreadsRequest,
 };
 use pinwise_measure::Unit;
-use pinwise_present::Files as Stored;
+use pinwise_present::Files;
 use pinwise_present::figures::counted;
 use pinwise_present::{texts, unfinished};
 use pinwise_report::ThreadsSearch;
@@ -56,7 +56,7 @@ pub(crate) fn tell(
     let found = match &answer.outcome.found {
         Ok(found) => found,
         Err(why) => {
-            let resume = format!("continue with: {}", Stored::of_store(named).resume(id));
+            let resume = format!("continue with: {}", Files::of_store(named).resume(id));
             let why = why.clone().unwrap_or_else(|| format!("it has not ended; {resume}"));
             print_remains(&Remains::new(&answer.outcome, Some(id), why.clone()), json)?;
             output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
@@ -73,7 +73,7 @@ pub(crate) fn tell(
     }
     let rounds = confirmation.map_or(0, |shown| shown.finals.contest.rounds() as u64);
     let far = format!("{} of fresh windows made", counted(rounds, "round"));
-    let files = Stored { plan: None, store: named };
+    let files = Files { plan: None, store: named };
     if answer.outcome.question.request.confirms()
         && let Some(text) = unfinished(&answer.campaign, &far, files)
     {
@@ -92,7 +92,7 @@ pub(crate) fn tell(
 }
 
 /// The page of a search.
-pub(crate) fn page(answer: &ThreadsAnswer, files: Stored<'_>) -> anyhow::Result<String> {
+pub(crate) fn page(answer: &ThreadsAnswer, files: Files<'_>) -> anyhow::Result<String> {
     let shown = shown(&answer.outcome, answer.confirmation.as_ref());
     Ok(pinwise_report::threads_page(&answer.campaign, &shown, files)?)
 }

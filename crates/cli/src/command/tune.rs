@@ -3,7 +3,7 @@
 mod document;
 mod text;
 
-use super::threads::{Asked, Edges, Files};
+use super::threads::{Asked, Edges, RunFiles};
 use crate::events::{self, Terminal};
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
@@ -12,7 +12,7 @@ use pinwise_campaign::Store;
 use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
 use pinwise_measure::Unit;
 use pinwise_placement::Unmeasured;
-use pinwise_present::Files as Stored;
+use pinwise_present::Files;
 use pinwise_present::{texts, tune_next, unmeasured};
 use pinwise_report::{PlacedNumber, TriedPolicy, TuneSearch};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) struct Tune {
     #[command(flatten)]
     asked: Asked,
     #[command(flatten)]
-    files: Files,
+    files: RunFiles,
     /// Write the plan to FILE [default: next to the store]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plan: Option<PathBuf>,
@@ -80,7 +80,7 @@ pub(crate) fn tell(
 ) -> anyhow::Result<()> {
     let Some(document) = TuneJson::of(answer) else {
         let id = answer.campaign.id;
-        let resume = Stored::of_store(named).resume(id);
+        let resume = Files::of_store(named).resume(id);
         let (id, why) = (id.0, format!("it has not ended; continue with: {resume}"));
         print_remains(answer, why.clone(), named, json)?;
         output::aside(&format!("note: campaign {id} has no answer: {why}"));
@@ -99,7 +99,7 @@ pub(crate) fn tell(
     let why = format!(
         "{}: the answer rests on the measurements so far; continue with: {}",
         unmeasured(reason),
-        Stored::of_store(named).resume(answer.campaign.id)
+        Files::of_store(named).resume(answer.campaign.id)
     );
     match reason {
         Unmeasured::Interrupted => Err(Interrupted(why).into()),
@@ -108,11 +108,7 @@ pub(crate) fn tell(
 }
 
 /// The page of a search, with its parts linked.
-pub(crate) fn page(
-    store: &Store,
-    answer: &TuneAnswer,
-    files: Stored<'_>,
-) -> anyhow::Result<String> {
+pub(crate) fn page(store: &Store, answer: &TuneAnswer, files: Files<'_>) -> anyhow::Result<String> {
     let (document, parts) = (TuneJson::of(answer), store.parts(answer.campaign.id)?);
     let (notes, unit) = (texts(&document::notes(answer)), Unit::rate("1/s"));
     let placed = answer.placements.iter().map(|placement| PlacedNumber {
@@ -162,11 +158,7 @@ fn print_remains(
     if json {
         output::print_json(&remains.json())
     } else {
-        output::print(&text::remains(
-            &remains,
-            Stored { plan: None, store: named },
-            output::width(),
-        ))
+        output::print(&text::remains(&remains, Files { plan: None, store: named }, output::width()))
     }
 }
 

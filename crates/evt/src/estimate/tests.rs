@@ -7,7 +7,7 @@ fn tail(n: usize, k: f64, end: f64) -> Vec<f64> {
     (0..n).map(|i| end - 3.0 * ((i as f64 + 0.5) / n as f64).powf(k)).collect()
 }
 
-fn ask(values: &[f64], options: Options) -> Result<Estimate, Refusal> {
+fn ask(values: &[f64], options: Options) -> Result<BoundEstimate, Refusal> {
     estimate(&Sample::new(values.iter().copied()), &options)
 }
 

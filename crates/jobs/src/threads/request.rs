@@ -8,7 +8,7 @@ use pinwise_present::figures;
 use pinwise_programs::{ProbedProgram, Recipe, Setter};
 use pinwise_scheduler::{Platform, Program, Structure};
 use pinwise_threads::{
-    Advice, Formula, Method, Note, Objective, Published, Question, Runs, Search, Sweep,
+    Advice, Formula, Method, Note, NumberSearch, Objective, Published, Runs, SpeedQuestion, Sweep,
     ThreadRange, Thresholds, standing,
 };
 use pinwise_topology::{DomainKind, Machine};
@@ -244,7 +244,7 @@ pub struct ThreadsQuestion {
     /// The numbers.
     pub span: ThreadRange,
     /// What is searched.
-    pub search: Search,
+    pub search: NumberSearch,
     /// What keeps the program from using the whole machine, where something does.
     pub limited: Option<Note>,
 }
@@ -314,13 +314,13 @@ impl ThreadsQuestion {
         let method = match request.method {
             ThreadsMethod::Survey => {
                 let (most_time, work, pieces) = request.bounds()?;
-                Method::Survey(Question {
+                Method::Survey(SpeedQuestion {
                     tolerance: within,
                     most_time,
                     work,
                     pieces,
                     counted,
-                    ..Question::new(candidates, contexts, window)
+                    ..SpeedQuestion::new(candidates, contexts, window)
                 })
             }
             ThreadsMethod::Reinforcer => {
@@ -342,7 +342,7 @@ impl ThreadsQuestion {
             _ => Runs::Never,
         };
         let objective = request.objective;
-        let search = Search { method, window, objective, runs, goes_on };
+        let search = NumberSearch { method, window, objective, runs, goes_on };
         Ok(Self { request, contexts, span, search, limited })
     }
 

@@ -13,8 +13,8 @@
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
 use super::program::{TunedProgram, seen};
 use super::{
-    NUMBER, TuneConclusion, TuneRequest, TunedPlacement, Unplaced, answer, number_question, plan,
-    stored_placements, tagged_notes,
+    NUMBER, TuneConclusion, TuneRequest, TunedPlacement, UnplacedNumber, answer, number_question,
+    plan, stored_placements, tagged_notes,
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
@@ -76,7 +76,7 @@ pub(super) fn measure_parts(
     let so_far = answer(store, &CampaignInfo { conclusion: None, ..info.clone() })?;
     let unplaced = compared.unplaced.iter().cloned();
     let unplaced = unplaced
-        .map(|Unplaced { parameter: n, reason }| TuneNote::NotPlaced { n, reason })
+        .map(|UnplacedNumber { parameter: n, reason }| TuneNote::NotPlaced { n, reason })
         .collect();
     let caveats = [so_far.notes, unplaced, notes.clone()].concat();
     let caveats = tagged_notes(so_far.threads.as_ref(), &caveats);
@@ -150,7 +150,7 @@ fn contenders(
     let (n, placed) = placements(info, program, list, time, caller, store, events)?;
     let unplaced = placed
         .into_iter()
-        .filter_map(|one| Some(Unplaced { parameter: one.parameter, reason: one.reason? }));
+        .filter_map(|one| Some(UnplacedNumber { parameter: one.parameter, reason: one.reason? }));
     let unplaced = unplaced.collect();
     let placed = stored_placements(store, info)?;
     let best = |n| {

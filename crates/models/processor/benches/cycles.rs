@@ -4,7 +4,9 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::{Microbenchmark, PacketProgram};
-use pinwise_processor::{Job, Pace, PlacedThread, Processor, SimulatedTestbed, Unplaced, Window};
+use pinwise_processor::{
+    Job, Pace, PlacedThread, Processor, SimulatedTestbed, UnplacedJob, Window,
+};
 use pinwise_topology::{Assignment, Random};
 
 fn main() {
@@ -24,7 +26,7 @@ fn measure(bencher: Bencher, job: &Job, contexts: impl Iterator<Item = usize>, p
     let places = (0..).zip(contexts).take(job.threads.len());
     let placed: Vec<_> =
         places.map(|(seed, context)| PlacedThread { context, start: seed * 37, seed }).collect();
-    let unplaced = Unplaced::new(&processor, job).expect("a valid job");
+    let unplaced = UnplacedJob::new(&processor, job).expect("a valid job");
     bencher
         .counter(ItemsCount::new(CYCLES * job.threads.len() as u64))
         .with_inputs(|| unplaced.place(&placed, pace).expect("enough contexts"))
@@ -91,14 +93,14 @@ fn mem_8_threads(bencher: Bencher) {
 fn a_job_of_24_threads(bencher: Bencher, program: &str) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let job = pipelines(program, 8);
-    bencher.bench_local(|| Unplaced::new(&processor, black_box(&job)).expect("a valid job"));
+    bencher.bench_local(|| UnplacedJob::new(&processor, black_box(&job)).expect("a valid job"));
 }
 
 /// What every further one costs.
 #[divan::bench]
 fn a_placement_of_24_threads(bencher: Bencher) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
-    let unplaced = Unplaced::new(&processor, &pipelines("hash1_Mem", 8)).expect("a valid job");
+    let unplaced = UnplacedJob::new(&processor, &pipelines("hash1_Mem", 8)).expect("a valid job");
     let placed: Vec<_> =
         (0..24).map(|context| PlacedThread { context, start: 0, seed: 1 }).collect();
     bencher.bench_local(|| unplaced.place(black_box(&placed), Pace::Events));

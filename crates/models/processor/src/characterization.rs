@@ -1,9 +1,9 @@
 //! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down with
 //! others.
 //!
-//! An [`Experiment`] is a reference benchmark and copies of a stressing one in its pipe, in its
-//! core or on another core. Its slowdown is the reference's time per instruction over that when it
-//! runs alone.
+//! A [`BenchmarkExperiment`] is a reference benchmark and copies of a stressing one in its pipe, in
+//! its core or on another core. Its slowdown is the reference's time per instruction over that when
+//! it runs alone.
 //!
 //! As in the paper, every benchmark is measured in the steady state, over at least five passes
 //! (FAME, section 3.3). The benchmarks load the caches themselves, in cycles that are simulated and
@@ -38,7 +38,7 @@ pub enum Place {
 
 /// A reference benchmark with copies of a stressor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Experiment {
+pub struct BenchmarkExperiment {
     /// The benchmark that is measured.
     pub reference: Microbenchmark,
     /// The one that runs with it.
@@ -57,7 +57,7 @@ pub struct Spread(pub Vec<f64>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// What was measured.
-    pub experiment: Experiment,
+    pub experiment: BenchmarkExperiment,
     /// Execution time over that in isolation.
     pub slowdown: f64,
     /// Whether the paper prints the number; otherwise it says "negligible", "no slowdown" or "up
@@ -95,15 +95,15 @@ impl FromStr for Place {
     }
 }
 
-impl Experiment {
+impl BenchmarkExperiment {
     /// `reference` by itself.
     pub fn alone(reference: Microbenchmark) -> Self {
         Self { reference, stressor: reference, count: 0, place: Place::Pipe }
     }
 
     /// Cycles per instruction of the reference, with each of `sets` sets of start offsets, or of
-    /// [`Experiment::sets`]. In the first set, all start together. Error: the processor has too few
-    /// contexts.
+    /// [`BenchmarkExperiment::sets`]. In the first set, all start together. Error: the processor
+    /// has too few contexts.
     pub fn cpi(&self, processor: &Processor, sets: usize) -> Result<Spread, PlacementError> {
         (0..self.sets(processor, sets))
             .map(|set| self.cpi_of_set(processor, set))
@@ -190,7 +190,7 @@ impl Spread {
 /// contexts.
 pub fn run(
     processor: &Processor,
-    experiments: &[Experiment],
+    experiments: &[BenchmarkExperiment],
     sets: usize,
 ) -> Result<Vec<Spread>, PlacementError> {
     let sets: Vec<usize> =
@@ -242,7 +242,7 @@ impl Figure {
             Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is not a microbenchmark"))
         };
         let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a number"));
-        let experiment = Experiment {
+        let experiment = BenchmarkExperiment {
             reference: benchmark(reference)?,
             stressor: benchmark(stressor)?,
             count: count.parse().map_err(|_| format!("'{count}' is not a count"))?,
@@ -259,7 +259,7 @@ impl Figure {
     /// Why no model can agree with this figure and with the rest of the paper, where that is so.
     pub fn contradiction(&self) -> Option<&'static str> {
         use Microbenchmark::{FpAdd, IntMul, L2cache, Mem};
-        let Experiment { reference, stressor, count, place } = self.experiment;
+        let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;
         match (reference, stressor, count, place) {
             (IntMul, IntMul, 5.., Place::Pipe) => Some(
                 "impossible with the CPI of 5 in Table 2: the unit takes one operation per cycle, \
@@ -288,7 +288,7 @@ mod tests {
         let csv = "# note\n\
                    reference,stressor,count,where,slowdown,exact,source\n\
                    FPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
-        let experiment = Experiment {
+        let experiment = BenchmarkExperiment {
             reference: Microbenchmark::FpDiv,
             stressor: Microbenchmark::FpDiv,
             count: 4,
@@ -307,8 +307,8 @@ mod tests {
         let slowdown = |after_load, reference, stressor| {
             let mut processor = Processor::model("ultrasparc-t2").unwrap();
             processor.intra_pipe.fetch.after_load = after_load;
-            let beside = Experiment { reference, stressor, count: 3, place: Place::Pipe };
-            let [alone, beside] = [Experiment::alone(reference), beside]
+            let beside = BenchmarkExperiment { reference, stressor, count: 3, place: Place::Pipe };
+            let [alone, beside] = [BenchmarkExperiment::alone(reference), beside]
                 .map(|e| e.cpi(&processor, 2).unwrap().mean());
             (beside / alone * 10.0).round() / 10.0
         };
@@ -326,7 +326,10 @@ mod tests {
     #[test]
     fn experiments_run_side_by_side_give_what_they_give_alone() {
         let processor = Processor::model("ultrasparc-t2").unwrap();
-        let beside = |count| Experiment { count, ..Experiment::alone(Microbenchmark::IntMul) };
+        let beside = |count| BenchmarkExperiment {
+            count,
+            ..BenchmarkExperiment::alone(Microbenchmark::IntMul)
+        };
         let experiments = [beside(0), beside(6)];
         let together = run(&processor, &experiments, 2).unwrap();
         assert_eq!(together[1], experiments[1].cpi(&processor, 2).unwrap());

@@ -69,7 +69,7 @@ pub enum PlacementError {
 /// Its programs are resolved, and the second-level cache holds what [`Job::resident`] says, which
 /// takes longer to find than a copy of it.
 #[derive(Clone, Debug)]
-pub struct Unplaced {
+pub struct UnplacedJob {
     processor: Processor,
     code: Code,
     /// The first step of each thread.
@@ -90,7 +90,7 @@ pub struct Chip {
     threads: usize,
 }
 
-impl Unplaced {
+impl UnplacedJob {
     /// `job` on `processor`. Errors: the job is broken, or `processor` cannot run it.
     pub fn new(processor: &Processor, job: &Job) -> Result<Self, PlacementError> {
         job.check()?;
@@ -140,7 +140,7 @@ impl Chip {
         placed: &[PlacedThread],
         pace: Pace,
     ) -> Result<Self, PlacementError> {
-        Unplaced::new(processor, job)?.place(placed, pace)
+        UnplacedJob::new(processor, job)?.place(placed, pace)
     }
 
     /// Fills the second level as threads would that go through `arrays` line by line, each from the

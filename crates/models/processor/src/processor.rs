@@ -198,7 +198,7 @@ pub struct InterCore {
     /// The second-level cache.
     pub l2: L2,
     /// Main memory.
-    pub memory: Memory,
+    pub memory: MainMemory,
 }
 
 /// The second-level cache: banks that work independently, consecutive lines in consecutive banks.
@@ -226,7 +226,7 @@ pub struct L2 {
 /// cache.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Memory {
+pub struct MainMemory {
     /// Number of controllers.
     pub controllers: u32,
     /// Cycles from a load that misses both caches to the strand's next instruction.

@@ -32,7 +32,7 @@ mod window;
 pub use window::Window;
 
 use crate::program::PacketProgram;
-use crate::{Counters, Pace, PlacedThread, PlacementError, Processor, Unplaced};
+use crate::{Counters, Pace, PlacedThread, PlacementError, Processor, UnplacedJob};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
 };
@@ -58,7 +58,7 @@ pub struct SimulatedTestbed {
     programs: Vec<PacketProgram>,
     workload: Workload,
     unit: Unit,
-    unplaced: Unplaced,
+    unplaced: UnplacedJob,
     /// What each instance does alone, in packets/s, where profiles are weighted speedups.
     alone: Option<Vec<f64>>,
     window: Window,
@@ -118,7 +118,8 @@ impl SimulatedTestbed {
     ) -> Result<Self, MeasureError> {
         let workload = PacketProgram::workload(&programs);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
-        let unplaced = Unplaced::new(&processor, &PacketProgram::job(&programs)).map_err(broken)?;
+        let unplaced =
+            UnplacedJob::new(&processor, &PacketProgram::job(&programs)).map_err(broken)?;
         let unit = Unit::rate(if alone.is_some() { "times alone" } else { "packets/s" });
         Ok(Self {
             processor,
@@ -163,7 +164,7 @@ impl SimulatedTestbed {
                 let job = PacketProgram::job(
                     &programs.ok_or_else(|| MeasureError::new(Retry::Other, message))?,
                 );
-                let unplaced = Unplaced::new(&self.processor, &job).map_err(broken)?;
+                let unplaced = UnplacedJob::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
                 let weight = |number: usize, part: &Piece| match &self.alone {
                     Some(alone) => alone.get(part.instance).map_or(0.0, |alone| 1.0 / alone),
@@ -218,7 +219,7 @@ impl SimulatedTestbed {
     /// Packets per second of all threads, each times its weight, from one start.
     fn run(
         &self,
-        unplaced: &Unplaced,
+        unplaced: &UnplacedJob,
         placed: &[PlacedThread],
         weights: &[f64],
         cycles: u64,

@@ -2,7 +2,7 @@
 //! figures beside the shared data.
 
 use pinwise_processor::Processor;
-use pinwise_processor::characterization::{self, Experiment, Figure};
+use pinwise_processor::characterization::{self, BenchmarkExperiment, Figure};
 use pinwise_processor::program::Microbenchmark;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,8 @@ fn each_microbenchmark_alone_has_the_cpi_of_table_2() {
     let Some(csv) = published("cpi.csv") else { return };
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let results =
-        characterization::run(&processor, &Microbenchmark::ALL.map(Experiment::alone), 1).unwrap();
+        characterization::run(&processor, &Microbenchmark::ALL.map(BenchmarkExperiment::alone), 1)
+            .unwrap();
     let mut rows = 0;
     for (benchmark, result) in Microbenchmark::ALL.into_iter().zip(results) {
         let row =
@@ -49,7 +50,8 @@ fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
     figures.retain(|figure| figure.exact && figure.contradiction().is_none());
     assert!(figures.len() >= 35, "{} figures", figures.len());
     let alone =
-        characterization::run(&processor, &Microbenchmark::ALL.map(Experiment::alone), 1).unwrap();
+        characterization::run(&processor, &Microbenchmark::ALL.map(BenchmarkExperiment::alone), 1)
+            .unwrap();
     let experiments: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
     let results = characterization::run(&processor, &experiments, SETS).unwrap();
     for (figure, result) in figures.iter().zip(&results) {

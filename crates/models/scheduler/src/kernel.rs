@@ -15,7 +15,7 @@ mod dispatch;
 mod execute;
 
 use crate::accounting::{Accounts, ThreadAccount};
-use crate::memory::Memory;
+use crate::memory::MemoryStretch;
 use crate::platform::Platform;
 use crate::runqueue::RunQueue;
 use crate::synchronization::{Barrier, Mutex, Queue, ThreadId};
@@ -86,7 +86,7 @@ pub(crate) struct Kernel<'a> {
     mutexes: Vec<Mutex>,
     barriers: Vec<Barrier>,
     queues: Vec<Queue>,
-    memory: Memory,
+    memory: MemoryStretch,
     working_set: f64,
     stretch: f64,
     timers: BinaryHeap<Reverse<(Nanos, u64, Timer)>>,
@@ -132,7 +132,7 @@ impl<'a> Kernel<'a> {
                 .into_iter()
                 .map(|(capacity, producers)| Queue::new(capacity, producers))
                 .collect(),
-            memory: Memory::new(parts.memory, platform.contexts()),
+            memory: MemoryStretch::new(parts.memory, platform.contexts()),
             working_set: parts.working_set,
             stretch: 1.0,
             timers: BinaryHeap::new(),

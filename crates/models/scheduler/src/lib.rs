@@ -16,7 +16,7 @@ mod timesharing;
 
 pub use accounting::{Account, Accounts, ThreadAccount};
 pub use kernel::Stuck;
-pub use memory::Memory;
+pub use memory::MemoryStretch;
 pub use platform::{Costs, Daemons, Platform};
 pub use prober::{ModelProber, profile};
 pub use program::{

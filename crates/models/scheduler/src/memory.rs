@@ -12,11 +12,11 @@
 
 /// The stretch of a program's work by the number of its threads that run at once.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Memory {
+pub struct MemoryStretch {
     stretch: Vec<f64>,
 }
 
-impl Memory {
+impl MemoryStretch {
     /// For up to `contexts` threads at once; `share` in `[0, 1]`, 0 for a program that never waits
     /// for memory.
     pub fn new(share: f64, contexts: usize) -> Self {
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn bandwidth_is_one_over_the_share() {
-        let memory = Memory::new(0.25, 256);
+        let memory = MemoryStretch::new(0.25, 256);
         assert_eq!(memory.stretch(1), 1.0);
         let speedup = |threads: usize| threads as f64 / memory.stretch(threads);
         assert!((1..256).all(|threads| speedup(threads) <= speedup(threads + 1) + 1e-12));
@@ -53,6 +53,6 @@ mod tests {
 
     #[test]
     fn without_memory_nothing_is_stretched() {
-        assert!((0..=64).all(|threads| Memory::new(0.0, 64).stretch(threads) == 1.0));
+        assert!((0..=64).all(|threads| MemoryStretch::new(0.0, 64).stretch(threads) == 1.0));
     }
 }

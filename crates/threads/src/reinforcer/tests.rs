@@ -29,7 +29,7 @@ fn standing_at(threads: u32, lock: f64) -> Reinforcer {
 
 fn stopped(next: Next) -> (u32, Reason) {
     match next {
-        Next::Stop(Choice { threads, reason }) => (threads, reason),
+        Next::Stop(ReinforcerChoice { threads, reason }) => (threads, reason),
         Next::Try(threads) => panic!("went on to {threads}"),
     }
 }

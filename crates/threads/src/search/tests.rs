@@ -5,22 +5,22 @@ use pinwise_campaign::{Ending, MemoryJournal, drive};
 use pinwise_measure::{Measure, RoleTime, SchedulingProfile};
 use std::cell::Cell;
 
-fn search(method: Method) -> Search {
+fn search(method: Method) -> NumberSearch {
     let window = Duration::from_millis(100);
-    Search { method, window, objective: Objective::Time, runs: Runs::Never, goes_on: false }
+    NumberSearch { method, window, objective: Objective::Time, runs: Runs::Never, goes_on: false }
 }
 
-fn survey(most: u32) -> Search {
-    let question = Question::new((1..=most).collect(), 4, Duration::from_millis(100));
-    search(Method::Survey(Question { most_time: Some(Duration::from_secs(60)), ..question }))
+fn survey(most: u32) -> NumberSearch {
+    let question = SpeedQuestion::new((1..=most).collect(), 4, Duration::from_millis(100));
+    search(Method::Survey(SpeedQuestion { most_time: Some(Duration::from_secs(60)), ..question }))
 }
 
-fn sweep(candidates: &[u32], rounds: u32) -> Search {
+fn sweep(candidates: &[u32], rounds: u32) -> NumberSearch {
     let candidates = candidates.to_vec();
     search(Method::Sweep(Sweep { candidates, rounds, tolerance: 0.0, counted: false }))
 }
 
-fn reinforcer(span: ThreadRange) -> Search {
+fn reinforcer(span: ThreadRange) -> NumberSearch {
     let thresholds = Thresholds::scaled(span.step, 24);
     search(Method::Reinforcer(Published { span, contexts: 24, thresholds }))
 }
@@ -33,7 +33,7 @@ fn same(threads: u32) -> u32 {
 /// its stages. `outcome` gives the probe of a parameter by the windows and the number of the
 /// record.
 fn go(
-    search: &Search,
+    search: &NumberSearch,
     convert: &dyn Fn(u32) -> u32,
     journal: &mut MemoryJournal,
     most: usize,
@@ -55,7 +55,7 @@ fn go(
 }
 
 fn whole(
-    search: &Search,
+    search: &NumberSearch,
     convert: &dyn Fn(u32) -> u32,
     outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError>,
 ) -> (Ending, Vec<Record>) {
@@ -66,7 +66,7 @@ fn whole(
 
 /// A search that is stopped after any record ends as it would have.
 fn resumes(
-    search: &Search,
+    search: &NumberSearch,
     outcome: impl Fn(u32, f64, usize, ProbeStage) -> Result<Probe, MeasureError> + Copy,
 ) -> Vec<Record> {
     let (ending, records) = whole(search, &same, outcome);
@@ -99,7 +99,7 @@ fn amdahl(n: u32, _: f64, record: usize, _: ProbeStage) -> Result<Probe, Measure
 
 #[test]
 fn a_survey_stopped_after_any_record_ends_as_it_would_have() {
-    let search = Search { goes_on: true, ..survey(8) };
+    let search = NumberSearch { goes_on: true, ..survey(8) };
     let records = resumes(&search, amdahl);
     let found = search.answer(&same, &records).unwrap();
     assert_eq!((found.parameter, found.stopped), (4, Stopped::Settled));
@@ -118,7 +118,7 @@ fn the_published_search_stopped_after_any_record_ends_as_it_would_have() {
 
 #[test]
 fn a_sweep_stopped_after_any_record_ends_as_it_would_have() {
-    let search = Search { goes_on: true, ..sweep(&[1, 2, 3, 4, 5], 3) };
+    let search = NumberSearch { goes_on: true, ..sweep(&[1, 2, 3, 4, 5], 3) };
     let records = resumes(&search, amdahl);
     assert_eq!(records.len(), 16, "one to hold the first against");
     let found = search.answer(&same, &records).unwrap();
@@ -144,7 +144,7 @@ fn brief(n: u32, windows: f64, record: usize, stage: ProbeStage) -> Result<Probe
 
 #[test]
 fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
-    let search = Search { runs: Runs::WhereShort, ..survey(8) };
+    let search = NumberSearch { runs: Runs::WhereShort, ..survey(8) };
     let records = resumes(&search, brief);
     assert_eq!(records[0].trial.effort.windows, 0.0, "one run, however long");
     let progressed = search.progressed(&same, &records);
@@ -206,7 +206,7 @@ fn parameter(record: &Record) -> u32 {
 
 #[test]
 fn a_run_that_prints_a_number_is_as_long_as_it_takes() {
-    let search = Search { runs: Runs::Always, ..survey(8) };
+    let search = NumberSearch { runs: Runs::Always, ..survey(8) };
     // Millions a second, in runs of two seconds.
     let printed = |n, windows, record, stage| {
         let probe = amdahl(n, windows, record, stage)?;
@@ -229,22 +229,22 @@ fn whole_runs_take_over_where_a_program_ends_within_a_probe() {
         (ProbeStage::Moments, 0 | 1) => amdahl(n, windows, record, stage),
         _ => brief(n, windows, record, stage),
     };
-    let surveyed = Search { runs: Runs::WhereShort, ..survey(8) };
+    let surveyed = NumberSearch { runs: Runs::WhereShort, ..survey(8) };
     let records = resumes(&surveyed, by_moments);
     let progressed = surveyed.progressed(&same, &records);
     assert_eq!((progressed.stage, progressed.first, progressed.short), (ProbeStage::Runs, 3, true));
-    let swept = Search { runs: Runs::WhereShort, ..sweep(&[1, 2, 3], 1) };
+    let swept = NumberSearch { runs: Runs::WhereShort, ..sweep(&[1, 2, 3], 1) };
     let records = resumes(&swept, by_moments);
     assert_eq!(swept.progressed(&same, &records).first, 3);
     assert_eq!(swept.answer(&same, &records).unwrap().attempts.len(), 3);
-    let refused = |search: &Search| whole(search, &same, brief).0;
-    let never = Search { runs: Runs::Never, ..sweep(&[1, 2, 3], 1) };
+    let refused = |search: &NumberSearch| whole(search, &same, brief).0;
+    let never = NumberSearch { runs: Runs::Never, ..sweep(&[1, 2, 3], 1) };
     assert_eq!(refused(&never), Ending::Failed("it ended by itself".into()));
 }
 
 #[test]
 fn an_answer_outlives_the_probe_that_was_to_check_it() {
-    let search = Search { goes_on: true, ..sweep(&[1, 2, 3], 1) };
+    let search = NumberSearch { goes_on: true, ..sweep(&[1, 2, 3], 1) };
     let failing = |error: MeasureError, left: usize| {
         let outcome = |n: u32, _: f64, record: usize, _: ProbeStage| {
             if record < left { Ok(probe(n, n, f64::from(n))) } else { Err(error.clone()) }
@@ -270,7 +270,7 @@ fn an_answer_outlives_the_probe_that_was_to_check_it() {
 
 #[test]
 fn when_the_time_is_over_a_survey_answers_by_what_it_has() {
-    let search = Search { goes_on: true, ..survey(8) };
+    let search = NumberSearch { goes_on: true, ..survey(8) };
     let ending_at = |left: usize| {
         let outcome = |n: u32, windows: f64, record: usize, stage: ProbeStage| {
             if record < left {
@@ -351,7 +351,7 @@ fn a_failure_that_another_try_mends_is_no_end() {
 
 #[test]
 fn energy_is_maximised_by_the_power_that_probes_show() {
-    let search = Search { objective: Objective::Energy, ..sweep(&[1, 2], 1) };
+    let search = NumberSearch { objective: Objective::Energy, ..sweep(&[1, 2], 1) };
     let watts = |watts: Option<f64>| {
         let roles: Vec<RoleTime> = Vec::new();
         let unit = pinwise_measure::Unit::rate("1/s");

@@ -11,7 +11,7 @@
 //!    contexts loses more than the tolerance with a probability of 90 %.
 //! 3. If both were probed several times, it does so on average.
 
-use super::{Question, SETTLED};
+use super::{SETTLED, SpeedQuestion};
 use crate::advice::expected_loss;
 use crate::posterior::Posterior;
 use pinwise_topology::Random;
@@ -59,7 +59,7 @@ impl Decision {
     /// Half of the draws differ from the posterior by `ends`, the others by their opposites.
     /// `times`: how often a candidate was probed.
     pub(super) fn new(
-        question: &Question,
+        question: &SpeedQuestion,
         posterior: &Posterior,
         ends: &[f64],
         times: impl Fn(usize) -> usize,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct SpeedQuestion {
     /// Numbers of threads that may be chosen, ascending, each at least 1. Where different numbers
     /// start the same program (`Convert`), only one of them belongs here.
     pub candidates: Vec<u32>,
@@ -49,7 +49,7 @@ const NOISES: [(Noise, f64); 4] = [
     (Noise { times: 0.8, beside: 0.2 }, 0.05),
 ];
 
-impl Question {
+impl SpeedQuestion {
     /// With the defaults: a tolerance of 0.01, 40 probes, any time, no pieces. A search that is not
     /// settled after 40 probes will not be.
     pub fn new(candidates: Vec<u32>, contexts: u32, window: Duration) -> Self {

@@ -6,23 +6,23 @@ use pinwise_topology::Random;
 use proptest::prelude::*;
 
 /// What a search thinks after a probe grows with the square of their number: up to sixteen.
-fn question(most: u32, contexts: u32) -> Question {
-    Question {
+fn question(most: u32, contexts: u32) -> SpeedQuestion {
+    SpeedQuestion {
         most_probes: 16,
-        ..Question::new((1..=most).collect(), contexts, Duration::from_millis(100))
+        ..SpeedQuestion::new((1..=most).collect(), contexts, Duration::from_millis(100))
     }
 }
 
 /// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close
 /// together where it gets interesting.
-fn question_72() -> Question {
+fn question_72() -> SpeedQuestion {
     let candidates = (1..=72).filter(|&n| n <= 4 || n % 4 == 0 || (20..=32).contains(&n));
-    Question { candidates: candidates.collect(), ..question(72, 24) }
+    SpeedQuestion { candidates: candidates.collect(), ..question(72, 24) }
 }
 
 /// Runs a search on a curve with relative noise that says how large it is.
 fn run(
-    question: &Question,
+    question: &SpeedQuestion,
     speed: impl Fn(u32) -> f64,
     noise: f64,
     seed: u64,
@@ -32,7 +32,7 @@ fn run(
 
 /// Of a program that makes other numbers of threads than it is asked for.
 fn run_with(
-    question: &Question,
+    question: &SpeedQuestion,
     speed: impl Fn(u32) -> f64,
     made: impl Fn(u32) -> u32,
     noise: f64,
@@ -59,7 +59,7 @@ fn run_with(
     }
 }
 
-fn loss(advice: &Advice, question: &Question, speed: impl Fn(u32) -> f64) -> f64 {
+fn loss(advice: &Advice, question: &SpeedQuestion, speed: impl Fn(u32) -> f64) -> f64 {
     let best = question.candidates.iter().map(|&threads| speed(threads)).fold(0.0, f64::max);
     1.0 - speed(advice.threads) / best
 }
@@ -68,7 +68,7 @@ fn loss(advice: &Advice, question: &Question, speed: impl Fn(u32) -> f64) -> f64
 fn a_law_with_a_maximum_is_found_from_a_few_probes() {
     let law = Law { sigma: 0.02, kappa: 0.0012, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
     let speed = |threads: u32| law.speedup(f64::from(threads)) * 350.0;
-    let question = Question { most_probes: 10, ..question_72() };
+    let question = SpeedQuestion { most_probes: 10, ..question_72() };
     let seeds = 1..=8;
     let mut covered = 0;
     for seed in seeds.clone() {
@@ -101,7 +101,7 @@ fn a_plateau_gets_few_threads() {
 /// next, and tell 1.5 % of themselves.
 fn busy(curve: [f64; 4], seed: u64) -> Advice {
     let mut random = Random::new(seed);
-    let question = Question { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
+    let question = SpeedQuestion { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
     let mut search = SpeedSearch::new(question).unwrap();
     loop {
         match search.next().clone() {
@@ -209,7 +209,7 @@ fn numbers_above_the_contexts_are_probed_in_turn_with_the_best_below_until_it_is
 #[test]
 fn a_wrong_law_cannot_hide_the_best() {
     let speed = |threads: u32| if threads < 23 { f64::from(threads).sqrt() } else { 3.2 };
-    let question = Question { most_probes: 24, ..question(48, 24) };
+    let question = SpeedQuestion { most_probes: 24, ..question(48, 24) };
     let (advice, probed) = run(&question, speed, 0.005, 3);
     assert!(loss(&advice, &question, speed) < 0.03, "{advice:?} after {probed:?}");
 }
@@ -222,7 +222,8 @@ fn gains_are_over_a_number_that_was_probed() {
     let speed = |threads: u32| law.speedup(f64::from(threads));
     let mut held = 0;
     for seed in 0..8 {
-        let question = Question { most_time: Some(Duration::from_millis(700)), ..question_72() };
+        let question =
+            SpeedQuestion { most_time: Some(Duration::from_millis(700)), ..question_72() };
         let (advice, probed) = run(&question, speed, 0.004, seed);
         let reference = advice.reference.unwrap();
         assert_eq!(Some(&reference), probed.iter().min(), "{advice:?}");
@@ -250,7 +251,7 @@ fn a_search_is_not_settled_by_single_readings() {
     // As much time as all probes but the last took.
     let spent = Duration::from_millis(150) * (probed.len() as u32 - 1);
     let (hurried, fewer) =
-        run(&Question { most_time: Some(spent), ..question(4, 4) }, speed, 0.002, 1);
+        run(&SpeedQuestion { most_time: Some(spent), ..question(4, 4) }, speed, 0.002, 1);
     assert_eq!(
         (hurried.ended, fewer.len()),
         (Ended::Time, probed.len() - 1),
@@ -261,7 +262,7 @@ fn a_search_is_not_settled_by_single_readings() {
 #[test]
 fn one_candidate_is_probed_once_and_chosen() {
     let (advice, probed) =
-        run(&Question::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);
+        run(&SpeedQuestion::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);
     assert_eq!((advice.threads, probed, advice.ended), (4, vec![4], Ended::Settled));
     assert_eq!((advice.between, advice.more), ((4, 4), None));
 }
@@ -269,7 +270,7 @@ fn one_candidate_is_probed_once_and_chosen() {
 #[test]
 fn candidates_have_to_ascend_from_one() {
     for candidates in [vec![], vec![0, 1], vec![2, 2], vec![3, 2]] {
-        let question = Question::new(candidates, 2, Duration::from_millis(100));
+        let question = SpeedQuestion::new(candidates, 2, Duration::from_millis(100));
         assert_eq!(SpeedSearch::new(question).map(|_| ()), Err(SpeedSearchError::Candidates));
     }
 }
@@ -290,7 +291,7 @@ fn no_progress_is_an_error_that_says_with_how_many() {
 /// Speeds at any moment are those of the contexts at work; how 128 pieces divide decides.
 #[test]
 fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
-    let question = Question { pieces: Some(128), ..question_72() };
+    let question = SpeedQuestion { pieces: Some(128), ..question_72() };
     let speed = |threads: u32| f64::from(threads.min(24));
     let (advice, _) = run(&question, speed, 0.002, 1);
     let even = |threads: u32| Evenness::new(128, threads, 24).mean();
@@ -301,10 +302,10 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
         .fold(f64::MIN, f64::max);
     assert!(speed(advice.threads).ln() + even(advice.threads) > best - 0.015, "{advice:?}");
     // Whole runs have shown their end.
-    let whole = Question { whole_runs: true, ..question.clone() };
+    let whole = SpeedQuestion { whole_runs: true, ..question.clone() };
     assert_eq!(
         run(&whole, speed, 0.002, 1).0.threads,
-        run(&Question { pieces: None, ..whole.clone() }, speed, 0.002, 1).0.threads
+        run(&SpeedQuestion { pieces: None, ..whole.clone() }, speed, 0.002, 1).0.threads
     );
 }
 
@@ -313,7 +314,7 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
 /// same threads differ by nothing else.
 #[test]
 fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_that_are_chosen() {
-    let question = Question { counted: true, ..question_72() };
+    let question = SpeedQuestion { counted: true, ..question_72() };
     for seed in 0..4 {
         let speed = |threads: u32| f64::from(threads.min(21)).sqrt();
         let (advice, probed) =
@@ -329,7 +330,7 @@ fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_
             "{advice:?} after {probed:?}"
         );
     }
-    let question = Question { counted: true, ..self::question(4, 2) };
+    let question = SpeedQuestion { counted: true, ..self::question(4, 2) };
     for seed in 0..8 {
         let (advice, probed) = run_with(&question, |_| 1.0, |threads| threads.min(2), 0.05, seed);
         assert!(advice.threads <= 2 && advice.between.1 <= 2, "{advice:?} after {probed:?}");
@@ -341,7 +342,7 @@ fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_
 #[test]
 fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe_shows_more() {
     let window = Duration::from_millis(100);
-    let mut search = SpeedSearch::new(Question { counted: true, ..question(8, 8) }).unwrap();
+    let mut search = SpeedSearch::new(SpeedQuestion { counted: true, ..question(8, 8) }).unwrap();
     let mut observe = |threads: u32, made: u32| {
         search.next = SpeedSearchStep::Probe { threads, window };
         search
@@ -365,7 +366,7 @@ fn numbers_that_seemed_to_make_as_many_threads_are_candidates_again_when_a_probe
 /// Fewer may make them all, too: the search checks that before it announces them.
 #[test]
 fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
-    let question = Question { counted: true, ..question_72() };
+    let question = SpeedQuestion { counted: true, ..question_72() };
     let speed = |threads: u32| f64::from(threads.min(3));
     let (advice, probed) = run_with(&question, speed, |threads| threads.min(3) + 1, 0.003, 1);
     assert_eq!((advice.threads, advice.more), (3, None), "{advice:?} after {probed:?}");
@@ -373,7 +374,7 @@ fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
     let (advice, probed) = run_with(&question, |_| 1.0, |_| 2, 0.003, 1);
     assert_eq!((advice.threads, advice.between), (1, (1, 1)), "{advice:?} after {probed:?}");
     // Where the threads are not counted these are numbers like others.
-    let apart = Question { counted: false, ..question };
+    let apart = SpeedQuestion { counted: false, ..question };
     assert!(run_with(&apart, |_| 1.0, |_| 2, 0.003, 1).0.more.is_some());
 }
 
@@ -384,7 +385,7 @@ fn the_choice_is_probed_or_said_not_to_be() {
     for seed in 0..3 {
         let (advice, probed) = run(&question_72(), speed, 0.004, seed);
         assert!(advice.probed && probed.contains(&advice.threads), "{advice:?} after {probed:?}");
-        let short = Question { most_time: Some(Duration::from_millis(200)), ..question_72() };
+        let short = SpeedQuestion { most_time: Some(Duration::from_millis(200)), ..question_72() };
         let (advice, probed) = run(&short, speed, 0.004, seed);
         assert_eq!(advice.probed, probed.contains(&advice.threads), "{advice:?} after {probed:?}");
     }
@@ -415,7 +416,7 @@ fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
     let speed = |threads: u32| f64::from(threads.min(20));
     for seed in 0..3 {
         let (advice, probed) =
-            run(&Question { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
+            run(&SpeedQuestion { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
         assert_eq!(advice.ended, Ended::Time);
         // The first takes 150 ms.
         assert!((2..=4).contains(&probed.len()), "{advice:?} after {probed:?}");
@@ -427,10 +428,10 @@ fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
 fn a_run_for_which_too_little_time_is_left_is_not_begun() {
     let window = Duration::from_millis(100);
     let budget = Duration::from_millis(500);
-    let question = Question {
+    let question = SpeedQuestion {
         whole_runs: true,
         most_time: Some(budget),
-        ..Question::new((1..=8).collect(), 8, window)
+        ..SpeedQuestion::new((1..=8).collect(), 8, window)
     };
     let mut search = SpeedSearch::new(question).unwrap();
     let mut spent = Duration::ZERO;
@@ -453,7 +454,7 @@ proptest! {
     ) {
         let law = Law { sigma, kappa: 0.0, knee: 8.0, decline, uneven: 0.0 };
         let most_time = Some(Duration::from_millis(most_ms));
-        let question = Question { most_probes, most_time, ..question(24, 8) };
+        let question = SpeedQuestion { most_probes, most_time, ..question(24, 8) };
         let speed = |threads: u32| law.speedup(f64::from(threads));
         let (advice, probed) = run(&question, speed, noise, seed);
         prop_assert!(probed.len() <= most_probes);

@@ -5,7 +5,7 @@ use crate::{CpuSet, Distances, Machine};
 use std::collections::HashMap;
 
 /// NUMA nodes in terms of leaves.
-pub(super) struct Memory<'a> {
+pub(super) struct NumaLeaves<'a> {
     /// The leaves of every NUMA node, ascending; none for one that only has memory, or no allowed
     /// context.
     leaves: Vec<Vec<u32>>,
@@ -16,7 +16,7 @@ pub(super) struct Memory<'a> {
     distances: Option<&'a Distances>,
 }
 
-impl<'a> Memory<'a> {
+impl<'a> NumaLeaves<'a> {
     pub(super) fn new(
         machine: &'a Machine,
         tree: &SharingTree,

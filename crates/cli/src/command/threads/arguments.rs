@@ -232,12 +232,12 @@ pub(crate) struct Edges {
     )]
     pub(crate) after: Option<Regex>,
     #[command(flatten)]
-    pub(crate) files: Files,
+    pub(crate) files: RunFiles,
 }
 
 /// What a run of the program writes.
 #[derive(Args, Clone, Default)]
-pub(crate) struct Files {
+pub(crate) struct RunFiles {
     /// Remove PATH after each measured run. It may contain {n}. Repeatable
     #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Target")]
     pub(crate) remove: Vec<PathBuf>,
