@@ -68,7 +68,7 @@ pub use open_subject::scope;
 pub use output_file::{check_writable, why_not};
 pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
-pub use place::{PlaceAnswer, PlaceRequest, StoredSearch};
+pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignments_of};
 pub use plan_file::plan_of;
 pub use profiling_outlook::{ProfilingCost, profiling_cost};
 pub use request::{

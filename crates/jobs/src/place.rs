@@ -191,6 +191,17 @@ impl Job for PlaceRequest {
     }
 }
 
+/// How many different assignments the space of a concluded placement has, as digits; `None` of
+/// other campaigns. It is read alone: so it is known where another version wrote the rest.
+pub fn assignments_of(info: &CampaignInfo) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Counted {
+        assignments: String,
+    }
+    let conclusion = info.conclusion.as_ref().filter(|_| info.new.kind == Kind::Place)?;
+    Counted::deserialize(conclusion).ok().map(|counted| counted.assignments)
+}
+
 /// Runs the search of a campaign to its end.
 pub(crate) fn search_stored(
     store: &mut Store,

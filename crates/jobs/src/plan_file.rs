@@ -2,9 +2,9 @@
 
 use crate::error::JobError;
 use crate::output_file::{check_writable, why_not};
-use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
+use pinwise_campaign::{CampaignIdentity, CampaignInfo, Kind, Store};
 use pinwise_placement::{Origin, Plan};
-use serde_json::Value;
+use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -38,7 +38,7 @@ pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let latest = files
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .chain(info.new.question.get("plan").and_then(Value::as_str).map(PathBuf::from))
+        .chain(asked_for(info))
         // Not a pipe, which would be read until somebody writes it.
         .filter(|path| path.is_file())
         .map(|path| (like(&path), path))
@@ -50,6 +50,19 @@ pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
         let path = folder(store).join(format!("{}.toml", info.id.0));
         (origin(&path) == Some(None)).then_some(path)
     })
+}
+
+/// Where the plan of a campaign was asked for, where its kind has one.
+fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
+    /// What the requests of both kinds have in common.
+    #[derive(Deserialize)]
+    struct Asked {
+        plan: Option<PathBuf>,
+    }
+    match info.new.kind {
+        Kind::Place | Kind::Tune => Asked::deserialize(&info.new.question).ok()?.plan,
+        _ => None,
+    }
 }
 
 /// Writes a plan beside the store as `NAME.toml`, or if that is taken as `NAME-2.toml` and so on.
@@ -165,6 +178,7 @@ fn cannot(act: &str, path: &Path, error: &io::Error) -> JobError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::place::assignments_of;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Advice, Origin, PlannedThread};
@@ -212,6 +226,18 @@ mod tests {
         ] {
             assert_eq!(likeness(&other), 0, "{other:?}");
         }
+    }
+
+    #[test]
+    fn what_a_campaign_says_of_plan_and_space_is_read_though_the_rest_is_of_another_version() {
+        let mut info = campaign();
+        assert_eq!((asked_for(&info), assignments_of(&info)), (None, None));
+        info.new.question = serde_json::json!({ "plan": "/a.toml", "unknown": 1 });
+        info.conclusion = Some(serde_json::json!({ "assignments": "42", "unknown": 1 }));
+        let known = (Some(PathBuf::from("/a.toml")), Some("42".to_owned()));
+        assert_eq!((asked_for(&info), assignments_of(&info)), known);
+        info.new.kind = Kind::Latency;
+        assert_eq!((asked_for(&info), assignments_of(&info)), (None, None));
     }
 
     #[test]

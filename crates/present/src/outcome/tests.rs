@@ -231,7 +231,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     let as_good = said(&info, &found(1.71e6));
     assert!(
         as_good.starts_with(
-            "Pin: the best assignment beats the unpinned windows, but not the placement "
+            "Pin: the best assignment beats the unpinned windows. Whether it beats the placement "
         ),
         "{as_good}"
     );

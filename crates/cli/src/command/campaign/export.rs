@@ -85,8 +85,8 @@ pub(super) fn csv(document: &CampaignExportJson) -> String {
 }
 
 fn write_rows(document: &CampaignExportJson, text: &mut String) {
-    let CampaignInfo { new, conclusion, .. } = &document.campaign;
-    let assignments = conclusion.as_ref().and_then(|outcome| outcome["assignments"].as_str());
+    let new = &document.campaign.new;
+    let assignments = pinwise_jobs::assignments_of(&document.campaign);
     for row in &document.records {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -110,7 +110,7 @@ fn write_rows(document: &CampaignExportJson, text: &mut String) {
             quoted(row.error.as_deref().unwrap_or_default()),
             word(serde_json::json!(row.retry)),
             quoted(&new.unit.name),
-            assignments.unwrap_or_default().to_owned(),
+            assignments.clone().unwrap_or_default(),
             document.campaign.id.0.to_string(),
         ];
         text.push_str(&cells.join(","));
