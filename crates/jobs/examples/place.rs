@@ -6,7 +6,6 @@
 
 use pinwise_campaign::Store;
 use pinwise_jobs::{Caller, JobError, PlaceRequest, Request, Silent, run, served_as_guardian};
-use pinwise_placement::Budget;
 
 fn main() -> Result<(), JobError> {
     // Affinities are put back by a second process, which is this program started again.
@@ -15,10 +14,9 @@ fn main() -> Result<(), JobError> {
     }
     let command = std::env::args().skip(1).collect();
     let mut request = Request::command(command, None);
-    request.question.budget = Budget::Measurements(80);
-    let job = PlaceRequest::from(request);
+    request.question.budget = pinwise_placement::Budget::Measurements(80);
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
-    let answer = run(job, &Caller::default(), &mut store, &mut Silent)?;
+    let answer = run(PlaceRequest::from(request), &Caller::default(), &mut store, &mut Silent)?;
     println!("{:?}: {:?}", answer.outcome.advice, answer.plan);
     Ok(())
 }
