@@ -124,8 +124,11 @@ fn no_thread_stays_pinned_and_no_measurement_is_lost() {
     );
 }
 
-/// Kills of a question at most; it ends the sooner the slower the machine kills.
-const QUESTION_KILLS: usize = 24;
+/// Kills of a question at most; it ends the sooner the slower the machine kills. More with
+/// `PINWISE_KILLS`.
+fn question_kills() -> usize {
+    std::env::var("PINWISE_KILLS").map_or(24, |kills| kills.parse().unwrap())
+}
 
 /// What comes of a question that is killed again and again.
 struct Outlasted {
@@ -172,7 +175,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
             Command::new(PINWISE).args(&words).stdout(Stdio::piped()).stderr(Stdio::piped()),
         );
         let (said, complained) = (all_of(run.0.stdout.take()), all_of(run.0.stderr.take()));
-        if kills < QUESTION_KILLS {
+        if kills < question_kills() {
             kills += 1;
             let before = recorded(&path);
             let mut within =

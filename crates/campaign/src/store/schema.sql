@@ -16,7 +16,7 @@ CREATE TABLE campaign (
     workload   TEXT NOT NULL,                          -- JSON: the threads, in the order
                                                        -- assignments number them
     unit       TEXT NOT NULL,                          -- JSON: what performance is counted in
-    simulated  INTEGER NOT NULL,                       -- 1: performances and times are those of a model, else 0
+    simulated  INTEGER NOT NULL,                       -- 1: what is measured is a model's, else 0
     question   TEXT NOT NULL,                          -- JSON
     seed       TEXT NOT NULL,                          -- decimal, 64 bits
     state      TEXT NOT NULL DEFAULT 'open',           -- open, finished, stopped
