@@ -243,7 +243,8 @@ impl Store {
             false => "kind, parent, step".to_owned(),
         };
         let simulated = match self.format {
-            FORMAT.. => "simulated".to_owned(),
+            // A part may be of an earlier version that did not see the upgrade.
+            FORMAT.. => format!("max(simulated, {})", simulated_before("campaign.parent")),
             KINDS.. => simulated_before("campaign.parent"),
             _ => simulated_before("NULL"),
         };

@@ -21,7 +21,7 @@ pub(crate) const GOOD_ROUNDS: u64 = 5;
 const MOST_ROUNDS: usize = 40;
 /// Looks at the gains that may end a comparison early: after [`GOOD_ROUNDS`], and after twice as
 /// many each.
-const LOOKS: usize = 4;
+pub(crate) const LOOKS: usize = 4;
 /// Where nothing is compared, and the rounds show only how fast the default is.
 const ALONE_ROUNDS: usize = 3;
 /// Of all intervals together.
@@ -51,9 +51,18 @@ pub struct FinalsQuestion {
     /// or to a quarter of itself. `None`: it uses its time.
     #[serde(default)]
     pub precision: Option<f64>,
+    /// Looks that may end it, which share the error. 1 of an earlier version, which looked after
+    /// each round and did not count them.
+    #[serde(default = "one_look")]
+    pub looks: usize,
     /// Numbers that could not be placed before.
     #[serde(default)]
     pub unplaced: Vec<UnplacedNumber>,
+}
+
+/// Of a question that does not say it.
+pub(crate) fn one_look() -> usize {
+    1
 }
 
 /// What the last comparison showed.
@@ -119,8 +128,7 @@ impl FinalsQuestion {
         cut_short: Option<Unmeasured>,
     ) -> Finals {
         let ways = self.ways();
-        let looks = if self.precision.is_some() { LOOKS } else { 1 };
-        let mut contest = Contest::new(ways.clone(), CONFIDENCE).with_looks(looks);
+        let mut contest = Contest::new(ways.clone(), CONFIDENCE).with_looks(self.looks);
         let (mut unit, mut loads) = (None, Vec::new());
         let mut missing: Vec<(u64, String)> = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
@@ -272,7 +280,8 @@ impl Comparing<'_> {
     fn is_precise(&self, history: &[Record]) -> bool {
         let Some(precision) = self.question.precision else { return false };
         let contest = self.question.finals(history, self.read, None).contest;
-        is_look(contest.rounds()) && contest.is_precise(precision)
+        let looks = self.question.looks == 1 || is_look(contest.rounds());
+        looks && contest.rounds() >= GOOD_ROUNDS as usize && contest.is_precise(precision)
     }
 }
 
@@ -331,6 +340,7 @@ mod tests {
             time: Duration::from_secs(1),
             windows: 1.0,
             precision: None,
+            looks: 1,
             unplaced: Vec::new(),
         };
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);

@@ -101,7 +101,10 @@ impl Job for ThreadsRequest {
         events: &mut dyn Events,
     ) -> Result<ThreadsAnswer, JobError> {
         let id = info.id;
-        let _hold = hold(&question)?;
+        let _hold = match hold(&question.request) {
+            Ok(hold) => hold,
+            Err(error) => return Err(as_parent_error(error, store, id)?),
+        };
         let searched = {
             let mut journal = store.journal(id)?;
             search_threads(&question, &info.new.machine, &mut journal, &caller.interrupt, events)
@@ -337,8 +340,8 @@ pub(crate) fn search_threads(
 
 /// Keeps others from a process that runs already. It is let go after the prober has put its limits
 /// back.
-fn hold(question: &ThreadsQuestion) -> Result<Hold, JobError> {
-    let pid = match &question.request.program {
+pub(crate) fn hold(request: &ThreadsRequest) -> Result<Hold, JobError> {
+    let pid = match &request.program {
         ThreadsProgram::Here(program) => program.pid.map(Pid),
         ThreadsProgram::Modelled(_) => None,
     };

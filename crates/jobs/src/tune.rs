@@ -20,7 +20,7 @@ use crate::plan_file;
 use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
-use crate::threads::{ThreadsOutcome, ThreadsQuestion, ThreadsRequest};
+use crate::threads::{ThreadsOutcome, ThreadsQuestion, ThreadsRequest, hold};
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Note as Met;
@@ -222,8 +222,10 @@ impl Job for TuneRequest {
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<TuneAnswer, JobError> {
-        let (unfinished, cut_short) = measure_parts(info, &request, caller, store, events)
-            .or_else(|error| Err(as_parent_error(error, store, info.id)?))?;
+        let held = hold(&request.threads);
+        let measured = held.and_then(|_hold| measure_parts(info, &request, caller, store, events));
+        let (unfinished, cut_short) =
+            measured.or_else(|error| Err(as_parent_error(error, store, info.id)?))?;
         Ok(TuneAnswer { unfinished, cut_short, ..answer(store, &store.get(info.id)?)? })
     }
 
@@ -441,6 +443,7 @@ mod tests {
             time: Duration::ZERO,
             windows: 1.0,
             precision: None,
+            looks: 1,
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();

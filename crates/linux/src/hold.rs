@@ -8,23 +8,36 @@
 //! does the guardian until it has put everything back. Whoever wants to begin must get it
 //! exclusively for a moment.
 //!
-//! *Limit.* A holder in another PID namespace has another `/proc`, so it is not seen.
+//! Within one pinwise a hold is shared: a search may consist of others.
+//!
+//! *Limits.* A holder that sees another `/proc`, as in a container, is not seen. Of many processes
+//! the first [`MOST`] are held: those that the user named come first. A process that begins later
+//! is not held. For some milliseconds after a `kill -9`, before the guardian has read its last
+//! entries, nobody holds the process.
 
 use crate::thread::Pid;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A guardian takes less to put affinities back, or to end a program.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// A guardian takes less to put affinities back, or to end a program, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// From one try to the next.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Processes that are held at most: each takes a file descriptor, of which others need many.
+const MOST: usize = 64;
+
+/// What this process holds. A lock belongs to the open file, so that opening it anew would be
+/// another holder.
+static HELD: Mutex<BTreeMap<Pid, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 /// Processes that no other pinwise changes while this lives.
 #[derive(Debug, Default)]
 pub struct Hold {
-    folders: Vec<File>,
+    folders: Vec<Arc<File>>,
 }
 
 /// Another pinwise measures or pins the process.
@@ -43,7 +56,13 @@ impl Hold {
     pub fn of(pids: &[Pid]) -> Result<Self, Held> {
         let until = Instant::now() + PATIENCE;
         let mut hold = Self::default();
-        for &pid in pids {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|_, folder| folder.strong_count() > 0);
+        for &pid in pids.iter().take(MOST) {
+            if let Some(folder) = held.get(&pid).and_then(Weak::upgrade) {
+                hold.folders.push(folder);
+                continue;
+            }
             let Ok(folder) = File::open(folder(pid)) else { continue };
             while is_refused(&folder, FlockOperation::NonBlockingLockExclusive)
                 || is_refused(&folder, FlockOperation::NonBlockingLockShared)
@@ -53,6 +72,8 @@ impl Hold {
                 }
                 std::thread::sleep(PAUSE);
             }
+            let folder = Arc::new(folder);
+            held.insert(pid, Arc::downgrade(&folder));
             hold.folders.push(folder);
         }
         Ok(hold)
@@ -60,10 +81,12 @@ impl Hold {
 
     /// Also holds a process that the one who began holds already: the guardian's part.
     pub(crate) fn share(&mut self, pid: Pid) {
-        if let Ok(folder) = File::open(folder(pid)) {
+        if self.folders.len() < MOST
+            && let Ok(folder) = File::open(folder(pid))
+        {
             // Not to have it costs the next search its wait for this guardian.
             let _ = flock(&folder, FlockOperation::NonBlockingLockShared);
-            self.folders.push(folder);
+            self.folders.push(Arc::new(folder));
         }
     }
 }
@@ -107,13 +130,16 @@ mod tests {
         let hold = Hold::of(&[one.pid()]).unwrap();
         let mut guardian = Hold::default();
         guardian.share(one.pid());
-        assert_eq!(Hold::of(&[other.pid(), one.pid()]).unwrap_err(), Held(one.pid()));
-        // Also that of a process that was held before the refusal.
-        drop(Hold::of(&[other.pid()]).unwrap());
+        // A search within the search, and one after the other.
+        drop(Hold::of(&[one.pid()]).unwrap());
         drop(hold);
-        assert!(Hold::of(&[one.pid()]).is_err(), "the guardian is at work");
-        drop(guardian);
-        Hold::of(&[one.pid()]).unwrap();
+        assert_eq!(Hold::of(&[other.pid(), one.pid()]).unwrap_err(), Held(one.pid()));
+        // A process that was held before the refusal is free again.
+        let mut elsewhere = Hold::default();
+        elsewhere.share(other.pid());
+        assert!(Hold::of(&[other.pid()]).is_err());
+        drop((guardian, elsewhere));
+        drop(Hold::of(&[one.pid(), other.pid()]).unwrap());
     }
 
     #[test]

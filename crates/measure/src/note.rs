@@ -123,7 +123,7 @@ pub enum Note {
         /// All threads that are placed.
         of: u64,
     },
-    /// Threads of a run ended between two looks: their number is taken from n.
+    /// The workers of a run ended between two looks: their number is taken from n.
     ThreadsMissed,
     /// The kernel does not report migrations. They count as 0.
     MigrationsUnseen,

@@ -22,7 +22,7 @@ pub struct RoleTime {
     /// Share in which they waited for one: a run queue's length over its threads.
     pub waited: f64,
     /// Share in which they waited for other threads; `None` where this is not allowed to be
-    /// observed; then it is role of `slept`.
+    /// observed; then it is part of `slept`.
     pub locked: Option<f64>,
     /// Share in which they waited for something else, or had nothing to do.
     pub slept: f64,

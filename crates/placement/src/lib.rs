@@ -29,7 +29,7 @@ pub use compare::{
 pub use contest::{Choice, Contest, Gain, Way};
 pub use export::{Export, ExportError, FORMATS, Format};
 pub use forecast::{Finalist, Forecast, room};
-pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome};
+pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome, OutcomeNote};
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{Measured, Number, Origin, Plan, PlanError, PlanNote, PlannedThread};
 pub use question::{BlackboxOptions, Budget, LevelSource, Question, StrategyName};

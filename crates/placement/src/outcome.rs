@@ -2,6 +2,8 @@
 
 mod as_found;
 
+pub use as_found::OutcomeNote;
+
 use crate::confirmation::FreshWindows;
 use crate::search::history::History;
 use crate::search::learned_model::Modeler;

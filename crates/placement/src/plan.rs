@@ -119,7 +119,10 @@ impl PlanNote {
 
     /// Whether it weakens the result.
     fn weakens(&self) -> bool {
-        !Self::EXPLAINING.contains(&self.kind.as_str())
+        // While a number was placed, that.
+        let within = self.values.get("note").and_then(|note| note.get("kind"));
+        let kind = within.and_then(toml::Value::as_str).unwrap_or(&self.kind);
+        !Self::EXPLAINING.contains(&kind)
     }
 }
 
@@ -475,6 +478,11 @@ mod tests {
             plan.caution()
         };
         assert_eq!((plan().caution(), of(Advice::Pin, false)), (None, None));
+        let left_alone = |note| {
+            PlanNote::new(&serde_json::json!({ "kind": "while_placed", "n": 4,
+            "note": { "kind": note }, "text": "While n = 4 was placed, something." }))
+        };
+        assert_eq!(["left_alone", "busy"].map(|kind| left_alone(kind).weakens()), [false, true]);
         assert_eq!(of(Advice::Undecided, false).unwrap(), "its search was undecided");
         assert_eq!(
             of(Advice::KeepDefault, true).unwrap(),

@@ -6,9 +6,9 @@ use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
 use pinwise_measure::Note;
-use pinwise_placement::{Advice, Budget, Outcome, Question, Search, StopReason};
+use pinwise_placement::{Advice, Budget, Gain, Outcome, OutcomeNote, Question, Search, StopReason};
 use pinwise_topology::SharingTree;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
@@ -58,21 +58,49 @@ pub fn notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<String> {
 
 /// As [`notes`], each with its kind and values.
 pub fn tagged_notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<Value> {
-    // A model is in no placement before it is placed.
-    let found = outcome.qualification().filter(|_| !info.new.simulated);
-    let found = found
-        .map(|text| json!({ "kind": "as_found", "apart": outcome.found_apart(), "text": text }));
-    let drift = outcome.drift.as_ref().filter(|drift| drift.significant).map(|drift| {
-        let text = format!(
-            "the machine or the load changed meanwhile: a reference by {} (n = {}). Repeat for the \
-             bound",
-            figures::change(drift.change),
-            drift.n
-        );
-        json!({ "kind": "drift", "change": drift.change, "n": drift.n, "text": sentence(&text) })
-    });
-    let others = outcome.notes.iter().map(|met| tagged(met, sentence(&note(met))));
-    found.into_iter().chain(others).chain(drift).collect()
+    let notes = outcome.qualifications(info.new.simulated);
+    notes.iter().map(|note| tagged(note, qualification(note))).collect()
+}
+
+/// What qualifies a verdict, in sentences.
+fn qualification(about: &OutcomeNote) -> String {
+    match about {
+        OutcomeNote::AsFound { apart, windows, after, drifted, gain } => {
+            let [windows, after] = [windows, after].map(|n| figures::count(*n as u64));
+            let Some(apart) = apart else {
+                return format!(
+                    "The metric stood still: as found the program made progress, unpinned \
+                     afterwards none ({windows} and {after} windows). Check that it still runs, \
+                     and repeat."
+                );
+            };
+            let ending = match gain {
+                _ if *drifted => "; or something else changed meanwhile".to_owned(),
+                Some(Gain { mean, low, high }) => {
+                    let (gain, low) = (figures::change(*mean), figures::change(*low));
+                    let interval = if high.is_finite() {
+                        format!("{low} to {}", figures::change(*high))
+                    } else {
+                        format!("at least {low}")
+                    };
+                    format!("; the gain over that is {gain} ({interval})")
+                }
+                None => String::new(),
+            };
+            format!(
+                "As found it did {} {} than unpinned later ({windows} and {after} \
+                 windows){ending}. Repeat when it is warm.",
+                figures::percent(apart.abs()),
+                if *apart > 0.0 { "better" } else { "worse" },
+            )
+        }
+        OutcomeNote::Drift { change, n } => sentence(&format!(
+            "the machine or the load changed meanwhile: a reference by {} (n = {n}). Repeat for \
+             the bound",
+            figures::change(*change)
+        )),
+        OutcomeNote::Met(met) => sentence(&note(met)),
+    }
 }
 
 /// The verdict of `outcome`. A model has no operating system: balanced placements stand for its

@@ -211,10 +211,14 @@ impl LinuxProber {
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let refused = self.lookout.refused().len();
         let mut seen = self.run_once(recipe, parameter, window, true)?;
-        if seen.missed_threads() {
+        if whole {
+            seen.threads = seen.threads.max(seen.lasting_threads());
             let promised = self.options.threads.as_ref().map_or(parameter, |of| of(parameter));
-            seen.threads = seen.threads.max(promised);
-            seen.notes.push(Note::ThreadsMissed);
+            // No worker was met: how many there were is not known.
+            if seen.threads == 1 && promised > 1 && seen.missed_most() {
+                seen.threads = promised;
+                seen.notes.push(Note::ThreadsMissed);
+            }
         }
         if let Some(first) = seen.run().filter(|_| whole) {
             self.lookout.take_in(&seen.activity);

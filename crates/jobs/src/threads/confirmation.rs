@@ -20,7 +20,8 @@ use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
 use crate::last_comparison::{
-    Comparing, Finals, FinalsQuestion, GOOD_ROUNDS, Seen, alike, cut_short, own_number, runner_up,
+    Comparing, Finals, FinalsQuestion, GOOD_ROUNDS, LOOKS, Seen, alike, cut_short, own_number,
+    runner_up,
 };
 use crate::stored::{self, part_for};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
@@ -174,7 +175,9 @@ fn contenders(
 ) -> Result<Result<FinalsQuestion, Option<Note>>, JobError> {
     let (default, default_known) = default(question, program)?;
     let most = question.counting()?.parameter(question.span.max);
-    if matches!(default_known, Some(TuneNote::DefaultAssumed { .. })) && default > most {
+    let guess = matches!(default_known, Some(TuneNote::DefaultAssumed { .. }));
+    // More than the user allows is tried only where the program does it by itself.
+    if guess && default > most && question.request.max.is_some() {
         return Ok(Err(Some(Note::DefaultAboveMax { default, max: most })));
     }
     let alike = alike(&outcome.notes);
@@ -212,6 +215,7 @@ fn contenders(
         windows,
         // So narrow that fewer threads can be shown to be within the tolerance.
         precision: Some(question.request.within / 2.0),
+        looks: LOOKS,
         unplaced: Vec::new(),
     }))
 }
@@ -229,6 +233,10 @@ fn default(
     else {
         return Ok((question.counting()?.parameter(question.contexts), None));
     };
+    if question.request.grants() {
+        let n = question.contexts;
+        return Ok((n, Some(TuneNote::DefaultAssumed { n, threads: None })));
+    }
     let machine = prober.machine();
     let cpus = usable(machine, here.pid.map(Pid))?.allowed;
     let (own, note) = own_number(here, prober, cpus);

@@ -178,6 +178,7 @@ fn contenders(
             time: clock.left(),
             windows: program.effort().windows,
             precision: None,
+            looks: 1,
             unplaced,
         };
         Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })

@@ -1,7 +1,9 @@
 //! The program as it was found: before anything was pinned, in the placement that it had by then.
 
 use super::{Advice, Drift, Outcome};
-use pinwise_figures as figures;
+use crate::Gain;
+use pinwise_measure::Note;
+use serde::Serialize;
 
 impl Outcome {
     /// found / unpinned - 1, where the interval as found and the interval of the later unpinned
@@ -39,46 +41,61 @@ impl Outcome {
         self.as_found.zip(best).is_some_and(|(found, best)| found.low > best.high)
     }
 
-    /// A sentence on a program that was found doing otherwise than it did unpinned after, and on
-    /// what the gain is over that, unless the reference changed in the same direction
-    /// meanwhile.
-    pub fn qualification(&self) -> Option<String> {
-        let (apart, found, unpinned) = (self.found_apart()?, self.as_found?, self.baseline?);
-        let [windows, after] = [found.n, unpinned.n].map(|n| figures::count(n as u64));
-        if unpinned.mean == 0.0 {
-            return Some(format!(
-                "The metric stood still: as found the program made progress, unpinned afterwards \
-                 none ({windows} and {after} windows). Check that it still runs, and repeat."
-            ));
-        }
-        let drifted = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
-        let ending = if self.drift.as_ref().is_some_and(drifted) {
-            "; or something else changed meanwhile".to_owned()
-        } else if let Some((gain, low, high)) =
-            self.gain_as_found().filter(|_| self.advice == Advice::Pin)
-        {
-            let (gain, low) = (figures::change(gain), figures::change(low));
-            let interval = if high.is_finite() {
-                format!("{low} to {}", figures::change(high))
-            } else {
-                format!("at least {low}")
-            };
-            format!("; the gain over that is {gain} ({interval})")
-        } else {
-            String::new()
-        };
-        Some(format!(
-            "As found it did {} {} than unpinned later ({windows} and {after} windows){ending}. \
-             Repeat when it is warm.",
-            figures::percent(apart.abs()),
-            if apart > 0.0 { "better" } else { "worse" },
-        ))
+    /// What qualifies the verdict. A model is in no placement before it is placed.
+    pub fn qualifications(&self, simulated: bool) -> Vec<OutcomeNote> {
+        let found = if simulated { None } else { self.found_note() };
+        let drift = self.drift.as_ref().filter(|drift| drift.significant);
+        let drift = drift.map(|&Drift { change, n, .. }| OutcomeNote::Drift { change, n });
+        let met = self.notes.iter().cloned().map(OutcomeNote::Met);
+        found.into_iter().chain(met).chain(drift).collect()
     }
+
+    fn found_note(&self) -> Option<OutcomeNote> {
+        let (apart, found, unpinned) = (self.found_apart()?, self.as_found?, self.baseline?);
+        let with = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
+        let gain = self.gain_as_found().filter(|_| self.advice == Advice::Pin);
+        Some(OutcomeNote::AsFound {
+            apart: Some(apart).filter(|_| unpinned.mean != 0.0),
+            windows: found.n,
+            after: unpinned.n,
+            drifted: self.drift.as_ref().is_some_and(with),
+            gain: gain.map(|(mean, low, high)| Gain { mean, low, high }),
+        })
+    }
+}
+
+/// What qualifies the verdict of an outcome.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum OutcomeNote {
+    /// The program was found doing otherwise than it did unpinned later.
+    AsFound {
+        /// found / unpinned - 1; `None` where it made no progress unpinned.
+        apart: Option<f64>,
+        /// Windows as found.
+        windows: usize,
+        /// Windows unpinned, later.
+        after: usize,
+        /// The reference changed in the same direction meanwhile.
+        drifted: bool,
+        /// The best over the program as found, where pinning is advised.
+        gain: Option<Gain>,
+    },
+    /// The machine or the load changed meanwhile.
+    Drift {
+        /// Of the reference, as a share.
+        change: f64,
+        /// Its measurements.
+        n: usize,
+    },
+    /// What the measurements met.
+    #[serde(untagged)]
+    Met(Note),
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Best, Estimate, Outcome, Question};
+    use crate::{Best, Estimate, Outcome, OutcomeNote, Question};
     use pinwise_measure::{Unit, Workload};
     use pinwise_topology::{Assignment, Space};
 
@@ -120,7 +137,8 @@ mod tests {
         let (gain, low, high) = outcome(1.0, 100.0).gain_as_found().unwrap();
         assert_eq!((gain, low, high), (119.0, 114.0 / 6.0 - 1.0, f64::INFINITY));
         assert_eq!((outcome(0.0, 100.0).gain_as_found(), empty.gain_as_found()), (None, None));
-        let stopped = outcome(100.0, 0.0).qualification().unwrap();
-        assert!(stopped.contains("The metric stood still"), "{stopped}");
+        let stopped = outcome(100.0, 0.0).qualifications(false);
+        assert!(matches!(stopped[..], [OutcomeNote::AsFound { apart: None, .. }]), "{stopped:?}");
+        assert_eq!(outcome(100.0, 0.0).qualifications(true), []);
     }
 }

@@ -12,9 +12,6 @@ const LITTLE: f64 = 0.01;
 /// Less CPU time than this is that of starting a program.
 const COUNTED: Duration = Duration::from_millis(5);
 
-/// So many more threads on average than were counted at a time are no error of rounding.
-const UNCOUNTED: f64 = 0.5;
-
 /// A stretch of a run that was watched.
 pub(super) struct Window {
     pub(super) activity: Activity,
@@ -80,15 +77,19 @@ impl Window {
         self.usage = Some(usage);
     }
 
-    /// Whether threads of a whole run began and ended between two looks at their number: most of
-    /// the CPU time is theirs, or more were watched than were counted. Then the number of threads
-    /// is not known.
-    pub(super) fn missed_threads(&self) -> bool {
+    /// The threads that were watched for about as long as any: they existed at a time, also where
+    /// no look at their number met them.
+    pub(super) fn lasting_threads(&self) -> u32 {
+        let threads = &self.activity.threads;
+        let longest = threads.iter().map(|thread| thread.elapsed).max().unwrap_or_default();
+        threads.iter().filter(|thread| thread.elapsed * 2 >= longest).count() as u32
+    }
+
+    /// Whether most of the CPU time of a whole run is that of threads which began and ended between
+    /// two looks.
+    pub(super) fn missed_most(&self) -> bool {
         let (seen, all) = (self.activity.ran(), self.usage.as_ref().map(|usage| usage.cpu));
-        let unseen = all.is_some_and(|all| all > COUNTED && seen * 2 < all);
-        let existed: Duration = self.activity.threads.iter().map(|thread| thread.elapsed).sum();
-        let on_average = existed.as_secs_f64() / self.activity.elapsed.as_secs_f64().max(1e-9);
-        unseen || on_average > f64::from(self.threads) + UNCOUNTED
+        all.is_some_and(|all| all > COUNTED && seen * 2 < all)
     }
 
     /// A whole run.
