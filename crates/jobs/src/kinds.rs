@@ -1,4 +1,4 @@
-//! The kinds of questions that there are, and what comes of each.
+//! The table of all kinds of questions: which request runs, resumes and reads each.
 
 use crate::calibration::{CalibrationAnswer, CalibrationRequest};
 use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};

@@ -1,4 +1,4 @@
-//! Files that a user names for what comes out.
+//! Checks, before anything is measured, that the output files a user names can be written.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};

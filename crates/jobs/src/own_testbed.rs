@@ -1,4 +1,4 @@
-//! A placement on a testbed of one's own.
+//! A placement on a testbed that the caller implements, with or without a store.
 
 use pinwise_campaign::{Ending, Journal, StoreError, drive};
 use pinwise_measure::{Interrupt, Testbed};

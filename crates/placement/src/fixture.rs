@@ -1,4 +1,4 @@
-//! Records for the tests of strategies.
+//! For tests only: records to try strategies with.
 
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{MeasureError, Measurement, Setting};

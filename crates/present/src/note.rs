@@ -1,4 +1,5 @@
-//! Notes as text, and as JSON: the kind, its values and the text.
+//! The notes of measurements as text, and as JSON: the kind, its values and the text. What a job
+//! says while it runs is a [`Notice`](crate::Notice).
 
 use crate::figures;
 use crate::other_load::busy;

@@ -1,4 +1,4 @@
-//! The parts of the campaign, measured one after the other.
+//! The parts of a `tune` campaign, measured one after the other.
 //!
 //! 1. *Number*: the search for the number of threads alone.
 //! 2. *Policies*: promising numbers under simple policies of placement.

@@ -1,4 +1,4 @@
-//! Syntaxes that pin whole processes.
+//! Syntaxes that pin whole processes: taskset, numactl, systemd and the like.
 
 use super::Export;
 use crate::Plan;
