@@ -134,7 +134,7 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
                     format!("with --counter: {}", again(command.unwrap_or_default()))
                 }
                 Remedy::AskAgain => {
-                    let flag = Files { plan: None, store: caller.store.as_deref() }.flag();
+                    let flag = Files::of_store(caller.store.as_deref()).flag();
                     format!("see them with: pinwise campaign show {}{flag}", kept.campaign.0)
                 }
                 Remedy::Resume => format!("once the cause is gone: {}", resume(kept)),

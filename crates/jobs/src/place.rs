@@ -7,7 +7,7 @@ use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::OpenSubject;
 use crate::plan_file;
 use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
-use crate::request::{Request, Subject};
+use crate::request::Request;
 use crate::resume_check::reopen;
 use crate::stored;
 use crate::summary::Summary;
@@ -47,14 +47,6 @@ pub struct PlaceAnswer {
     pub plan: Option<PathBuf>,
     /// Why the plan could not be written. The answer stands all the same.
     pub unwritten: Option<String>,
-}
-
-impl PlaceRequest {
-    /// The request to place `subject`, as [`Request::new`] makes it, with its plan beside the
-    /// store.
-    pub fn new(subject: Subject, metric: impl Into<String>) -> Self {
-        Request::new(subject, metric).into()
-    }
 }
 
 impl From<Request> for PlaceRequest {

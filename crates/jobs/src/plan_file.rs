@@ -180,8 +180,11 @@ mod tests {
     use super::*;
     use crate::place::assignments_of;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
+    use pinwise_measure::{LeftAlone, Note as Met};
     use pinwise_measure::{Unit, Workload};
-    use pinwise_placement::{Advice, Origin, PlannedThread};
+    use pinwise_placement::{Advice, Origin, PlanNote, PlannedThread, TuneNote};
+    use pinwise_present::tagged;
+    use pinwise_threads::Note;
     use pinwise_topology::{Alike, CpuSet, Fingerprint, Machine};
     use std::os::unix::fs::PermissionsExt;
 
@@ -309,5 +312,30 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
         write_plan(Path::new("/dev/null"), &plan).unwrap();
         assert!(write_plan(Path::new("/dev/full"), &plan).is_err());
+    }
+
+    #[test]
+    fn notes_that_explain_a_result_do_not_weaken_its_plan() {
+        let (reason, names) = (LeftAlone::HardlyRuns, Default::default());
+        let explaining = [
+            tagged(&TuneNote::DefaultAssumed { n: 2, threads: None }, ""),
+            tagged(&TuneNote::DefaultInferred { n: 2, threads: 3 }, ""),
+            tagged(&Note::SingleRuns, ""),
+            tagged(&Note::ShortRuns { run_seconds: None, pieces: None }, ""),
+            tagged(&Note::CutOff { n: 2, asked: true }, ""),
+            tagged(&Note::Translated { counts_n: true, n: [1, 2], threads: [1, 2] }, ""),
+            tagged(&Note::Set { n: 2, guess: false }, ""),
+            tagged(&Note::LimitsRestored, ""),
+            tagged(&Note::Pieces { pieces: 2 }, ""),
+            tagged(&Met::MetricRead { counter: true, by_name: true }, ""),
+            tagged(&Met::LinesAdded { lines: 2, seconds: 1.0 }, ""),
+            tagged(&Met::LeftAlone { reason, names }, ""),
+        ];
+        for note in explaining {
+            assert!(!PlanNote::new(&note).weakens(), "{note}");
+        }
+        for note in [tagged(&Met::Busy { share: 0.5 }, ""), tagged(&Note::Simulated, "")] {
+            assert!(PlanNote::new(&note).weakens(), "{note}");
+        }
     }
 }

@@ -23,7 +23,8 @@ use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A guardian takes less to put affinities back, or to end a program, on a busy machine too.
+/// A guardian puts affinities back within 0.9 s, and gives a program 2 s to end. The rest is a
+/// guess at what a busy machine adds.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// From one try to the next.
 const PAUSE: Duration = Duration::from_millis(20);

@@ -128,8 +128,8 @@ pub trait Testbed {
         false
     }
 
-    /// How long an instance by itself takes to be measured, about, where it is started for that;
-    /// `None` where it takes a window. Only asked where [`Self::profiles`].
+    /// About how long it takes to start and measure one instance. `None`: it is not started for
+    /// that, and takes a window. Only asked where [`Self::profiles`].
     fn restart(&self) -> Option<Duration> {
         None
     }

@@ -118,7 +118,7 @@ impl PlanNote {
     ];
 
     /// Whether it weakens the result.
-    fn weakens(&self) -> bool {
+    pub fn weakens(&self) -> bool {
         // While a number was placed, that.
         let within = self.values.get("note").and_then(|note| note.get("kind"));
         let kind = within.and_then(toml::Value::as_str).unwrap_or(&self.kind);

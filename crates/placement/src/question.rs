@@ -127,8 +127,8 @@ pub struct Question {
     /// what they do alone bounds what they do together. [`Self::on`] fills it in.
     #[serde(default)]
     pub pieces: bool,
-    /// How long an instance by itself takes to be measured, about, where it is started for that
-    /// ([`Testbed::restart`]). [`Self::on`] fills it in.
+    /// About how long it takes to start and measure one instance ([`Testbed::restart`]). `None`: it
+    /// is not started for that. [`Self::on`] fills it in.
     #[serde(default)]
     pub restart: Option<Duration>,
 }

@@ -117,3 +117,10 @@ pub enum TuneNote {
 }
 
 pinwise_measure::text_in_old_stores!(TuneNote);
+
+impl TuneNote {
+    /// The default that it is about is a guess.
+    pub fn is_guess(&self) -> bool {
+        matches!(self, Self::DefaultAssumed { .. })
+    }
+}

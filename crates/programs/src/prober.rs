@@ -132,8 +132,8 @@ impl LinuxProber {
         self
     }
 
-    /// Goes on after an earlier prober of the same program, which had `begun` with so many threads;
-    /// `None`: that is not known. A process that runs already has another parameter by now.
+    /// Goes on after an earlier prober of the same program. The program had `begun` with so many
+    /// threads, where that is known. A process that runs already has another parameter by now.
     #[must_use]
     pub fn resumed(mut self, begun: Option<u32>) -> Self {
         self.begun = begun;
@@ -141,7 +141,7 @@ impl LinuxProber {
         self
     }
 
-    /// Lets probes take as long as they need from here on: what follows has a budget of its own.
+    /// Ends no probe by time from here on. What follows has a budget of its own.
     pub fn without_deadline(&mut self) {
         self.options.until = None;
         if let Some(session) = &mut self.live {

@@ -73,7 +73,7 @@ fn a_machine_s_name_stays_text_and_ends_no_comment() {
 #[test]
 fn a_campaign_s_page_shows_what_is_shared_on_its_machine() {
     let campaign = campaign(&Plot::default());
-    let files = Files { plan: None, store: Some(Path::new("other.db")) };
+    let files = Files::of_store(Some(Path::new("other.db")));
     let render =
         |kept| page(&campaign.info, &campaign.records, &campaign.outcome, files, kept).unwrap();
     assert!(!render(None).contains("What shares what"));

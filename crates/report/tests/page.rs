@@ -393,7 +393,7 @@ fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
         running: false,
         ..whole.campaign.info.clone()
     };
-    let files = Files { plan: None, store: Some(Path::new("x.db")) };
+    let files = Files::of_store(Some(Path::new("x.db")));
     let said = no_tune_verdict(&stopped, files);
     assert!(said.ends_with("pinwise campaign resume 12 --store x.db"), "{said}");
     assert!(ids(&html).is_empty());

@@ -1,5 +1,5 @@
-//! What a joint search chooses from: numbers of threads, each left to the operating system or under
-//! the policies of placement that make a difference on the machine.
+//! What a joint search chooses from: numbers of threads, each with ways to place them. One way is
+//! the operating system's. The others are the policies that make a difference on the machine.
 
 use crate::joint_search::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};

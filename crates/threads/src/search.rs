@@ -1,9 +1,9 @@
 //! A search as the strategy of a campaign: what is probed next, and the answer, both from the
 //! records.
 //!
-//! [`NumberSearch`] is the question. [`Searcher`] proposes one probe after another; the campaign
+//! [`NumberSearch`] is the question. [`Searcher`] proposes one probe after another. The campaign
 //! measures and records it. [`NumberSearch::answer`] computes the answer from the question and the
-//! records alone, so a campaign that was killed goes on as it would have, and its answer needs no
+//! records alone. So a campaign that was killed goes on as it would have. Its answer needs no
 //! program.
 //!
 //! **Stages.** What a probe measures may change during a search, because only probes show what the

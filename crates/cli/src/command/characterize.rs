@@ -164,7 +164,7 @@ pub(crate) fn tell(
             campaign: campaign.id.0,
             machine: &campaign.new.machine.name,
             unit: &campaign.new.unit.name,
-            unfinished: unfinished(answer, Files { plan: None, store: named }),
+            unfinished: unfinished(answer, Files::of_store(named)),
             runs: &answer.so_far,
             seconds: time.as_secs_f64(),
             store: store.path(),

@@ -273,7 +273,7 @@ fn of_campaign(answer: &LatencyAnswer, files: Files<'_>) -> anyhow::Result<Shown
 
 /// Prints what a campaign measured. `named` is the store, where commands have to name it.
 pub(crate) fn tell(answer: &LatencyAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    of_campaign(answer, Files { plan: None, store: named })?.print(json)
+    of_campaign(answer, Files::of_store(named))?.print(json)
 }
 
 /// The page of what a campaign measured.

@@ -35,7 +35,8 @@ use std::time::Duration;
 /// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise.
 const WINDOWS: f64 = 4.0;
 
-/// What a measurement takes, in its windows: the program starts first, or settles.
+/// What a measurement is taken to last, in its windows: the program starts first, or settles. This
+/// is a guess, not a measurement; where it is wrong, the comparison has more or fewer rounds.
 const MEASUREMENT: f64 = 1.5;
 
 /// What fresh windows show of the number that was found.
@@ -59,8 +60,8 @@ impl Confirmation {
 
     /// The program's own number is announced, and that is a guess.
     pub(super) fn announces_a_guess(&self) -> bool {
-        let assumed = matches!(self.compared.default_known, Some(TuneNote::DefaultAssumed { .. }));
-        assumed && self.choice.way() == Way::Default
+        let guess = self.compared.default_known.as_ref().is_some_and(TuneNote::is_guess);
+        guess && self.choice.way() == Way::Default
     }
 
     /// What to know of the comparison.
@@ -165,8 +166,8 @@ pub(super) fn confirm(
     Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, finals, within))))
 }
 
-/// What is compared; or why nothing is, where that is not because only one number makes threads of
-/// its own.
+/// What is compared. `Err`: nothing is. It holds the reason, unless only one number makes threads
+/// of its own.
 fn contenders(
     question: &ThreadsQuestion,
     outcome: &ThreadsOutcome,
@@ -175,7 +176,7 @@ fn contenders(
 ) -> Result<Result<FinalsQuestion, Option<Note>>, JobError> {
     let (default, default_known) = default(question, program)?;
     let most = question.counting()?.parameter(question.span.max);
-    let guess = matches!(default_known, Some(TuneNote::DefaultAssumed { .. }));
+    let guess = default_known.as_ref().is_some_and(TuneNote::is_guess);
     // More than the user allows is tried only where the program does it by itself.
     if guess && default > most && question.request.max.is_some() {
         return Ok(Err(Some(Note::DefaultAboveMax { default, max: most })));

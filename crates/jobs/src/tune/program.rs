@@ -252,7 +252,7 @@ impl<'a> TunedProgram<'a> {
     /// know about it. `own`: the number is its own.
     pub(super) fn settle(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
         self.prober.settle(n)?;
-        let guess = own && matches!(self.note, Some(TuneNote::DefaultAssumed { .. }));
+        let guess = own && self.note.as_ref().is_some_and(TuneNote::is_guess);
         let is_set = matches!(self.program.set, Some(Setter::Command(_)));
         Ok(self.program.pid.filter(|_| is_set).map(|_| TuneNote::Set { n, guess }))
     }

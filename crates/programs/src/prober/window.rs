@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A watched run counts like any other if watching took less than this share.
 const LITTLE: f64 = 0.01;
 
-/// Less CPU time than this is that of starting a program.
+/// Less CPU time than this is taken to be that of starting a program: a guess.
 const COUNTED: Duration = Duration::from_millis(5);
 
 /// A stretch of a run that was watched.

@@ -32,7 +32,7 @@ pub(crate) fn tell(
         let notes: Vec<Value> = answer.notes.iter().map(tagged).collect();
         return output::print_json(&document(campaign, comparison, &notes, &records));
     }
-    let files = Files { plan: None, store: named };
+    let files = Files::of_store(named);
     output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
 }
 

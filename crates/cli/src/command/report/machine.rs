@@ -102,7 +102,7 @@ impl OfMachine {
         } else {
             format!(" --machine {}", quoted(&self.machine))
         };
-        let flag = Files { plan: None, store: self.store.named() }.flag();
+        let flag = Files::of_store(self.store.named()).flag();
         Usage(format!(
             "{} has no characterization of {} that this version can read; run pinwise \
              characterize{machine}{flag}",

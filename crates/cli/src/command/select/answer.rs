@@ -23,7 +23,7 @@ pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> a
     if json {
         return output::print_json(&shown.document(&answer.outcome));
     }
-    let files = Files { plan: None, store: named };
+    let files = Files::of_store(named);
     output::print(&shown.text(&answer.outcome, files, output::width()))
 }
 
