@@ -4,15 +4,15 @@
 //! Whole runs give the speed-up, a probe of 100 ms gives what the search for a number of threads
 //! sees.
 
-use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, run};
+use pinwise_scheduler::{ModelProber, ModelProgram, Nanos, Platform, run};
 use std::time::Duration;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let platform = Platform::opteron_24();
     let name = std::env::args().nth(1).ok_or("which program? facesim, ferret, ...")?;
     let program = match name.strip_suffix(".toml") {
-        Some(_) => Program::parse(&std::fs::read_to_string(&name)?)?,
-        None => Program::built_in(&name)?,
+        Some(_) => ModelProgram::parse(&std::fs::read_to_string(&name)?)?,
+        None => ModelProgram::built_in(&name)?,
     };
     println!(
         "    n threads  speedup   LOCK %  VCX/s  MIGR/s  UTIL % | whole run: USR SYS LCK SLP LAT \

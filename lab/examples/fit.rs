@@ -1,13 +1,13 @@
 //! Fits numbers of a description to the published speed-ups: `cargo run --release -p pinwise-lab
 //! --example fit -- PROGRAM NUMBER...`.
 //!
-//! The named numbers (`serial`, `work_ms`, ...) are varied, one after the other and by shrinking
-//! factors. This lowers the error of the speed-up at the published best number of threads and at
+//! It varies the named numbers (`serial`, `work_ms`, ...), one after the other and by shrinking
+//! factors. It minimises the error of the speed-up at the published best number of threads and at
 //! the one that the published search chose. A number of threads that is faster than the published
-//! best counts as error too. Nothing else is looked at: no profile, no search, no threshold. Prints
-//! the description with what was found.
+//! best counts as error too. It looks at nothing else: no profile, no search, no threshold. It
+//! prints the description with the fitted numbers.
 
-use pinwise_scheduler::{Fitted, Platform, Program, speedup};
+use pinwise_scheduler::{FittedCosts, ModelProgram, Platform, speedup};
 use std::error::Error;
 
 /// An error to be content with: speed-ups within 1 %, no other number of threads faster by 0.3 %.
@@ -24,8 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = arguments.next().ok_or("which program? facesim, ferret, ...")?;
     let vary: Vec<String> = arguments.collect();
     let mut program = match name.strip_suffix(".toml") {
-        Some(_) => Program::parse(&std::fs::read_to_string(&name)?)?,
-        None => Program::built_in(&name)?,
+        Some(_) => ModelProgram::parse(&std::fs::read_to_string(&name)?)?,
+        None => ModelProgram::built_in(&name)?,
     };
     let targets = published(&program)?;
     let platform = Platform::opteron_24();
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn published(program: &Program) -> Result<Vec<Target>, Box<dyn Error>> {
+fn published(program: &ModelProgram) -> Result<Vec<Target>, Box<dyn Error>> {
     let shared = std::env::var("PINWISE_SHARED_PUBLISHED")
         .unwrap_or_else(|_| "../shared/published".to_owned());
     let table = std::fs::read_to_string(format!("{shared}/thread_reinforcer.csv"))?;
@@ -89,7 +89,7 @@ fn published(program: &Program) -> Result<Vec<Target>, Box<dyn Error>> {
 
 fn error(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     targets: &[Target],
 ) -> Result<f64, Box<dyn Error>> {
     let mut error = 0.0;
@@ -108,7 +108,7 @@ fn error(
 /// Over two runs, and the number of them.
 fn mean_speedup(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     n: u32,
 ) -> Result<(f64, u64), Box<dyn Error>> {
     const RUNS: u64 = 2;
@@ -119,12 +119,12 @@ fn mean_speedup(
     Ok((sum / RUNS as f64, RUNS))
 }
 
-/// The program with one fitted number multiplied; `None` where that makes no sense.
+/// The program with one fitted number multiplied; `None` if that makes no sense.
 fn changed(
-    program: &Program,
+    program: &ModelProgram,
     number: &str,
     factor: f64,
-) -> Result<Option<Program>, Box<dyn Error>> {
+) -> Result<Option<ModelProgram>, Box<dyn Error>> {
     let mut table = toml::Table::try_from(&program.fitted)?;
     let value = match number.split_once('/') {
         None => table.get_mut(number),
@@ -138,7 +138,7 @@ fn changed(
     };
     let value = value.ok_or_else(|| format!("no fitted number '{number}'"))?;
     *value = toml::Value::Float(value.as_float().ok_or("not a number")? * factor);
-    let fitted: Fitted = table.try_into()?;
-    let candidate = Program { fitted, ..program.clone() };
-    Ok(Program::parse(&toml::to_string(&candidate)?).ok())
+    let fitted: FittedCosts = table.try_into()?;
+    let candidate = ModelProgram { fitted, ..program.clone() };
+    Ok(ModelProgram::parse(&toml::to_string(&candidate)?).ok())
 }

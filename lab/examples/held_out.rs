@@ -3,9 +3,11 @@
 //! also every search. Programs of six kinds, drawn from ranges about as wide as those of the
 //! paper's sixteen descriptions. Deterministic by its seeds; takes some ten minutes of CPU time.
 
-use pinwise_lab::sweep::{PAIR, Sweep, quantile, survey_model, whole};
-use pinwise_scheduler::{Fitted, ForkJoin, Pipeline, Platform, Program, Stage, Structure};
-use pinwise_threads::{Interval, SHARE};
+use pinwise_lab::sweep::{PAIR, ParameterSweep, quantile, survey_model, whole};
+use pinwise_scheduler::{
+    FittedCosts, ForkJoin, ModelProgram, Pipeline, Platform, Stage, Structure,
+};
+use pinwise_threads::{Interval, PROBE_SHARE};
 use pinwise_topology::Random;
 use std::error::Error;
 
@@ -31,7 +33,7 @@ const ANEW: u64 = 4;
 /// A program of a kind.
 struct Drawn {
     kind: &'static str,
-    program: Program,
+    program: ModelProgram,
 }
 
 /// A search of a program.
@@ -78,11 +80,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", row(kind, searched.iter().filter(|one| one.kind == kind)));
     }
     println!("{}", row("all", searched.iter()));
-    let over = searched.iter().filter(|one| one.share > SHARE).count();
+    let over = searched.iter().filter(|one| one.share > PROBE_SHARE).count();
     println!(
         "\n{over} of {} searches took more than {:.1} % of the parallel run.",
         searched.len(),
-        SHARE * 100.0
+        PROBE_SHARE * 100.0
     );
     let held = |holds: fn(&Searched) -> bool| searched.iter().filter(|one| holds(one)).count();
     println!(
@@ -119,13 +121,15 @@ fn row<'a>(name: &str, searched: impl Iterator<Item = &'a Searched> + Clone) -> 
 fn search(platform: &Platform, drawn: &Drawn, each: bool) -> Result<Vec<Searched>, Box<dyn Error>> {
     let Drawn { kind, program } = drawn;
     let own = program.parameter(platform.contexts() as u32);
-    let runs = (0..RUNS_TO_TELL)
-        .map(|seed| Sweep::at(platform, program, seed..seed + 1, std::iter::empty())?.speed(own));
+    let runs = (0..RUNS_TO_TELL).map(|seed| {
+        ParameterSweep::at(platform, program, seed..seed + 1, std::iter::empty())?.speed(own)
+    });
     let speeds = runs.collect::<Result<Vec<f64>, Box<dyn Error>>>()?;
     let deviation = relative_deviation(&speeds);
     let runs = ((deviation / ERROR).powi(2).ceil() as u64).clamp(PAIR.end - PAIR.start, MOST_RUNS);
-    let sweep = Sweep::new(platform, program, PAIR.start..PAIR.start + runs)?;
-    let mut anew = Sweep::at(platform, program, 1000..1000 + runs * ANEW, std::iter::empty())?;
+    let sweep = ParameterSweep::new(platform, program, PAIR.start..PAIR.start + runs)?;
+    let mut anew =
+        ParameterSweep::at(platform, program, 1000..1000 + runs * ANEW, std::iter::empty())?;
     let ((best_n, _), (fewest, _)) = (sweep.best(), sweep.fewest(TOLERANCE));
     let best = anew.speed(best_n)?;
     let error = deviation / ((runs * ANEW) as f64).sqrt();
@@ -172,13 +176,13 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
     let kind = KINDS[index % KINDS.len()];
     // Even in its logarithm.
     let mut within = |low: f64, high: f64| low * (high / low).powf(random.unit());
-    let mut fitted = Fitted {
+    let mut fitted = FittedCosts {
         initialization_s: within(0.05, 0.3),
         work_ms: within(5.0, 80.0),
         serial: within(0.002, 0.02),
         spread: within(0.04, 0.9),
         memory: within(0.01, 0.05),
-        ..Fitted::default()
+        ..FittedCosts::default()
     };
     let mut shape = ForkJoin {
         main_works: within(0.5, 2.0) > 1.0,
@@ -229,7 +233,13 @@ fn drawn(index: usize, random: &mut Random) -> Drawn {
         Structure::ForkJoin(shape)
     };
     let name = format!("{kind} {}", index / KINDS.len() + 1);
-    let program =
-        Program { name, suite: "drawn".into(), about: String::new(), whole_s, structure, fitted };
+    let program = ModelProgram {
+        name,
+        suite: "drawn".into(),
+        about: String::new(),
+        whole_s,
+        structure,
+        fitted,
+    };
     Drawn { kind, program }
 }

@@ -1,10 +1,10 @@
-//! Takes up a metric and measures with it, to see what it gives and how fast:
+//! Opens a metric and measures with it, to see its figures and its speed:
 //!
 //!     cargo run --release -p pinwise-lab --example metric -- METRIC [--pick REGEX] [--window MS]
 //! [--pid PID]
 //!
-//! Prints what was decided, then, over up to 100 windows in 5 s: the median and quartiles of the
-//! performance, and how many measurements a second were made.
+//! It prints the notes about the metric. Then, over up to 100 windows in 5 s, it prints the median
+//! and quartiles of the performance, and the measurements per second.
 
 use pinwise_linux::{Pid, Streams};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};

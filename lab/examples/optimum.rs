@@ -1,8 +1,7 @@
 //! How fast the best predicted assignment is found and proven: `cargo run --release -p
 //! pinwise-lab --example optimum -- [NUMBER…]`.
 //!
-//! Seconds are those that a processor worked for it, and the search is ended by them: what else the
-//! machine does changes nothing.
+//! Seconds are CPU time, and they also end the search. So the load of the machine changes nothing.
 //!
 //! 24 threads in 8 instances on 8x2x4. Workloads 0 to 11 are of one application on the testbed of
 //! made-up contention, 12 to 15 of two applications and 16 to 19 of four. Threads slow each other

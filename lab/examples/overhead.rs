@@ -5,14 +5,14 @@
 //! is not. A window is compared with the unwatched ones of its round, so that slow changes of the
 //! machine do not matter. Two figures come out:
 //!
-//! - *slowdown*: how much less it does in a second. All that counts, and wavers by the luck of
-//!   scheduling.
-//! - *CPU time*: how much more of it a unit of work takes, what the watching thread takes included.
-//!   For a program that keeps all contexts busy that is what it loses, and it wavers less.
+//! - *slowdown*: how much less it does in a second. It includes everything, and varies with the
+//!   luck of scheduling.
+//! - *CPU time*: how much more CPU time a unit of work takes, including the watching thread. For a
+//!   program that keeps all contexts busy that is its loss. It varies less.
 //!
-//! Both are medians of ratios with Wilcoxon's interval: a window in which somebody else was busy
-//! counts as one that is off, however far. *told* is what the monitor reports about itself, as a
-//! share of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
+//! Both are medians of ratios with Wilcoxon's interval: a window in which other programs were busy
+//! counts as one outlier, however far off. *told* is the cost that the monitor reports, as a share
+//! of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
 //! allowed, unless it was given up in an earlier window or the warm-up of one.
 //!
 //! ```text

@@ -8,7 +8,7 @@
 //!
 //! The difference between two runs of different lengths is the work of the packets between them.
 
-use pinwise_workloads::{Layout, PacketAction, Program, Workload};
+use pinwise_workloads::{BuiltInProgram, BuiltInWorkload, Layout, PacketAction};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [name, packets] = arguments.as_slice() else {
         return Err("usage: process PROGRAM PACKETS".into());
     };
-    let program: Program = Workload::parse(name)?.programs()[0];
+    let program: BuiltInProgram = BuiltInWorkload::parse(name)?.programs()[0];
     let packets: u64 = packets.parse()?;
     let traffic = program.traffic(1);
     // As R hands them over: headers located.

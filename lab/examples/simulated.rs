@@ -9,7 +9,7 @@
 
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
+use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_synthetic::{Disturbance, Replay};
@@ -118,17 +118,21 @@ fn program(name: &str, runs: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn question(strategy: StrategyName, budget: u64, seed: u64) -> Question {
-    Question { per_context: Some(1), seed, ..Question::new(strategy, Budget::Measurements(budget)) }
+fn question(strategy: StrategyName, budget: u64, seed: u64) -> PlacementQuestion {
+    PlacementQuestion {
+        per_context: Some(1),
+        seed,
+        ..PlacementQuestion::new(strategy, Budget::Measurements(budget))
+    }
 }
 
 /// A campaign without a store.
 fn search(
-    question: &Question,
+    question: &PlacementQuestion,
     tree: &SharingTree,
     testbed: &mut Replay,
 ) -> Result<Outcome, Box<dyn Error>> {
-    let mut search = Search::new(question, tree, testbed.workload())?;
+    let mut search = PlacementSearch::new(question, tree, testbed.workload())?;
     let mut records: Vec<Record> = Vec::new();
     let mut elapsed = Duration::ZERO;
     while let Step::Measure(trial) = search.step(&records) {

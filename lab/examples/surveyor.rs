@@ -2,10 +2,10 @@
 //! run --release -p pinwise-lab --example surveyor`. Prints the table of
 //! docs/lab/fidelity-threads.md; with names of programs, their rows. Deterministic by its seeds.
 
-use pinwise_lab::sweep::{PAIR, Sweep, quantile, survey_model, whole};
-use pinwise_lab::thread_reinforcer::{self, Published};
-use pinwise_scheduler::{Platform, Program};
-use pinwise_threads::{SHARE, Thresholds};
+use pinwise_lab::sweep::{PAIR, ParameterSweep, quantile, survey_model, whole};
+use pinwise_lab::thread_reinforcer::{self, PublishedRow};
+use pinwise_scheduler::{ModelProgram, Platform};
+use pinwise_threads::{PROBE_SHARE, Thresholds};
 use std::error::Error;
 
 /// Searches of each program, with consecutive seeds.
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         sum(|row| usize::from(row.within)),
         rows.len(),
         WITHIN * 100.0,
-        SHARE * 100.0
+        PROBE_SHARE * 100.0
     );
     let searches = sum(|row| row.losses.len());
     let over = sum(|row| row.losses.iter().filter(|loss| **loss > WITHIN).count());
@@ -72,11 +72,11 @@ struct Compared {
 fn compare(
     platform: &Platform,
     thresholds: Thresholds,
-    row: &Published,
+    row: &PublishedRow,
 ) -> Result<Compared, Box<dyn Error>> {
-    let program = Program::built_in(&row.program)?;
+    let program = ModelProgram::built_in(&row.program)?;
     let sequential = whole(&program)?;
-    let mut sweep = Sweep::new(platform, &program, PAIR)?;
+    let mut sweep = ParameterSweep::new(platform, &program, PAIR)?;
     let (best_n, best) = sweep.best();
     let reinforcer =
         thread_reinforcer::choice(platform, &program, thresholds, thread_reinforcer::SEARCHES)?;
@@ -106,6 +106,7 @@ fn compare(
         (1.0 - of_published / best).max(0.0) * 100.0,
         reinforcer.cost.as_secs_f64() * of_published / sequential * 100.0,
     );
-    let within = mean.max(quantile(&losses, 0.5)) <= WITHIN && quantile(&shares, 1.0) <= SHARE;
+    let within =
+        mean.max(quantile(&losses, 0.5)) <= WITHIN && quantile(&shares, 1.0) <= PROBE_SHARE;
     Ok(Compared { line, losses, within, held })
 }

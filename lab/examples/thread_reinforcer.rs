@@ -1,9 +1,9 @@
 //! The published search on the model, program by program, compared with the paper; as Markdown, for
 //! docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example thread_reinforcer`.
 
-use pinwise_lab::thread_reinforcer::{self, Published, RUNS, SEARCHES, SEED, WINDOW};
+use pinwise_lab::thread_reinforcer::{self, PublishedRow, RUNS, SEARCHES, SEED, WINDOW};
 use pinwise_measure::RoleTime;
-use pinwise_scheduler::{ModelProber, Platform, Program};
+use pinwise_scheduler::{ModelProber, ModelProgram, Platform};
 use pinwise_threads::Thresholds;
 use std::error::Error;
 
@@ -79,9 +79,9 @@ struct Compared {
 fn compare(
     platform: &Platform,
     thresholds: Thresholds,
-    row: &Published,
+    row: &PublishedRow,
 ) -> Result<Compared, Box<dyn Error>> {
-    let program = Program::built_in(&row.program)?;
+    let program = ModelProgram::built_in(&row.program)?;
     let at = |reported| {
         thread_reinforcer::speedups(platform, &program, row.parameter(&program, reported))
     };
@@ -118,7 +118,7 @@ fn compare(
 
 /// Table IV and the model: busy (USR and SYS) and LOCK per stage.
 fn ferret(platform: &Platform, table: &str) -> Result<(), Box<dyn Error>> {
-    let program = Program::built_in("ferret")?;
+    let program = ModelProgram::built_in("ferret")?;
     println!("\nferret by stage, paper / model: share of its threads' time, and speed-up:\n");
     println!(
         "| threads | n | load busy % | vector USR % | vector LOCK % | rank USR % | rank LOCK % | \
@@ -166,7 +166,7 @@ fn critical(
     for fields in thread_reinforcer::rows(table) {
         let [name, _, paper, ..] = fields[..] else { return Err("a line is too short".into()) };
         let n = chosen(name).ok_or_else(|| format!("{name}: no search for it"))?;
-        let mut prober = ModelProber::new(platform.clone(), Program::built_in(name)?, SEED);
+        let mut prober = ModelProber::new(platform.clone(), ModelProgram::built_in(name)?, SEED);
         let probed = prober.probe(n, WINDOW)?;
         let told = |critical: bool| {
             let roles = probed.roles.iter().filter(|role| role.critical == critical);
@@ -182,8 +182,8 @@ fn critical(
 
 /// With `--probes`: what each search saw, and nothing else.
 fn probes(platform: &Platform, thresholds: Thresholds) -> Result<(), Box<dyn Error>> {
-    for name in Program::names() {
-        let program = Program::built_in(name)?;
+    for name in ModelProgram::names() {
+        let program = ModelProgram::built_in(name)?;
         println!(
             "\n{name}\n\n| T | threads | LOCK % | VCX_RATE /s | MIGR_RATE /s | CPU_UTIL % |\n| \
              ---: | ---: | ---: | ---: | ---: | ---: |"

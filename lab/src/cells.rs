@@ -31,7 +31,7 @@ pub fn held_out(index: usize) -> bool {
     index % 3 == 2
 }
 
-/// The folder of the tables, or `None`, said plainly, where it is absent.
+/// The folder of the tables, or `None`, said plainly, if it is absent.
 pub fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data")),

@@ -1,13 +1,14 @@
 //! BlackBox, laid out for speed: tens of millions of whole predictions a second.
 //!
-//! Searching the space of assignments by prediction, and drawing from it, is as good as predictions
-//! are cheap. Here the tables of a [`BlackBox`] are arrays that a few additions index, and an
-//! assignment is *packed*: one byte per thread.
+//! Searching and drawing by prediction needs many cheap predictions. Here the tables of a
+//! [`BlackBox`] are arrays that a few additions index, and an assignment is *packed*: one byte per
+//! thread.
 //!
 //! * A *part* is the innermost group of contexts within a core-local domain: a pipe of the
 //!   UltraSPARC T2, a core with two contexts. Which of its contexts a thread has makes no
-//!   difference. A packed thread is its part, counted with every level's digit padded to whole
-//!   bits, times the *stride*, the number of kinds rounded up to a power of two.
+//!   difference. The packed form of a thread is its part times the *stride*. The part is counted
+//!   with every level's digit padded to whole bits. The stride is the number of kinds, rounded up
+//!   to a power of two.
 //! * What a part holds is a sum: a thread of kind k adds (a + 1)^k, where a part has a contexts.
 //!   The sum names the content, and the contents of one or two parts name a row of shares, one per
 //!   part and kind. Rows are laid side by side, so that a thread's share stands where its packed
@@ -16,9 +17,9 @@
 //!   bits in which their parts differ: the exclusive or of each thread's part with the first one's
 //!   is the index.
 //!
-//! It is the same prediction as [`BlackBox::performance`], in single precision. Compiled are
-//! machines of one regular tree whose core-local domain is one or two parts, with one thread per
-//! context, few kinds and few threads per instance; others have no compiled form.
+//! It is the same prediction as [`BlackBox::performance`], in single precision. A compiled form
+//! exists for machines of one regular tree whose core-local domain is one or two parts, with one
+//! thread per context, few kinds and few threads per instance.
 
 use pinwise_prediction::{BlackBox, CoreLocal, Predictor};
 use pinwise_topology::{Assignment, PerContext, SharingTree, Space};
@@ -127,7 +128,7 @@ impl Packing {
 }
 
 impl Compiled {
-    /// `blackbox` over `tree`; `None` where it has no compiled form: see the module.
+    /// `blackbox` over `tree`; `None` if it has no compiled form: see the module.
     pub fn new(blackbox: &BlackBox, tree: &SharingTree) -> Option<Self> {
         let (thread_kinds, local) = (blackbox.thread_kinds(), blackbox.local());
         let kinds = thread_kinds.kinds().len();

@@ -43,7 +43,7 @@ pub struct MetisProgram {
     pub name: String,
     /// `10 16 5000000 40`
     pub arguments: String,
-    /// The machine, where the file says it (`lpdquad`).
+    /// The machine, if the file says it (`lpdquad`).
     pub machine: Option<String>,
     /// Runs by policy (`SEQUENTIAL`, `MIN_LAT_CORES`, `NONE` for the operating system's own
     /// placement, …) and number of threads. A cell whose runs were all impossible is empty.
@@ -113,7 +113,7 @@ impl MetisProgram {
     }
 
     /// The median time in seconds (the lower of two) with a policy and a number of threads; `None`
-    /// where there is no run.
+    /// if there is no run.
     pub fn seconds(&self, policy: &str, threads: u32) -> Option<f64> {
         median(self.cells.get(&(policy.to_owned(), threads))?)
     }
@@ -381,7 +381,7 @@ mod tests {
         assert!(cell("Time -5").contains("'-5': expected a number"));
     }
 
-    /// MCTOP's folder; where it is absent that is said, and CI fails.
+    /// MCTOP's folder; if it is absent that is said, and CI fails.
     fn folder() -> Option<PathBuf> {
         let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
             || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"),

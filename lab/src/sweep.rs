@@ -1,10 +1,10 @@
 //! Whole runs with every number of threads, and the search that looks at speed, on the model.
 
 use pinwise_campaign::{MemoryJournal, drive};
-use pinwise_scheduler::{ModelProber, Platform, Program, Structure, speedup};
+use pinwise_scheduler::{ModelProber, ModelProgram, Platform, Structure, speedup};
 use pinwise_threads::{
-    Advice, FoundNumber, Method, NumberSearch, Objective, Runs, Searcher, SpeedQuestion,
-    ThreadRange, Unfound,
+    FoundNumber, NumberAdvice, NumberQuestion, NumberSearch, Objective, SearchMethod,
+    SpeedQuestion, ThreadRange, Unfound, WholeRuns,
 };
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,14 +18,14 @@ const LENGTH: f64 = 6.0;
 pub const PAIR: Range<u64> = 500..502;
 
 /// Speed-ups of whole runs by parameter, as far as they were asked for.
-pub struct Sweep {
+pub struct ParameterSweep {
     platform: Platform,
-    long: Program,
+    long: ModelProgram,
     seeds: Range<u64>,
     speeds: BTreeMap<u32, f64>,
 }
 
-impl Sweep {
+impl ParameterSweep {
     /// Every number of threads up to 32, every fourth up to 72. Every speed is the mean of runs
     /// with these `seeds`.
     ///
@@ -33,7 +33,7 @@ impl Sweep {
     /// Where the program does not run on the model.
     pub fn new(
         platform: &Platform,
-        program: &Program,
+        program: &ModelProgram,
         seeds: Range<u64>,
     ) -> Result<Self, Box<dyn Error>> {
         let threads = (1..=32).chain((36..=ThreadRange::PUBLISHED.max).step_by(4));
@@ -46,7 +46,7 @@ impl Sweep {
     /// Where the program does not run on the model.
     pub fn at(
         platform: &Platform,
-        program: &Program,
+        program: &ModelProgram,
         seeds: Range<u64>,
         parameters: impl Iterator<Item = u32>,
     ) -> Result<Self, Box<dyn Error>> {
@@ -101,20 +101,20 @@ impl Sweep {
 ///
 /// # Errors
 /// Where the description does not give it.
-pub fn whole(program: &Program) -> Result<f64, Box<dyn Error>> {
+pub fn whole(program: &ModelProgram) -> Result<f64, Box<dyn Error>> {
     Ok(program.whole_s.ok_or("a program without the length of its run")?)
 }
 
 /// One search on the model, over the numbers of threads from 1 to the published Tmax, within
-/// [`SHARE`](pinwise_threads::SHARE) of the run.
+/// [`PROBE_SHARE`](pinwise_threads::PROBE_SHARE) of the run.
 ///
 /// # Errors
 /// Where the program does not run on the model.
 pub fn survey_model(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     seed: u64,
-) -> Result<(FoundNumber, Advice), Box<dyn Error>> {
+) -> Result<(FoundNumber, NumberAdvice), Box<dyn Error>> {
     let span = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
     let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question =
@@ -123,7 +123,7 @@ pub fn survey_model(
     if let Structure::ForkJoin(shape) = &program.structure {
         question.pieces = shape.units;
     }
-    let found = search(platform, program, Method::Survey(question), seed)?;
+    let found = search(platform, program, SearchMethod::Survey(question), seed)?;
     let advice = found.advice.clone().ok_or("a survey gives advice")?;
     Ok((found, advice))
 }
@@ -131,15 +131,15 @@ pub fn survey_model(
 /// One search on the model, with probes of 100 ms as published.
 pub(crate) fn search(
     platform: &Platform,
-    program: &Program,
-    method: Method,
+    program: &ModelProgram,
+    method: SearchMethod,
     seed: u64,
 ) -> Result<FoundNumber, Box<dyn Error>> {
     let window = Duration::from_millis(100);
-    let (objective, runs, goes_on) = (Objective::Time, Runs::Never, false);
-    let search = NumberSearch { method, window, objective, runs, goes_on };
+    let (objective, runs, goes_on) = (Objective::Time, WholeRuns::Never, false);
+    let search = NumberQuestion { method, window, objective, runs, goes_on };
     let convert = |threads| program.parameter(threads);
-    let mut searcher = Searcher::new(&search, &convert, &[]);
+    let mut searcher = NumberSearch::new(&search, &convert, &[]);
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);
     let (clock, stop) = (|| Duration::ZERO, || false);
     let (_, records) = drive(
@@ -150,7 +150,9 @@ pub(crate) fn search(
         &stop,
         &mut |_| {},
     )?;
-    let unfound = |unfound: Unfound| unfound.why.unwrap_or_else(|| "the search ended".into());
+    let unfound = |unfound: Unfound| {
+        unfound.why.map_or_else(|| "the search has not ended".to_owned(), |why| why.to_string())
+    };
     Ok(search.answer(&convert, &records).map_err(unfound)?)
 }
 

@@ -1,9 +1,10 @@
 //! The Thread Reinforcer paper's programs on the model, compared with what the paper reports.
 
 use crate::sweep;
-use pinwise_scheduler::{ModelProber, Nanos, Platform, Program, Simulation, speedup};
+use pinwise_scheduler::{ModelProber, ModelProgram, Nanos, Platform, Simulation, speedup};
 use pinwise_threads::{
-    Curve, FoundNumber, Method, Published as Question, Stopped, ThreadRange, Thresholds, calibrate,
+    FoundNumber, NumberSearchEnd, ProfilesByNumber, PublishedQuestion as PlacementQuestion,
+    SearchMethod, ThreadRange, Thresholds, calibrate,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub const SEARCHES: u64 = 10;
 
 /// One line of the paper's tables.
 #[derive(Clone, Debug)]
-pub struct Published {
+pub struct PublishedRow {
     /// Its name.
     pub program: String,
     /// Its benchmark suite.
@@ -44,7 +45,7 @@ pub struct Published {
     pub parallel_s: f64,
 }
 
-/// The folder of published figures, or `None`, said plainly, where it is absent.
+/// The folder of published figures, or `None`, said plainly, if it is absent.
 pub fn folder() -> Option<PathBuf> {
     let folder = std::env::var_os("PINWISE_SHARED_PUBLISHED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/published")),
@@ -73,11 +74,11 @@ pub fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
 ///
 /// # Errors
 /// Where a line is too short or a number is none.
-pub fn published(table: &str) -> Result<Vec<Published>, Box<dyn Error>> {
+pub fn published(table: &str) -> Result<Vec<PublishedRow>, Box<dyn Error>> {
     rows(table)
         .map(|fields| {
             let field = |index: usize| fields.get(index).copied().ok_or("a line is too short");
-            Ok(Published {
+            Ok(PublishedRow {
                 program: field(0)?.to_owned(),
                 suite: field(1)?.to_owned(),
                 opt: field(2)?.parse()?,
@@ -92,15 +93,15 @@ pub fn published(table: &str) -> Result<Vec<Published>, Box<dyn Error>> {
         .collect()
 }
 
-impl Published {
+impl PublishedRow {
     /// What the paper would report for parameter `n`: all threads of PARSEC programs (its Table
     /// II), the parameter of the others.
-    pub fn reported(&self, program: &Program, n: u32) -> u32 {
+    pub fn reported(&self, program: &ModelProgram, n: u32) -> u32 {
         if self.suite == "PARSEC" { program.threads(n) } else { n }
     }
 
     /// The parameter for a number that the paper reports.
-    pub fn parameter(&self, program: &Program, reported: u32) -> u32 {
+    pub fn parameter(&self, program: &ModelProgram, reported: u32) -> u32 {
         (1..=reported).rev().find(|&n| self.reported(program, n) <= reported).unwrap_or(1)
     }
 }
@@ -111,7 +112,7 @@ impl Published {
 /// Where the program does not run on the model.
 pub fn speedups(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     n: u32,
 ) -> Result<(f64, f64, f64), Box<dyn Error>> {
     let runs = (0..RUNS)
@@ -127,7 +128,7 @@ pub fn speedups(
 ///
 /// # Errors
 /// Where the program does not run on the model.
-pub fn best(platform: &Platform, program: &Program) -> Result<(u32, f64), Box<dyn Error>> {
+pub fn best(platform: &Platform, program: &ModelProgram) -> Result<(u32, f64), Box<dyn Error>> {
     let mut best = (0, 0.0);
     for threads in (4..=ThreadRange::PUBLISHED.max).step_by(4) {
         let n = program.parameter(threads);
@@ -141,8 +142,8 @@ pub fn best(platform: &Platform, program: &Program) -> Result<(u32, f64), Box<dy
 
 /// A program on a smaller input: less work per iteration, everything else alike. The factor is that
 /// of fluidanimate's particles, simlarge to native (300,000 to 500,000), for all three.
-fn small_input(name: &str) -> Result<Program, Box<dyn Error>> {
-    let mut program = Program::built_in(name)?;
+fn small_input(name: &str) -> Result<ModelProgram, Box<dyn Error>> {
+    let mut program = ModelProgram::built_in(name)?;
     program.fitted.work_ms *= 0.6;
     Ok(program)
 }
@@ -152,7 +153,7 @@ fn small_input(name: &str) -> Result<Program, Box<dyn Error>> {
 ///
 /// # Errors
 /// Where there is no such program.
-pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
+pub fn curve(platform: &Platform, name: &str) -> Result<ProfilesByNumber, Box<dyn Error>> {
     let program = small_input(name)?;
     let mut points = Vec::new();
     for threads in std::iter::once(1).chain((4..=ThreadRange::PUBLISHED.max).step_by(4)) {
@@ -167,7 +168,7 @@ pub fn curve(platform: &Platform, name: &str) -> Result<Curve, Box<dyn Error>> {
         }
         points.push((threads, sum));
     }
-    Ok(Curve(points))
+    Ok(ProfilesByNumber(points))
 }
 
 /// Thresholds from the paper's three examples on small inputs.
@@ -192,13 +193,13 @@ pub fn thresholds(platform: &Platform) -> Result<Thresholds, Box<dyn Error>> {
 /// Where the search or a probe fails.
 pub fn search(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     thresholds: Thresholds,
     seed: u64,
 ) -> Result<FoundNumber, Box<dyn Error>> {
     let contexts = platform.contexts() as u32;
-    let question = Question { span: ThreadRange::PUBLISHED, contexts, thresholds };
-    sweep::search(platform, program, Method::Reinforcer(question), seed)
+    let question = PlacementQuestion { span: ThreadRange::PUBLISHED, contexts, thresholds };
+    sweep::search(platform, program, SearchMethod::Reinforcer(question), seed)
 }
 
 /// The most frequent choice of several searches.
@@ -207,7 +208,7 @@ pub struct Frequent {
     /// The parameter that gives the chosen number of threads.
     pub parameter: u32,
     /// Why those that made it stopped, the most frequent.
-    pub stopped: Stopped,
+    pub stopped: NumberSearchEnd,
     /// How many made it.
     pub times: u64,
     /// What one of them cost in the model's time.
@@ -220,7 +221,7 @@ pub struct Frequent {
 /// Where a search fails.
 pub fn choice(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     thresholds: Thresholds,
     searches: u64,
 ) -> Result<Frequent, Box<dyn Error>> {
@@ -243,7 +244,7 @@ pub fn choice(
 /// Where the program does not run on the model.
 pub fn stage(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     n: u32,
     role: &str,
 ) -> Result<(f64, f64), Box<dyn Error>> {

@@ -2,7 +2,7 @@
 //! shared folder; without it the tests say so and return.
 
 use pinwise_lab::thread_reinforcer;
-use pinwise_scheduler::{Platform, Program};
+use pinwise_scheduler::{ModelProgram, Platform};
 use pinwise_threads::Thresholds;
 use std::error::Error;
 
@@ -20,7 +20,7 @@ fn the_search_chooses_as_published_for_twelve_programs_of_sixteen() -> Result<()
     )?)?;
     assert_eq!(rows.len(), 16);
     for row in rows.iter().filter(|row| !DIFFERENT.contains(&row.program.as_str())) {
-        let program = Program::built_in(&row.program)?;
+        let program = ModelProgram::built_in(&row.program)?;
         // Where a single search is not steady, the choice that most of ten make counts.
         let searches = if row.program == "ferret" { thread_reinforcer::SEARCHES } else { 1 };
         let choice = thread_reinforcer::choice(&platform, &program, thresholds, searches)?;
@@ -34,7 +34,7 @@ fn the_search_chooses_as_published_for_twelve_programs_of_sixteen() -> Result<()
     Ok(())
 }
 
-/// The thresholds that are used where nothing was calibrated are those that the model gives.
+/// The thresholds that are used if nothing was calibrated are those that the model gives.
 #[test]
 fn the_built_in_thresholds_are_the_calibrated_ones() -> Result<(), Box<dyn Error>> {
     let found = thread_reinforcer::thresholds(&Platform::opteron_24())?;
@@ -58,7 +58,7 @@ fn whole_runs_are_as_long_as_published() -> Result<(), Box<dyn Error>> {
     for row in thread_reinforcer::published(&std::fs::read_to_string(
         folder.join("thread_reinforcer.csv"),
     )?)? {
-        let whole = Program::built_in(&row.program)?.whole_s.ok_or("no length")?;
+        let whole = ModelProgram::built_in(&row.program)?.whole_s.ok_or("no length")?;
         assert!(
             (whole - row.parallel_s * row.found_speedup).abs() < 0.06,
             "{}: {whole}",
@@ -75,7 +75,7 @@ fn speedups_are_the_published_ones_they_were_fitted_to() -> Result<(), Box<dyn E
     for row in thread_reinforcer::published(&std::fs::read_to_string(
         folder.join("thread_reinforcer.csv"),
     )?)? {
-        let program = Program::built_in(&row.program)?;
+        let program = ModelProgram::built_in(&row.program)?;
         for (threads, speedup) in [(row.opt, row.opt_speedup), (row.found, row.found_speedup)] {
             let (mean, ..) =
                 thread_reinforcer::speedups(&platform, &program, row.parameter(&program, threads))?;
@@ -97,7 +97,7 @@ fn the_paper_reports_whole_steps_only() -> Result<(), Box<dyn Error>> {
     for row in thread_reinforcer::published(&std::fs::read_to_string(
         folder.join("thread_reinforcer.csv"),
     )?)? {
-        let program = Program::built_in(&row.program)?;
+        let program = ModelProgram::built_in(&row.program)?;
         let n = row.parameter(&program, row.found);
         assert!(
             (1..=9).any(|steps| program.parameter(8 * steps) == n),

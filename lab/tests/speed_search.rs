@@ -1,9 +1,9 @@
 //! The search that looks at speed, on modelled programs of five kinds: its choice is compared with
 //! whole runs, and its cost with its limit. docs/lab/fidelity-threads.md has all sixteen programs.
 
-use pinwise_lab::sweep::{PAIR, Sweep, survey_model, whole};
-use pinwise_scheduler::{Platform, Program};
-use pinwise_threads::SHARE;
+use pinwise_lab::sweep::{PAIR, ParameterSweep, survey_model, whole};
+use pinwise_scheduler::{ModelProgram, Platform};
+use pinwise_threads::PROBE_SHARE;
 use std::error::Error;
 
 /// Parameters around the best, behind dips and beyond, among which a sweep of whole runs has its
@@ -26,15 +26,15 @@ fn searches_are_within_two_percent_of_the_best_in_the_mean_and_keep_to_their_tim
 -> Result<(), Box<dyn Error>> {
     let platform = Platform::opteron_24();
     for (name, known) in PROGRAMS {
-        let program = Program::built_in(name)?;
-        let mut sweep = Sweep::at(&platform, &program, PAIR, known.iter().copied())?;
+        let program = ModelProgram::built_in(name)?;
+        let mut sweep = ParameterSweep::at(&platform, &program, PAIR, known.iter().copied())?;
         let (_, best) = sweep.best();
         let mut losses = Vec::new();
         for seed in 1..=3 {
             let (found, _) = survey_model(&platform, &program, seed)?;
             let speed = sweep.speed(found.parameter)?;
             let share = found.cost().as_secs_f64() * speed / whole(&program)?;
-            assert!(share <= SHARE, "{name}, seed {seed}: {share:.4} of the run");
+            assert!(share <= PROBE_SHARE, "{name}, seed {seed}: {share:.4} of the run");
             losses.push((found.parameter, 1.0 - speed / best));
         }
         let mean = losses.iter().map(|(_, loss)| loss.max(0.0)).sum::<f64>() / losses.len() as f64;

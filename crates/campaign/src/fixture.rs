@@ -40,7 +40,7 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    /// As if `made` measurements had been made; and its clock.
+    /// The testbed after `made` measurements, and its clock.
     pub(crate) fn after(made: u64) -> (Self, impl Fn() -> Duration) {
         let now = Rc::new(Cell::new(Duration::from_secs(1000)));
         let NewCampaign { machine, workload, unit, .. } = campaign();

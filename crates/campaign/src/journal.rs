@@ -1,4 +1,4 @@
-//! Where the records of one campaign go.
+//! The journal: the destination of the records of one campaign.
 
 use crate::{CampaignId, Record, StoreError};
 use pinwise_measure::Disturbances;

@@ -1,4 +1,4 @@
-//! One trial and what came of it.
+//! A record: one trial and its result.
 
 use crate::TRIES;
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub enum Purpose {
     /// The unpinned baseline.
     Baseline,
-    /// Part of a uniform random sample; the bound is computed from it where nothing better is
+    /// Part of a uniform random sample; the bound is computed from it if nothing better is
     /// known.
     Sample,
     /// Part of a block that a predictor steered towards good assignments, which shows how wrong the

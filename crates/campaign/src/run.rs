@@ -45,7 +45,7 @@ pub trait Strategy {
     }
 }
 
-/// How a run of a campaign ended.
+/// How a session of a campaign ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -64,9 +64,9 @@ pub enum Ending {
 /// on as if nothing had happened. A history that this strategy would not have made is refused.
 ///
 /// *Time.* `clock` returns the time since any fixed moment. Each record holds the time from the end
-/// of the previous measurement to the end of its own. Where the testbed's time is virtual, it holds
-/// the measurement's own duration instead, and several are measured at once
-/// ([`Strategy::foresee`]). The records are the same as if each had been measured alone.
+/// of the previous measurement to its end. Where the testbed's time is virtual, it holds the
+/// measurement's own duration instead, and several are measured at once ([`Strategy::foresee`]).
+/// The records are the same as if each had been measured alone.
 ///
 /// *Failures.* [`Retry::Same`]: recorded and tried again, [`TRIES`] times in all. [`Retry::Other`]
 /// and [`MeasureError::expired`]: recorded and left to the strategy. [`Retry::Never`] and

@@ -1,12 +1,12 @@
 //! Every measurement of every campaign, on disk before the next begins.
 //!
-//! One SQLite file holds any number of campaigns; `schema.sql` describes its tables, which are
-//! meant to be asked with the `sqlite3` shell too. It runs in write-ahead mode with
-//! `synchronous=FULL`: each append ends in an `fsync`, so that a record survives the death of the
-//! process and of the machine, at a fraction of a millisecond each (docs/lab/benchmarks.md), or
-//! more where the disk is busy. Measurements that repeat bit for bit, those of virtual time,
-//! survive the process alone ([`Store::sync_each`]). Processes may share a file; a writer waits for
-//! another one's commit. A campaign itself has one writer, see [`Store::lock`].
+//! One SQLite file holds any number of campaigns. `schema.sql` describes its tables, which users
+//! may also query with the `sqlite3` shell. It runs in write-ahead mode with `synchronous=FULL`.
+//! Each append ends in an `fsync`, so that a record survives the death of the process and of the
+//! machine. That takes a fraction of a millisecond (docs/lab/benchmarks.md), or more if the disk is
+//! busy. Measurements in virtual time repeat bit for bit, so they survive only the death of the
+//! process ([`Store::sync_each`]). Processes may share a file: a writer waits for another one's
+//! commit. A campaign has one writer, see [`Store::lock`].
 
 mod campaign;
 mod campaign_lock;
@@ -63,7 +63,7 @@ pub struct Listing {
 }
 
 impl Store {
-    /// Opens the store; creates it, and the folder it is in, where there is none. One that this
+    /// Opens the store; creates it, and the folder it is in, if there is none. One that this
     /// process may only read serves for that.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -90,7 +90,7 @@ impl Store {
         &self.path
     }
 
-    /// That the store cannot serve, and why, as a clause that goes on from its name.
+    /// The error that the store cannot serve. `reason` is a clause that goes on from its name.
     pub fn unusable(&self, reason: impl Into<String>) -> StoreError {
         unusable(&self.path, reason)
     }
@@ -223,7 +223,7 @@ impl Store {
         Ok(listing)
     }
 
-    /// One campaign; an error that lists what there is, if there is no such one.
+    /// One campaign, or an error that lists all campaigns if there is no such one.
     pub fn get(&self, id: CampaignId) -> Result<CampaignInfo, StoreError> {
         let info = self.read(|connection| {
             connection

@@ -1,6 +1,6 @@
 //! The result of a characterization: measurements with intervals, noise and warnings, as JSON.
 
-use crate::plan::{Plan, PlannedExperiment};
+use crate::round_plan::{PlannedExperiment, RoundPlan};
 use crate::statistics::{estimate, quantile, variance};
 use crate::{Findings, Reference};
 use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets, values_or_text};
@@ -65,7 +65,7 @@ pub struct Characterization {
 pub struct Isolated {
     /// Its name.
     pub benchmark: String,
-    /// The kind of core, where there are several.
+    /// The kind of core, if there are several.
     pub core_kind: Option<String>,
     /// Cycles per instruction, where the clock is known: on models.
     pub cpi: Option<f64>,
@@ -93,7 +93,7 @@ pub struct Slowdown {
     /// At which level: `pipe`, `core`, `chip`, `pipe+core`.
     #[serde(rename = "where")]
     pub place: String,
-    /// The kind of core the reference ran on, where there are several.
+    /// The kind of core the reference ran on, if there are several.
     pub core_kind: Option<String>,
     /// Time per operation with them over that alone: geometric mean over the rounds.
     pub slowdown: f64,
@@ -121,7 +121,7 @@ pub struct Arranged {
     /// At which level.
     #[serde(rename = "where")]
     pub place: String,
-    /// The kind of core the reference ran on, where there are several.
+    /// The kind of core the reference ran on, if there are several.
     pub core_kind: Option<String>,
     /// The slowdown with all on one neighbour.
     pub packed: f64,
@@ -154,7 +154,7 @@ pub struct Noise {
 pub(crate) type Runs = Vec<Vec<Vec<Pace>>>;
 
 impl Characterization {
-    /// Reads back what was serialized to JSON. `None` where it has the form of another version.
+    /// Reads back what was serialized to JSON. `None` if it has the form of another version.
     ///
     /// # Errors
     /// No JSON, or not that of a characterization.
@@ -171,7 +171,7 @@ impl Characterization {
     /// least one run in each round.
     pub(crate) fn new(
         bench: &dyn Bench,
-        plan: &Plan,
+        plan: &RoundPlan,
         conditions: Conditions,
         fingerprint: Fingerprint,
         runs: &[Runs],
@@ -344,7 +344,7 @@ fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
 }
 
 impl Noise {
-    fn new(plan: &Plan, runs: &[Runs]) -> Self {
+    fn new(plan: &RoundPlan, runs: &[Runs]) -> Self {
         let mut differences = Vec::new();
         let alone = plan
             .experiments
@@ -403,7 +403,7 @@ pub enum Warning {
     },
     /// Identical runs differ.
     Noisy {
-        /// By up to this share, 95 % of the pairs.
+        /// 95 % of the pairs differ by at most this share.
         most: f64,
         /// Pairs of identical runs.
         pairs: usize,

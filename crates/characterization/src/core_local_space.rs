@@ -1,5 +1,5 @@
-//! How many assignments there are to one core, and to the machine: what it saves to look at one
-//! core at a time.
+//! Counts the assignments to one core, and to the machine: the saving of looking at one core at a
+//! time.
 //!
 //! If other cores do not matter, or only what runs there and not where, an assignment performs as
 //! its cores do separately. Then it is enough to know every way in which some of the tasks can
@@ -10,8 +10,8 @@
 //! fewer. The paper (section 4.4) says "around 520 000" and "8,500", "more than 60x", without the
 //! rule by which it counted. From one task's view, the contents of its core are 4,287, or 8,574 if
 //! a core's two pipes are distinct (a mirror image then counts twice). That would be 60.6 times
-//! fewer than 520,000 and may be what was meant. Pipes are alike, and tasks share the contents of
-//! their core, so here each content counts once.
+//! fewer than 520,000, and may be the paper's count. Pipes are alike, and tasks share the contents
+//! of their core, so here each content counts once.
 
 use num_bigint::BigUint;
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 /// The size of the space with and without a core-local scope.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scope {
+pub struct SpaceSizes {
     /// Tasks to place, at most one a context.
     pub tasks: usize,
     /// Different assignments; decimal, exact.
@@ -30,8 +30,8 @@ pub struct Scope {
     pub times_fewer: f64,
 }
 
-/// The sizes for `tasks` tasks. `None` where they do not fit, or no context is allowed.
-pub fn scope(machine: &Machine, tasks: usize) -> Option<Scope> {
+/// The sizes for `tasks` tasks. `None` if they do not fit, or no context is allowed.
+pub fn scope(machine: &Machine, tasks: usize) -> Option<SpaceSizes> {
     let whole =
         Space::new(SharingTree::new(machine, Alike::ByStructure), tasks, PerContext::AtMost(1))
             .ok()?;
@@ -61,7 +61,7 @@ pub fn scope(machine: &Machine, tasks: usize) -> Option<Scope> {
     // Ratios beyond a float's range read as infinite; nobody compares those.
     let float = |number: &BigUint| number.to_string().parse::<f64>().unwrap_or(f64::INFINITY);
     let times_fewer = float(&assignments) / float(&core_local);
-    Some(Scope {
+    Some(SpaceSizes {
         tasks,
         assignments: assignments.to_string(),
         core_local: core_local.to_string(),

@@ -1,11 +1,11 @@
-//! What follows from the tables: which resources are critical, which programs are sensitive, which
-//! programs suit each other as co-runners, and whether remote cores matter.
+//! The findings that follow from the tables: which resources are critical, which programs are
+//! sensitive, which programs suit each other as co-runners, and whether remote cores matter.
 //!
 //! The thresholds follow the paper's words. Up to 5 % is *negligible*. Its "moderate" slowdowns are
 //! 11 to 44 %, and its "significant" ones begin at 1.5 times. A slowdown counts only if its
 //! interval also excludes 1.
 
-use crate::{Arranged, Level, Reference, Scope, Slowdown, scope};
+use crate::{Arranged, Level, Reference, Slowdown, SpaceSizes, scope};
 use pinwise_measure::{Microbenchmark, value_or_text};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
@@ -27,15 +27,15 @@ pub struct Findings {
     pub sensitivity: Vec<Sensitivity>,
     /// For each benchmark and level the stressors from best to worst.
     pub co_runners: Vec<CoRunners>,
-    /// Whether remote cores matter; none where there is no remote core.
+    /// Whether remote cores matter; none if there is no remote core.
     pub remote: Option<Remote>,
     /// The smallest domains that can be looked at one at a time: what happens within one of them
     /// does not depend on how threads are placed outside. None where that is true of nothing
     /// below the whole machine, and where there is one core only.
     #[serde(default)]
     pub local: Option<DomainKind>,
-    /// What looking at one core at a time would save; none where no context has a core.
-    pub scope: Option<Scope>,
+    /// What looking at one core at a time would save; none if no context has a core.
+    pub scope: Option<SpaceSizes>,
 }
 
 /// A resource that its users fight over.
@@ -133,7 +133,7 @@ pub struct Remote {
     #[serde(default)]
     pub undecided: Vec<Undecided>,
     /// The largest change by another arrangement of the same remote stressors (spread / packed -
-    /// 1), among those that are beyond doubt; none where no other arrangement exists.
+    /// 1), among those that are beyond doubt; none if no other arrangement exists.
     pub arrangement: Option<f64>,
     /// The reference and the stressor that showed it.
     pub arrangement_of: Option<(String, String)>,
@@ -370,8 +370,8 @@ fn remote(
             .iter()
             .filter(|row| row.reference == benchmark.name && names.contains(&&row.place))
             .collect();
-        // Of those that are neither beyond doubt slowed down nor beyond doubt not: the one that may
-        // be worst.
+        // The rows that are undecided: neither slowed down beyond doubt nor not. The one that may
+        // be worst counts.
         let open = rows.iter().filter(|row| most(row) >= NEGLIGIBLE && !slowed(row));
         let name = benchmark.name.clone();
         if rows.iter().any(|row| slowed(row)) {

@@ -3,7 +3,7 @@
 //! The *reference* is the program whose time is observed, the *stressors* are the others. Its
 //! *slowdown* is its time per operation with them over its time alone.
 //!
-//! * [`Plan`] (pure): which sets of programs to run where, from the machine's tree of sharing
+//! * [`RoundPlan`] (pure): which sets of programs to run where, from the machine's tree of sharing
 //!   levels.
 //! * [`Task`]: one run of the plan on a [`pinwise_measure::Bench`]. Runs are made in rounds, in
 //!   random order, with runs alone in between.
@@ -18,7 +18,7 @@ mod characterization;
 mod core_local_space;
 mod findings;
 mod level;
-mod plan;
+mod round_plan;
 mod run_order;
 mod runs_so_far;
 mod statistics;
@@ -27,12 +27,12 @@ mod stored;
 pub use characterization::{
     Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
 };
-pub use core_local_space::{Scope, scope};
+pub use core_local_space::{SpaceSizes, scope};
 pub use findings::{
     CoRunners, Critical, Doubt, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
 };
 pub use level::{AbsenceReason, Absent, Level};
-pub use plan::{Plan, PlanError, PlannedExperiment, Reference};
+pub use round_plan::{PlannedExperiment, Reference, RoundPlan, RoundPlanError};
 pub use run_order::Task;
 pub use runs_so_far::RunsSoFar;
 pub use stored::{ExcerptReason, StoredCharacterization};

@@ -6,7 +6,7 @@
 //! rounds vary the start offsets on a model and the memory on the host.
 
 use crate::characterization::{Characterization, Conditions, Runs};
-use crate::plan::{Plan, PlannedExperiment};
+use crate::round_plan::{PlannedExperiment, RoundPlan};
 use pinwise_measure::{Bench, Pace};
 use pinwise_topology::{Fingerprint, Random};
 
@@ -16,7 +16,7 @@ const ALONE: usize = 3;
 /// One run: an experiment in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// Index into [`Plan::experiments`].
+    /// Index into [`RoundPlan::experiments`].
     pub experiment: usize,
     /// The round, from 0.
     pub round: usize,
@@ -24,7 +24,7 @@ pub struct Task {
     pub seed: u64,
 }
 
-impl Plan {
+impl RoundPlan {
     /// Runs in `rounds` rounds.
     pub fn runs(&self, rounds: usize) -> usize {
         self.experiments.iter().map(|experiment| self.runs_of(experiment)).sum::<usize>() * rounds
@@ -59,7 +59,7 @@ impl Characterization {
     /// From what every task of `plan` gave.
     pub fn of(
         bench: &dyn Bench,
-        plan: &Plan,
+        plan: &RoundPlan,
         conditions: Conditions,
         fingerprint: Fingerprint,
         paces: impl IntoIterator<Item = (Task, Vec<Pace>)>,

@@ -1,6 +1,6 @@
 //! The runs of a plan that is not done: what each set of programs gave so far.
 
-use crate::plan::Plan;
+use crate::round_plan::RoundPlan;
 use crate::run_order::Task;
 use pinwise_measure::{Bench, Pace};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct RunsSoFar {
     /// The benchmark that is timed.
     pub benchmark: String,
-    /// The benchmark that runs beside it. `None` where it runs alone.
+    /// The benchmark that runs next to it. `None` if it runs alone.
     pub stressor: Option<String>,
     /// How many stressors.
     pub count: usize,
@@ -27,7 +27,7 @@ impl RunsSoFar {
     /// From the tasks of `plan` that were run: the sets with a run, in the plan's order.
     pub fn of(
         bench: &dyn Bench,
-        plan: &Plan,
+        plan: &RoundPlan,
         paces: impl IntoIterator<Item = (Task, Vec<Pace>)>,
     ) -> Vec<Self> {
         let mut times: Vec<Vec<f64>> = vec![Vec::new(); plan.experiments.len()];

@@ -1,13 +1,13 @@
 //! The interval of a slowdown from few rounds.
 //!
-//! A slowdown is a ratio, so means and deviations are taken of its logarithm: the estimate is the
+//! A slowdown is a ratio, so means and deviations are those of its logarithm: the estimate is the
 //! geometric mean over rounds. Three or five rounds say little about how much *this* set of
-//! programs varies, but all sets of one reference together say much about how much its slowdowns
+//! programs varies. But all sets of one reference together say much about how much its slowdowns
 //! vary in general. Both are combined as in G. K. Smyth, "Linear models and empirical Bayes
 //! methods" (Stat. Appl. Genet. Mol. Biol. 3, 2004). The variance is the weighted mean of the set's
 //! variance (weight: rounds - 1) and the common one (weight [`PRIOR`]). Student's t has as many
-//! degrees of freedom as both weights together. A set that is bistable keeps its wide interval, a
-//! set whose three rounds agree by luck does not get an interval of nothing.
+//! degrees of freedom as both weights together. A bistable set keeps its wide interval. A set whose
+//! three rounds agree by luck does not get an interval without width.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 

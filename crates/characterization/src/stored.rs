@@ -87,8 +87,8 @@ impl StoredCharacterization {
     }
 
     /// The latest whole characterization of a machine with the topology and model of `fingerprint`,
-    /// or where there is no whole one the latest excerpt; the conditions (kernel, governor) may
-    /// differ and are in its own. `None` where there is neither, and where it was written in
+    /// or the latest excerpt if there is no whole one. The conditions (kernel, governor) may
+    /// differ: its fingerprint has them. `None` if there is neither, and where it was written in
     /// another form than this version's.
     ///
     /// Of a whole one [`crate::Findings::local`] is the level that a predictor may look at alone.
@@ -124,7 +124,7 @@ fn why(characterization: &Characterization) -> ExcerptReason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Conditions, Plan};
+    use crate::{Conditions, RoundPlan};
     use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat};
     use pinwise_topology::Machine;
 
@@ -150,7 +150,7 @@ mod tests {
             }
         }
         let bench = Nothing(Machine::from_shape(shape).unwrap());
-        let plan = Plan::new(bench.machine(), &[], &[], 1).unwrap();
+        let plan = RoundPlan::new(bench.machine(), &[], &[], 1).unwrap();
         let conditions = Conditions { fame: Fame::default(), rounds: 1, seed };
         let fingerprint = Fingerprint::of(bench.machine());
         Characterization::of(&bench, &plan, conditions, fingerprint, [])

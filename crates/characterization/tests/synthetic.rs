@@ -1,7 +1,7 @@
 //! A bench with known answers: what is planned, run and concluded must be what was put in.
 
 use pinwise_characterization::{
-    Characterization, Conditions, Plan, SensitivityClass, Task, Warning,
+    Characterization, Conditions, RoundPlan, SensitivityClass, Task, Warning,
 };
 use pinwise_measure::{Bench, Fame, MeasureError, Microbenchmark, Pace, PaceUnit, Seat};
 use pinwise_topology::{Alike, DomainKind, Fingerprint, Machine, Random, SharingTree};
@@ -45,7 +45,7 @@ impl Synthetic {
 
     fn all_runs(
         &self,
-        plan: &Plan,
+        plan: &RoundPlan,
         conditions: Conditions,
     ) -> Result<Characterization, MeasureError> {
         let run = |task: Task| {
@@ -59,7 +59,7 @@ impl Synthetic {
     }
 
     fn characterize(&self, rounds: usize) -> Result<Characterization, MeasureError> {
-        let plan = Plan::new(&self.machine, &self.benchmarks, &[], 8).unwrap();
+        let plan = RoundPlan::new(&self.machine, &self.benchmarks, &[], 8).unwrap();
         self.all_runs(&plan, Self::conditions(rounds))
     }
 }
@@ -216,7 +216,7 @@ fn a_busy_and_noisy_machine_is_said_to_be_so() {
 #[test]
 fn a_machine_of_one_context_has_only_runs_alone() {
     let bench = Synthetic::new(Machine::from_shape("1").unwrap());
-    let plan = Plan::new(&bench.machine, &bench.benchmarks[3..], &[], 8).unwrap();
+    let plan = RoundPlan::new(&bench.machine, &bench.benchmarks[3..], &[], 8).unwrap();
     let bench = Synthetic { benchmarks: bench.benchmarks[3..].to_vec(), ..bench };
     let result = bench.all_runs(&plan, Synthetic::conditions(2)).unwrap();
     assert!(result.slowdowns.is_empty() && result.findings.remote.is_none());

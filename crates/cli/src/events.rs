@@ -23,7 +23,7 @@ pub(crate) fn listen() -> io::Result<Interrupt> {
     Ok(interrupt)
 }
 
-/// Who asks: this command line. `named` is the store, where it is named.
+/// The caller: this command line. `named` is the store, where it is named.
 pub(crate) fn caller(named: Option<&Path>) -> anyhow::Result<Caller> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     Ok(Caller {
@@ -145,7 +145,7 @@ pub(crate) fn explained(error: JobError, caller: &Caller, store: &Store) -> anyh
     }
 }
 
-/// What ended work of which nothing is stored, with the exit code it deserves.
+/// The error of work that ended before anything was stored, with its exit code.
 pub(crate) fn failed(error: JobError) -> anyhow::Error {
     match error {
         JobError::Usage(reason) => Usage(reason).into(),
@@ -159,7 +159,7 @@ pub(crate) fn failed(error: JobError) -> anyhow::Error {
     }
 }
 
-/// What to type where the metric was a total, which a campaign that was begun without --counter
+/// What to type if the metric was a total, which a campaign that was begun without --counter
 /// cannot go on with.
 fn again(mut words: Vec<String>) -> String {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());

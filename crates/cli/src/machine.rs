@@ -4,7 +4,7 @@ use crate::output::Usage;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::{PossibleValue, TypedValueParser};
-use pinwise_jobs::{DESCRIPTION, JobError, Model};
+use pinwise_jobs::{DESCRIPTION_EXTENSION, JobError, SimulatedProcessor};
 use pinwise_present::did_you_mean;
 use pinwise_processor::Processor;
 use pinwise_topology::{Machine, Snapshot};
@@ -59,7 +59,7 @@ impl MachineArgument {
             Source::Recorded(path, snapshot) => {
                 usage(Machine::from_snapshot(&snapshot)).with_context(|| path.display().to_string())
             }
-            Source::Host => Ok(pinwise_linux::machine()?),
+            Source::Host => Ok(pinwise_linux::this_machine()?),
         }
     }
 
@@ -88,8 +88,8 @@ impl MachineArgument {
             let snapshot = pinwise_linux::capture(&path)?;
             return Ok(Source::Recorded(path, snapshot));
         }
-        if name.ends_with(DESCRIPTION) {
-            return Ok(Source::Described(Model::read(name).map_err(usage_of)?));
+        if name.ends_with(DESCRIPTION_EXTENSION) {
+            return Ok(Source::Described(SimulatedProcessor::read(name).map_err(usage_of)?));
         }
         if path.is_file() {
             return file(path);
@@ -118,9 +118,9 @@ impl Simulated {
     /// The simulated processor that `name` means: a built-in one, or where it has a `/` or ends in
     /// `.toml`, what that file describes. The error says what `command` does take, and which
     /// commands look at a machine without running anything on it.
-    pub(crate) fn named(name: &str, command: &str) -> Result<Model, Usage> {
+    pub(crate) fn named(name: &str, command: &str) -> Result<SimulatedProcessor, Usage> {
         if Processor::MODELS.contains(&name) {
-            return Ok(Model::built_in(name));
+            return Ok(SimulatedProcessor::built_in(name));
         }
         let simulated = Processor::MODELS.join(", ");
         // Only on a model do programs run in any number.
@@ -129,8 +129,9 @@ impl Simulated {
             "{command} takes {host}a simulated processor: {simulated}, or the TOML file that \
              describes one"
         );
-        if name.contains('/') || name.ends_with(DESCRIPTION) {
-            return Model::read(name).map_err(|error| Usage(format!("machine {error}; {takes}")));
+        if name.contains('/') || name.ends_with(DESCRIPTION_EXTENSION) {
+            return SimulatedProcessor::read(name)
+                .map_err(|error| Usage(format!("machine {error}; {takes}")));
         }
         if name == "host" {
             return Err(Usage(format!("{command} does not run on host: {takes}")));
@@ -167,7 +168,7 @@ impl TypedValueParser for Simulated {
 enum Source {
     Host,
     Model(String),
-    Described(Model),
+    Described(SimulatedProcessor),
     Shape(String),
     Recorded(PathBuf, Snapshot),
     Xml(PathBuf, String),
@@ -191,7 +192,9 @@ fn file(path: PathBuf) -> anyhow::Result<Source> {
         let taken = |error: JobError| {
             Usage(format!("{error} (pinwise reads any text that is not hwloc XML as one)"))
         };
-        return Ok(Source::Described(Model::described(&what(), bytes).map_err(taken)?));
+        return Ok(Source::Described(
+            SimulatedProcessor::described(&what(), bytes).map_err(taken)?,
+        ));
     }
     let snapshot = usage(Snapshot::from_tar(&bytes)).with_context(what)?;
     Ok(Source::Recorded(path, snapshot))

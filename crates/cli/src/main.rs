@@ -12,6 +12,7 @@ mod outcome;
 mod output;
 mod plan;
 mod progress;
+mod reading;
 mod refusal;
 mod store;
 
@@ -78,6 +79,9 @@ fn main() -> ExitCode {
             None => return help::show(&error),
         },
     };
+    if let Some(usage) = refusal::no_program(&words) {
+        return output::exit(Err(usage.into()));
+    }
     if let Some(note) = refusal::misplaced_option(&words) {
         output::aside(&format!("note: {note}"));
     }

@@ -1,4 +1,4 @@
-//! Numbers on the command line.
+//! Reads numbers on the command line.
 
 use pinwise_linux::Pid;
 use pinwise_present::figures::count;

@@ -2,7 +2,7 @@
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
-use pinwise_placement::{Best, Estimate, Finalist, Forecast, Outcome};
+use pinwise_placement::{Best, BlackboxForecast, Estimate, Outcome, PredictedAssignment};
 use pinwise_present::{
     level_source, profiling_end, stop_reason, strategy_reason, tagged, tagged_bound_notes,
     tagged_notes, typical, unmeasured,
@@ -47,7 +47,7 @@ pub(crate) fn document(
     let bound = &outcome.bound;
     let shown =
         |performance: Option<f64>| performance.map(|performance| unit.quantity(performance));
-    // As with `pinwise bound --minimize`: the lowest value is the low end, whichever direction is
+    // As with `pinwise bound --minimize`, the lowest value is the low end, whichever direction is
     // better.
     let (mut low, mut high) = (shown(bound.upb_low), shown(bound.upb_high));
     if unit.reciprocal {
@@ -101,8 +101,12 @@ pub(crate) fn document(
     document
 }
 
-fn forecasted(forecast: &Forecast, unit: &Unit, cpus: &dyn Fn(&Assignment) -> Vec<Value>) -> Value {
-    let finalist = |finalist: &Finalist| {
+fn forecasted(
+    forecast: &BlackboxForecast,
+    unit: &Unit,
+    cpus: &dyn Fn(&Assignment) -> Vec<Value>,
+) -> Value {
+    let finalist = |finalist: &PredictedAssignment| {
         let [low, high] = unit.interval(finalist.low, finalist.high);
         json!({
             "assignment": cpus(&finalist.assignment),
@@ -144,7 +148,9 @@ mod tests {
     use super::*;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Thread, Workload};
-    use pinwise_placement::{Advice, Bound, BoundNote, Cost, StopReason, StrategyReason};
+    use pinwise_placement::{
+        Bound, BoundMethod, BoundNote, Cost, PlacementVerdict, StopReason, StrategyReason,
+    };
     use pinwise_topology::{Alike, Machine};
     use std::time::Duration;
 
@@ -195,7 +201,7 @@ mod tests {
 
     fn outcome(unit: Unit, mean: f64) -> Outcome {
         Outcome {
-            advice: Advice::Pin,
+            advice: PlacementVerdict::Pin,
             unit,
             best: Some(best([0, 1], mean)),
             baseline: Some(figure(mean * 0.8, mean / 20.0)),
@@ -210,7 +216,7 @@ mod tests {
                 gap: Some(0.0),
                 gap_high: Some(0.02),
                 confidence: 0.95,
-                method: "exact".into(),
+                method: BoundMethod::Exact,
                 n: 2,
                 notes: vec![BoundNote::AllMeasured],
             },
@@ -254,7 +260,7 @@ mod tests {
     fn what_leads_before_there_are_fresh_windows_is_not_the_best() {
         let unit = Unit::rate("packets/s");
         let so_far = Outcome {
-            advice: Advice::Undecided,
+            advice: PlacementVerdict::Undecided,
             best: None,
             so_far: Some(best([0, 3], 1.5e6)),
             gain: None,

@@ -1,6 +1,7 @@
-//! What every command says the same way: results on stdout, errors on one line, exit codes.
+//! The output that all commands share: results on stdout, errors on one line, exit codes.
 
-use pinwise_jobs::{JobError, check_writable, why_not};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
+use pinwise_jobs::{JobError, check_writable, unwritable_reason};
 use pinwise_present::{one_line, printable};
 use std::fmt;
 use std::fs;
@@ -8,8 +9,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code 2: the command line makes no sense, or what it names (a file, a program, a process, a
-/// cgroup, a campaign) does not exist, or an input file is not what it should be.
+/// Exit code 2: bad usage. The command line makes no sense, or it names a file, a program, a
+/// process, a cgroup or a campaign that does not exist, or an input file is malformed.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
@@ -48,7 +49,7 @@ pub(crate) fn no_input(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// That a file which the command line names can be written, before anything is measured.
+/// Checks, before anything is measured, that a file on the command line can be written.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
     check_writable(path).map_err(|error| not_written(path, &error))
 }
@@ -60,7 +61,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 /// Why a file cannot be written, with the exit code it deserves.
 fn not_written(path: &Path, error: &io::Error) -> anyhow::Error {
-    let reason = why_not("write", path, error);
+    let reason = unwritable_reason("write", path, error);
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => Usage(reason).into(),
         _ => anyhow::anyhow!(reason),
@@ -93,7 +94,7 @@ fn write_exact(text: &str) -> io::Result<()> {
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush())
 }
 
-/// Stdout cannot be written. That it was closed is no failure.
+/// Stdout cannot be written. A closed stdout is no failure.
 #[derive(Debug)]
 pub(crate) struct Stdout(pub(crate) io::Error);
 
@@ -135,9 +136,15 @@ pub(crate) fn exit(done: anyhow::Result<()>) -> ExitCode {
     }
 }
 
-/// Says something beside the result, on stderr. Nobody to tell when stderr is closed.
+/// Says something beside the result, on stderr. If stderr is closed, nobody can read the message.
 pub(crate) fn aside(line: &str) {
     let _ = writeln!(io::stderr(), "{}", one_line(line));
+}
+
+/// Columns that stdout has: the terminal's or those of COLUMNS. `None`: any number, as a file has.
+pub(crate) fn bounded_width() -> Option<usize> {
+    let bounded = io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
+    bounded.then(width)
 }
 
 /// Columns to write for: the terminal's; where stdout is none, those of COLUMNS, or 100.
@@ -145,6 +152,27 @@ pub(crate) fn width() -> usize {
     let terminal =
         rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
     columns(terminal, std::env::var("COLUMNS").ok().as_deref())
+}
+
+/// The lines of a table, at most `width` columns wide. Where it is wider, it loses columns of
+/// `spare`, which other text or JSON has, one after the other; then cells are broken.
+pub(crate) fn fitted(mut table: Table, width: usize, spare: &[usize]) -> String {
+    // A terminal fits what its 16 bits can tell.
+    let columns = width.clamp(40, usize::from(u16::MAX));
+    let is_wide =
+        |table: &Table| table.lines().any(|line| line.trim_end().chars().count() > columns);
+    for &column in spare {
+        if !is_wide(&table) {
+            break;
+        }
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::Hidden);
+        }
+    }
+    if is_wide(&table) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns as u16);
+    }
+    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// A terminal that does not know its width, and a variable that is no number, are as if they were
@@ -172,6 +200,21 @@ mod tests {
             [columns(None, None), columns(None, Some("0")), columns(None, Some("wide"))],
             [100; 3]
         );
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_loses_what_it_can_spare_and_then_breaks_cells() {
+        let fit = |width| {
+            let mut table = Table::new();
+            table.load_style(comfy_table::presets::NOTHING);
+            table.add_row(["a name of thirty-two columns ...", "1.14 to 1.25", "not told apart"]);
+            fitted(table, width, &[2])
+        };
+        assert_eq!(fit(80), " a name of thirty-two columns ...  1.14 to 1.25  not told apart\n");
+        assert_eq!(fit(60), " a name of thirty-two columns ...  1.14 to 1.25\n");
+        let narrow = fit(40);
+        assert!(narrow.lines().count() > 1, "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
 
     /// A pipe to another program that breaks is a failure; only stdout may be closed.

@@ -43,7 +43,7 @@ impl PlanArgument {
         Ok(plan)
     }
 
-    /// The plan of a campaign of the store that is found by itself, where a number is given.
+    /// The plan of a campaign of the default store, if a number is given.
     fn of_campaign(&self) -> anyhow::Result<Option<PathBuf>> {
         let number = self.path.to_str().and_then(|word| word.parse().ok());
         let Some(number) = number else { return Ok(None) };
@@ -57,7 +57,7 @@ impl PlanArgument {
             );
             return Err(Usage(none).into());
         };
-        pinwise_jobs::plan_of(&store, &info)
+        pinwise_jobs::plan_path(&store, &info)
             .map(Some)
             .ok_or_else(|| Usage(without_plan(&info)).into())
     }
@@ -99,7 +99,7 @@ fn without_plan(info: &CampaignInfo) -> String {
 
 /// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
 pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
-    let machine = pinwise_linux::machine()?;
+    let machine = pinwise_linux::this_machine()?;
     let mut differences = plan.differences(&pinwise_linux::fingerprint(&machine));
     let cannot = plan.cpus().difference(&machine.allowed);
     if !cannot.is_empty() {
@@ -142,14 +142,16 @@ mod tests {
     use super::*;
     use pinwise_campaign::{CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
-    use pinwise_placement::{Budget, Question, StrategyName};
+    use pinwise_placement::{Budget, PlacementQuestion, StrategyName};
     use pinwise_topology::{Alike, Machine};
 
     /// What `place` was asked.
     fn question() -> serde_json::Value {
-        let mut question =
-            serde_json::to_value(Question::new(StrategyName::Auto, Budget::Measurements(1)))
-                .unwrap();
+        let mut question = serde_json::to_value(PlacementQuestion::new(
+            StrategyName::Auto,
+            Budget::Measurements(1),
+        ))
+        .unwrap();
         let second = serde_json::to_value(std::time::Duration::from_secs(1)).unwrap();
         let reading = serde_json::json!({
             "pick": null, "counter": null, "lower_is_better": false, "unit": null,
@@ -198,7 +200,7 @@ mod tests {
             "bound": {
                 "upb": null, "upb_low": null, "upb_high": null, "gap": null, "gap_high": null,
                 "confidence": 0.95,
-                "method": "none", "n": 0, "notes": [],
+                "method": "bayes", "n": 0, "notes": [],
             },
             "assignments": "2", "drift": null, "strategy": "none", "stopped_because": "the budget \
                 is used up",

@@ -1,5 +1,5 @@
-//! What a search shows while it runs: one line on stderr, on a terminal only, redrawn at most four
-//! times a second because drawing costs time on the machine under test.
+//! What a search shows while it runs: one line on stderr, on a terminal only. It is redrawn at most
+//! four times a second, because drawing costs time on the machine under test.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pinwise_campaign::Record;
@@ -27,7 +27,7 @@ impl Progress {
         };
         let bar =
             ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(4));
-        if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:24} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("[{elapsed_precise}] {bar:10} {wide_msg}") {
             bar.set_style(style);
         }
         Self { bar, budget, unit, best: f64::NEG_INFINITY, baseline: f64::NEG_INFINITY }
@@ -72,14 +72,16 @@ impl Progress {
             self.bar.set_message(format!("{probes}, the last with n = {n}"));
             return;
         }
-        let show = |value: f64| match value.is_finite() {
-            true => Scale::new(&self.unit, value).show(value),
-            false => "-".into(),
-        };
         let measurements = figures::counted(made, "measurement");
-        let (best, baseline) = (show(self.best), show(self.baseline));
-        let message = if self.best.is_finite() || self.baseline.is_finite() {
-            format!("{measurements}, best so far {best} (unpinned {baseline})")
+        let typical = [self.best, self.baseline].into_iter().find(|value| value.is_finite());
+        let message = if let Some(typical) = typical {
+            let scale = Scale::new(&self.unit, typical);
+            let [best, unpinned] =
+                [self.best, self.baseline].map(|value| match value.is_finite() {
+                    true => scale.number(value),
+                    false => "-".to_owned(),
+                });
+            format!("{measurements}, best {best}, unpinned {unpinned} {}", scale.label)
         } else if let Budget::Measurements(all) = self.budget {
             let left = figures::duration(self.bar.eta());
             format!("{measurements} of {}, about {left} left", figures::count(all))
@@ -92,5 +94,23 @@ impl Progress {
     /// Takes the line away.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_topology::Assignment;
+
+    #[test]
+    fn the_line_of_a_long_search_fits_eighty_columns() {
+        let mut progress = Progress::new(Budget::Measurements(5000), Unit::rate("packets/s"));
+        let pinned = Setting::Pinned(Assignment::new(vec![0, 1]));
+        progress.take(&Setting::Unpinned, Some(1.124e6), 1, Duration::from_secs(1));
+        progress.take(&pinned, Some(1.322e6), 4000, Duration::from_secs(3600));
+        let message = progress.bar.message();
+        assert_eq!(message, "4,000 measurements, best 1.32, unpinned 1.12 M packets/s");
+        let before = "[01:00:00] ".len() + 10 + 1;
+        assert!(before + message.len() < 80);
     }
 }

@@ -65,6 +65,27 @@ pub(crate) fn misplaced_option(words: &[OsString]) -> Option<String> {
     ))
 }
 
+/// Options that name the threads without a command.
+const NO_COMMAND: [&str; 4] = ["--pid", "--tree", "--cgroup", "--workload"];
+
+/// What to do if `--` is the last word: a search would go on without the program that was meant.
+pub(crate) fn no_program(words: &[OsString]) -> Option<Usage> {
+    let command = words.get(1)?.to_string_lossy();
+    let mut names = WITH_PROGRAM.iter().filter(|_| !command.is_empty());
+    let name = names.find(|name| name.starts_with(&*command))?;
+    if words.iter().position(|word| word == "--")? + 1 < words.len() {
+        return None;
+    }
+    let remedy = match *name {
+        _ if words.iter().any(|word| NO_COMMAND.contains(&option(&word.to_string_lossy()))) => {
+            ", or leave -- out"
+        }
+        "threads" | "tune" => ", with {n} for its number of threads",
+        _ => ", or leave -- out to use built-in programs",
+    };
+    Some(Usage(format!("nothing stands after --: put the program and its arguments there{remedy}")))
+}
+
 /// A word up to its `=`.
 fn option(word: &str) -> &str {
     word.split('=').next().unwrap_or_default()
@@ -81,7 +102,7 @@ fn flat(text: &str) -> String {
     let rest = rest.join(if first.ends_with(':') { ", " } else { " " });
     let tips = lines
         .filter_map(|line| line.trim().strip_prefix("tip: "))
-        // That an unknown option might be a value is no help.
+        // The tip that an unknown option might be a value does not help.
         .filter(|tip| !tip.contains("as a value"))
         .map(|tip| format!("; {tip}"));
     format!("{first} {rest}").trim_end().to_owned() + &tips.collect::<String>()
@@ -174,6 +195,29 @@ mod tests {
             "pinwise run plan.toml -- xz --budget 10s",
             "pinwise place -- xz --seed 4 --json",
         ] {
+            assert_eq!(of(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn dashes_with_nothing_after_them_are_refused_where_a_program_goes() {
+        let of = |line: &str| {
+            let words = line.split(' ').map(Into::into).collect::<Vec<OsString>>();
+            no_program(&words).map(|usage| usage.0)
+        };
+        for (line, remedy) in [
+            ("pinwise place --", "leave -- out to use built-in programs"),
+            ("pinwise compare --budget 5s --", "leave -- out to use built-in programs"),
+            ("pinwise place --pid 7 --", "or leave -- out"),
+            ("pinwise threads --", "{n} for its number of threads"),
+            ("pinwise tu --json --", "{n} for its number of threads"),
+        ] {
+            let refused = of(line).unwrap_or_else(|| panic!("{line} is taken"));
+            assert!(refused.ends_with(remedy), "{line}: {refused}");
+        }
+        for line in
+            ["pinwise place", "pinwise place -- true", "pinwise place -- --", "pinwise topo --"]
+        {
             assert_eq!(of(line), None, "{line}");
         }
     }

@@ -1,4 +1,4 @@
-//! Which store of campaigns a command works on.
+//! Finds the store of campaigns on which a command works.
 
 use crate::output::Usage;
 use anyhow::Context;
@@ -7,8 +7,8 @@ use pinwise_campaign::Store;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Where pinwise keeps what it writes, in the user's data directory. `remedy` is for whoever has
-/// none.
+/// Where pinwise keeps what it writes, in the user's data directory. `remedy` tells a user without
+/// a store what to do.
 pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
     // The XDG base directory specification has relative paths ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

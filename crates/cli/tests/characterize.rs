@@ -91,7 +91,7 @@ fn the_model_repeats_bit_for_bit_and_keeps_its_result() {
     assert!((row("FPdiv", "FPdiv", "pipe", 2) / 3.0 - 1.0).abs() < 0.02);
     assert!((row("FPdiv", "FPdiv", "chip", 2) - 1.0).abs() < 0.01);
     assert_eq!(one["findings"]["remote"]["core_local"], true);
-    // What it took is known from the records, whoever asks.
+    // Its duration comes from the records, so every command shows the same.
     let (id, store) = (one["campaign"].to_string(), folder.path().join("pinwise.db"));
     let shown =
         json(&pinwise(["campaign", "show", &id, "--json", "--store", store.to_str().unwrap()]));

@@ -376,4 +376,15 @@ fn deleting_names_what_is_gone_and_deletes_nothing_when_one_does_not_exist() {
     assert_eq!(run(&[&id]), (0, format!("campaign {id} deleted: 0 measurements\n")));
     let (code, said) = run(&[&id]);
     assert!(code == 2 && said.contains("it holds none"), "{code} {said}");
+    // A part goes with its whole.
+    let mut other = pinwise_campaign::Store::open(&path).unwrap();
+    let whole = other.create(&kept.new).unwrap();
+    let parent = Some(pinwise_campaign::Parent::new(whole, &"part"));
+    let part = other.create(&pinwise_campaign::NewCampaign { parent, ..kept.new }).unwrap();
+    drop(other);
+    let [whole, part] = [whole, part].map(|id| id.0.to_string());
+    let (code, said) = run(&[&part]);
+    assert!(code == 2 && said.contains(&format!("campaign delete {whole}")), "{code} {said}");
+    let deleted = format!("campaign {whole} and its 1 part deleted: 0 measurements\n");
+    assert_eq!(run(&[&whole, &part]), (0, deleted));
 }

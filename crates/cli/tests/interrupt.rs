@@ -1,5 +1,5 @@
 //! A signal ends `place` at any moment: exit code 130, the affinities as they were, a launched
-//! program ended, and the way to go on told.
+//! program ended, and the command that goes on printed.
 
 mod support;
 

@@ -1,9 +1,9 @@
 //! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded
 //! measurement is lost.
 //!
-//! A third of the kills comes at any moment from the start on (also before the guardian exists, and
-//! while the threads are surveyed), a third at any moment of measuring, and a third when threads
-//! are seen pinned. Four targets at a time, because most of a kill's time is waiting.
+//! A third of the kills comes at any moment from the start on, also before the guardian exists and
+//! during the survey of the threads. A third comes at any moment of measuring, and a third when
+//! threads are seen pinned. Four targets at a time, because most of a kill's time is waiting.
 //!
 //! And of a question of every other kind, killed and resumed until it ends.
 
@@ -22,11 +22,11 @@ use std::time::Duration;
 use support::{PATIENCE, PINWISE, Program, affinities, json, pinwise, wait_until};
 use tempfile::TempDir;
 
-/// Targets that pinwise is killed on, each with a store of its own.
+/// Targets that pinwise is killed on, each with a separate store.
 const TARGETS: u64 = 4;
 /// How often pinwise is killed on each.
 const KILLS: u64 = 50;
-/// Longer than starting and surveying take where nothing else runs.
+/// Longer than starting and surveying take if nothing else runs.
 const STARTING: Duration = Duration::from_millis(1200);
 /// As long as ten measurements and more.
 const MEASURING: Duration = Duration::from_millis(300);
@@ -132,7 +132,7 @@ fn question_kills() -> usize {
 
 /// What comes of a question that is killed again and again.
 struct Outlasted {
-    /// `null` where the kills left too little of a budget in time: how much is left depends on how
+    /// `null` if the kills left too little of a budget in time: how much is left depends on how
     /// busy the machine is.
     answer: Value,
     /// Of every campaign.

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 /// may run.
 const MEASUREMENTS: &str = "20";
 
-/// A server that has answered so many requests is under load.
+/// A server is under load once it has answered this number of requests.
 const LOADED: u64 = 1000;
 
 /// The number behind `label` in `text`; 0 if there is none.
@@ -44,7 +44,7 @@ fn worked(result: &Value, of: &Value) -> bool {
     of["performance"].as_f64().is_some_and(|value| value > 0.0 || (value == 0.0 && busy))
 }
 
-/// What every placement must have, wherever it came from.
+/// What every placement must have, whatever its source.
 fn check(result: &Value) {
     let number =
         |field: &str| result[field].as_f64().unwrap_or_else(|| panic!("{field} in {result:#}"));
@@ -126,8 +126,8 @@ fn a_compressor_is_started_anew_for_each_measurement() {
 #[test]
 fn what_a_running_program_reads_itself_is_its_performance() {
     let folder = TempDir::new().unwrap();
-    // A terabyte: each ends by itself, after minutes. The processes themselves read, they have no
-    // children. One thread alone would have nothing to choose.
+    // A terabyte: each ends without help, after minutes. The processes themselves read, they have
+    // no children. One thread alone would have nothing to choose.
     let words = ["if=/dev/zero", "of=/dev/null", "bs=64k", "count=20000000"];
     let dd = [(); 2].map(|()| Program::start(Command::new("dd").args(words).stderr(Stdio::null())));
     let [first, second] = dd.each_ref().map(|dd| dd.pid().to_string());

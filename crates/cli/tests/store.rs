@@ -1,6 +1,6 @@
 //! One store and several programs: a lock held by another, two campaigns at once, a user who may
-//! only read; and a campaign whose program changed before it was resumed, or whose machine was busy
-//! until then.
+//! only read. Also a campaign whose program changed before it was resumed, or whose machine was
+//! busy until then.
 
 mod support;
 
@@ -238,7 +238,7 @@ fn a_user_who_may_only_read_a_store_reads_it_and_is_told_so_on_writing() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     // What has a meaning in an address has none in a name.
     let store = folder.path().join("50%?#.db");
-    json(&place(&store, "8").wait_with_output().unwrap());
+    json(&place(&store, "20").wait_with_output().unwrap());
     fs::set_permissions(&store, fs::Permissions::from_mode(0o644)).unwrap();
     let before = fs::read(&store).unwrap();
     // A copy: the folder that tests are built in may be closed to others.
@@ -435,8 +435,7 @@ fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
             .and_then(|store| store.disturbances(pinwise_campaign::CampaignId(1)).ok())
             .unwrap_or_default()
     };
-    // A second of every context: more than a twentieth of the whole campaign, from where it is
-    // told.
+    // A second of every context: more than a twentieth of the whole campaign, so a note reports it.
     let crowded = || {
         met()
             .first()
@@ -640,6 +639,21 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     let listed = json(&on_store(&["campaign", "list", "--json"]));
     assert_eq!(listed["unreadable"], Value::Array(vec![]));
     assert_eq!(listed["campaigns"][0]["id"], 1);
+}
+
+#[test]
+fn an_answer_is_printed_before_its_plan_cannot_be_written() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("pinwise.db");
+    let words = "place --machine ultrasparc-t2 --workload intadd:1 --seed 3 --cycles 10000 \
+        --starts 2 --budget 60 --cpus 0-7 --plan /dev/full --store";
+    let output = pinwise(words.split_whitespace().map(Path::new).chain([store.as_path()]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.starts_with(b"Pin: "), "{output:?}");
+    let complaints = complaints(&output);
+    let last = complaints.last().unwrap();
+    let expected = "pinwise: the answer is above, its plan is not written: cannot write /dev/full";
+    assert!(last.starts_with(expected), "{complaints:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Programs met in other ways than by number or command: by the cgroup they are in, by the page
-//! they serve; and on a machine that has too much to do.
+//! Programs that are named by their cgroup, or measured by the page they serve, and programs on a
+//! machine that has too much to do.
 
 mod support;
 
@@ -35,7 +35,7 @@ while time.monotonic() < begin + 900:
     pass
 "##;
 
-/// Works until it is ended; by itself after five minutes of CPU time.
+/// Works until it is ended, or for five minutes of CPU time.
 const SPIN: &str = "ulimit -t 300; while :; do :; done";
 
 #[test]
@@ -80,7 +80,7 @@ fn every_thread_that_works_is_found_on_an_overloaded_machine() {
         (0..8).map(|_| Program::start(Command::new("sh").args(["-c", SPIN]))).collect();
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let words = ["place", "--json", "--workload", "hash1_L1:2", "--budget", "8", "--store"];
+    let words = ["place", "--json", "--workload", "hash1_L1:2", "--budget", "40", "--store"];
     let result = json(&pinwise(words.into_iter().chain([store.to_str().unwrap()])));
     assert_eq!(
         workers(&result),

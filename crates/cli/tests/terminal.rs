@@ -5,7 +5,7 @@ mod support;
 
 use pinwise_campaign::{Kind, NewCampaign, Purpose, Record, Store, Trial};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
-use pinwise_placement::{Budget, Question, StrategyName};
+use pinwise_placement::{Budget, PlacementQuestion, StrategyName};
 use pinwise_topology::{Alike, Assignment, Machine};
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn store(path: &Path) {
         role: HOSTILE.into(),
         instance: 0,
     };
-    let question = Question::new(StrategyName::Exhaustive, Budget::Measurements(9));
+    let question = PlacementQuestion::new(StrategyName::Exhaustive, Budget::Measurements(9));
     let campaign = NewCampaign {
         kind: Kind::Place,
         parent: None,

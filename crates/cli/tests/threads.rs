@@ -1,7 +1,6 @@
 //! `pinwise threads` on real programs: compressors, an OpenMP program, and programs that cannot be
-//! probed. What is checked is that it measures, answers within what was asked, ends what it
-//! started, and says in one line what went wrong; how good the answers are is a matter of
-//! docs/lab/benchmarks.md.
+//! probed. They check that it measures, answers within what was asked, ends what it started, and
+//! says in one line what went wrong. docs/lab/benchmarks.md shows how good the answers are.
 
 mod support;
 
@@ -189,7 +188,7 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (count, sets) = (path("count"), path("sets"));
-    // Counts a hundred times as fast from the second number on that it is told.
+    // Counts a hundred times as fast from the second number on that it gets.
     let script = format!(
         "i=0; step=1; echo 0 >{count}; while :; do i=$((i + step)); echo $i >{count}.new; mv \
          {count}.new {count}; [ -e {sets} ] && [ $(wc -l <{sets}) -gt 1 ] && step=100; sleep 0.01; \
@@ -220,6 +219,59 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     assert!(answer["shift"]["change"].as_f64().is_some_and(|change| change > 10.0), "{answer:#}");
     let notes = answer["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note["kind"] == "shifted"), "{answer:#}");
+}
+
+/// A search that gives a service its number by a slow command. Once the command has begun, `signal`
+/// ends the search, or a metric that does not work. Returns the numbers that the service was given,
+/// and what was said.
+fn numbers_given(signal: Option<&str>, own: &[&str]) -> (String, String) {
+    let folder = TempDir::new().unwrap();
+    let service = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let (pid, path) = (service.pid().to_string(), |name: &str| folder.path().join(name));
+    let works = format!("cmd:cut -d' ' -f14 /proc/{pid}/stat");
+    let metric = if signal.is_some() { &works } else { "cmd:echo moods" };
+    let set = "cmd:echo >> begun; sleep 0.3; echo {n} >> sets";
+    let words = ["threads", "--pid", &pid, "--set", set, "--metric", metric, "--counter"];
+    let mut search = Command::new(PINWISE);
+    search.args(words).args(own).arg("--store").arg(path("pinwise.db"));
+    search.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut search = Program::start(&mut search);
+    let read = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
+    if let Some(signal) = signal {
+        wait_until(PATIENCE, "the first command", || !read("begun").is_empty());
+        let sent = Command::new("kill").args([signal, &search.pid().to_string()]).status();
+        assert!(sent.unwrap().success());
+    }
+    search.ended(PATIENCE);
+    let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
+    // The process is free for another search once the guardian of a killed one has ended.
+    wait_until(PATIENCE, "the end of the guardian", || {
+        let words = ["place", "--pid", &pid, "--metric", &works, "--budget", "2s"];
+        let place =
+            pinwise(words.into_iter().chain(["--store", path("other.db").to_str().unwrap()]));
+        !String::from_utf8_lossy(&place.stderr).contains("another pinwise")
+    });
+    (read("sets"), said)
+}
+
+#[test]
+fn a_service_has_its_own_number_back_however_the_search_is_ended() {
+    for signal in ["-INT", "-TERM", "-HUP", "-KILL"] {
+        let (given, said) = numbers_given(Some(signal), &["--max", "3", "--default", "7"]);
+        let lines: Vec<&str> = given.lines().collect();
+        assert_eq!(lines.iter().filter(|&&n| n == "7").count(), 1, "{signal}: {given}");
+        assert_eq!(lines.last(), Some(&"7"), "{signal}: {given} {said}");
+    }
+    let (given, said) = numbers_given(None, &["--max", "3", "--default", "7"]);
+    assert!(given.ends_with("\n7\n"), "{given}");
+    assert!(said.contains("n = 7 is set now\n"), "{said}");
+}
+
+#[test]
+fn a_number_above_the_most_to_try_is_not_set_on_a_guess() {
+    let (given, said) = numbers_given(None, &["--max", "1"]);
+    assert!(given.lines().all(|n| n == "1"), "{given}");
+    assert!(said.contains("a guess at the number it began with"), "{said}");
 }
 
 #[test]
@@ -349,7 +401,7 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
 #[test]
 fn a_program_that_needs_the_terminal_is_named() {
     let Some(script) = tool("script") else { return };
-    // A terminal of its own, whose foreground is pinwise.
+    // A new terminal with pinwise in its foreground.
     let command = format!(
         "{PINWISE} threads --method reinforcer --threads-per-n 1 -- sh -c 'read x </dev/tty' {{n}}"
     );

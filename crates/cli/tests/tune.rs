@@ -1,7 +1,7 @@
-//! `pinwise tune` on real programs: one that runs to its end, one that goes on running, one that is
-//! told its number while it runs. What is checked is that the answer has what it promises, agrees
-//! with itself, and is a plan that starts the program; how good answers are is a matter of
-//! docs/lab/benchmarks.md.
+//! `pinwise tune` on real programs: one that runs to its end, one that goes on running, one that
+//! gets its number while it runs. They check that the answer has what it promises, agrees with
+//! itself, and is a plan that starts the program. docs/lab/benchmarks.md shows how good answers
+//! are.
 
 mod support;
 

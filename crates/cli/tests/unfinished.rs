@@ -4,7 +4,9 @@ mod support;
 
 use pinwise_campaign::Store;
 use pinwise_characterization::Conditions;
-use pinwise_jobs::{Caller, CharacterizeRequest, Event, Events, Job, LatencyRequest, Model};
+use pinwise_jobs::{
+    Caller, CharacterizeRequest, Event, Events, Job, LatencyRequest, SimulatedProcessor,
+};
 use pinwise_measure::Fame;
 use serde_json::Value;
 use std::fs;
@@ -64,7 +66,7 @@ fn shown(folder: &TempDir, store: &str) -> (String, Value, String) {
 fn a_characterization_that_was_stopped_shows_its_runs() {
     let folder = TempDir::new().unwrap();
     let request = CharacterizeRequest {
-        model: Some(Model::built_in("ultrasparc-t2")),
+        model: Some(SimulatedProcessor::built_in("ultrasparc-t2")),
         benchmarks: vec!["intadd".into()],
         stressors: 1,
         conditions: Conditions { fame: Fame::default(), rounds: 20, seed: 1 },
@@ -82,7 +84,7 @@ fn a_characterization_that_was_stopped_shows_its_runs() {
 #[test]
 fn latencies_that_were_stopped_are_not_held_against_what_is_declared() {
     let folder = TempDir::new().unwrap();
-    let contexts = pinwise_linux::machine().unwrap().allowed;
+    let contexts = pinwise_linux::this_machine().unwrap().allowed;
     if contexts.len() < 2 {
         pinwise_synthetic::lacking("a second CPU");
         return;

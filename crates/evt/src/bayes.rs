@@ -41,7 +41,7 @@ pub(crate) struct Posterior {
 }
 
 impl Posterior {
-    /// From exceedances, finite and above 0. `None` where their differences underflow, or there are
+    /// From exceedances, finite and above 0. `None` if their differences underflow, or there are
     /// none.
     pub(crate) fn new(exceedances: &[f64]) -> Option<Self> {
         let largest = exceedances.iter().copied().fold(0.0, f64::max);

@@ -38,7 +38,7 @@ pub enum Diagnostic {
         /// The shape of maximum likelihood, 0 or above.
         shape: f64,
     },
-    /// The tail has fewer values than are enough: those that an estimate uses where there are more.
+    /// The tail has fewer values than are enough: those that an estimate uses if there are more.
     Few {
         /// Values in the tail.
         exceedances: usize,

@@ -72,8 +72,8 @@ impl From<Method> for Estimator {
 pub struct Options {
     /// The estimator.
     pub method: Method,
-    /// Of the interval, at least 0.5 and below 1. Bayes spends all of it on the upper end, the
-    /// published method on both.
+    /// Confidence of the interval, at least 0.5 and below 1. Bayes spends all of it on the upper
+    /// end, the published method on both.
     pub confidence: f64,
     /// A performance that cannot be exceeded, as a line rate or the sum of what the instances
     /// reach alone.
@@ -117,13 +117,13 @@ pub struct BoundEstimate {
     pub upb: f64,
     /// Lower end of its interval, at least `best`: a measured value cannot be above the bound.
     pub upb_low: f64,
-    /// Upper end of its interval, at least `upb`; `None` where it is infinite.
+    /// Upper end of its interval, at least `upb`; `None` if it is infinite.
     pub upb_high: Option<f64>,
     /// Of the interval.
     pub confidence: f64,
-    /// (upb - best) / upb; `None` where upb is not above zero.
+    /// (upb - best) / upb; `None` if upb is not above zero.
     pub gap: Option<f64>,
-    /// (upb_high - best) / upb_high; `None` where that is infinite or not above zero.
+    /// (upb_high - best) / upb_high; `None` if that is infinite or not above zero.
     pub gap_high: Option<f64>,
     /// With `confidence`, at most this share of all assignments beats the best, whatever the
     /// distribution.
@@ -226,8 +226,8 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
     finish(sample, options, threshold, exceedances.len(), tail)
 }
 
-/// How many values tie at the best, where that is the mark of a saturated resource: five or more,
-/// and five times as many as share a value just below. On a population of atoms, or with a coarse
+/// How many values tie at the best, if that shows a saturated resource: five or more, and five
+/// times as many as share a value just below. On a population of atoms, or with a coarse
 /// measurement, all values tie, which says nothing of the best.
 fn saturated(sample: &Sample) -> Option<usize> {
     let ties = sample.ties();

@@ -87,7 +87,7 @@ fn profile(z: &[f64], theta: f64) -> f64 {
     -(-shape / theta).ln() - 1.0 - shape
 }
 
-/// θ of the highest profile log-likelihood; `None` where that is the edge shape = -1.
+/// θ of the highest profile log-likelihood; `None` if that is the edge shape = -1.
 fn scan(z: &[f64]) -> Option<f64> {
     let largest = z.iter().copied().fold(0.0, f64::max);
     let smallest = z.iter().copied().fold(f64::INFINITY, f64::min);

@@ -35,7 +35,7 @@ impl Gpd {
         self.scale
     }
 
-    /// The largest possible value -scale/shape; `None` where shape >= 0 and there is none.
+    /// The largest possible value -scale/shape; `None` if shape >= 0 and there is none.
     pub fn end(&self) -> Option<f64> {
         (self.shape < 0.0).then(|| -self.scale / self.shape)
     }

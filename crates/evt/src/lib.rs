@@ -6,7 +6,7 @@
 //! of the best of all assignments. *Threshold* u: only values above it are used. *Exceedance*: such
 //! a value minus u. *GPD*: the generalized Pareto distribution, to which exceedances over a high
 //! threshold tend (peaks over threshold, POT). With shape < 0 it ends at `u - scale/shape`, the
-//! UPB. *Gap*: (UPB - best)/UPB, what the best so far may still lack.
+//! UPB. *Gap*: (UPB - best)/UPB, the most that the best so far may be short of the UPB.
 //!
 //! # Questions and answers
 //!
@@ -47,5 +47,5 @@ pub use diagnostic::{Diagnostic, Limit, Refusal};
 pub use estimate::{BoundEstimate, Estimator, Method, Options, estimate};
 pub use fit::{Fit, fit};
 pub use gpd::Gpd;
-pub use plot::{Curve, Plots, Point, plots};
+pub use plot::{EndpointCurve, Plots, Point, plots};
 pub use sample::Sample;

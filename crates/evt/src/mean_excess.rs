@@ -3,10 +3,10 @@
 //! e(u) is the mean of x - u over the values x above u. For a GPD it is a straight line in u with
 //! slope shape/(1 - shape) (optimal-assignment-evt, section 3.3.2, step 2). The paper picks the
 //! threshold by eye: the plot to its right should be roughly straight, and at most 5 % of the
-//! sample may exceed it. Here a weighted line replaces the eye. Points weigh as many exceedances as
-//! they average; points of fewer than 5 are left out as noise. The threshold is the lowest one
-//! under the 5 % cap at which the line explains 90 % of the variation. If there is none, it is the
-//! lowest under the cap, with a note.
+//! sample may exceed it. Here a weighted line replaces the eye. A point that averages k exceedances
+//! has the weight k. Points of fewer than 5 are left out as noise. The threshold is the lowest one
+//! within the 5 % limit at which the line explains 90 % of the variation. If there is none, it is
+//! the lowest within the limit, with a note.
 
 use crate::Sample;
 
@@ -41,7 +41,7 @@ pub(crate) fn mean_excess(sample: &Sample) -> impl Iterator<Item = MeanExcess> {
     })
 }
 
-/// The chosen threshold and the share of variation explained by the line above it. `None` where no
+/// The chosen threshold and the share of variation explained by the line above it. `None` if no
 /// threshold leaves at least `least` exceedances within the cap.
 pub(crate) fn choose(sample: &Sample, least: usize) -> Option<(f64, f64)> {
     let most = (CAP * sample.n() as f64).floor() as usize;
@@ -103,7 +103,7 @@ impl LineFit {
         self.yy += weight * dy * (y - self.mean[1]);
     }
 
-    /// 1 for points on a line; 0 where there is no line.
+    /// 1 for points on a line; 0 if there is no line.
     fn r_squared(&self) -> f64 {
         let share = (self.xy / self.xx) * (self.xy / self.yy);
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }

@@ -18,11 +18,11 @@ pub struct Point {
 /// What the sample says of each possible end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "points", rename_all = "snake_case")]
-pub enum Curve {
-    /// Of the published method: UPB against its profile log-likelihood, 0 at the estimate
+pub enum EndpointCurve {
+    /// For the published method: UPB against its profile log-likelihood, 0 at the estimate
     /// (optimal-assignment-evt, figure 7).
     Profile(Vec<Point>),
-    /// Of the Bayesian one: UPB against its posterior density per unit of performance.
+    /// For the Bayesian one: UPB against its posterior density per unit of performance.
     Posterior(Vec<Point>),
 }
 
@@ -38,7 +38,7 @@ pub struct Plots {
     /// diagonal if it fits.
     pub quantile: Vec<Point>,
     /// What the sample says of each possible end; `None` for an exact result.
-    pub curve: Option<Curve>,
+    pub curve: Option<EndpointCurve>,
 }
 
 /// The plots of `estimate`, which must have been made from `sample`.
@@ -81,13 +81,13 @@ fn quantile(descending: &[f64], estimate: &BoundEstimate) -> Vec<Point> {
         .collect()
 }
 
-fn curve(exceedances: &[f64], estimate: &BoundEstimate) -> Option<Curve> {
+fn curve(exceedances: &[f64], estimate: &BoundEstimate) -> Option<EndpointCurve> {
     let u = estimate.threshold?;
     match estimate.method {
         Estimator::Exact => None,
         Estimator::Bayes => {
             let points = Posterior::new(exceedances)?.curve();
-            Some(Curve::Posterior(
+            Some(EndpointCurve::Posterior(
                 points
                     .into_iter()
                     .map(|(end, density, _)| Point { x: u + end, y: density })
@@ -97,7 +97,7 @@ fn curve(exceedances: &[f64], estimate: &BoundEstimate) -> Option<Curve> {
         Estimator::Profile => {
             let points =
                 ProfileLikelihood::new(exceedances, &fit(exceedances)?)?.curve(estimate.confidence);
-            Some(Curve::Profile(
+            Some(EndpointCurve::Profile(
                 points.into_iter().map(|(end, height)| Point { x: u + end, y: height }).collect(),
             ))
         }

@@ -56,7 +56,7 @@ impl ProfileLikelihood {
     }
 
     /// The interval of the end at `confidence`: its lower end is at least the largest exceedance,
-    /// its upper `None` where L* never falls low enough.
+    /// its upper `None` if L* never falls low enough.
     pub(crate) fn interval(&self, confidence: f64) -> (f64, Option<f64>) {
         // The root of a chi-square variable with one degree of freedom is a normal one, both sides.
         let half = Normal::standard().inverse_cdf(0.5 * (1.0 + confidence));

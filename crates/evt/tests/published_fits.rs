@@ -5,7 +5,7 @@
 use pinwise_evt::fit;
 use std::path::PathBuf;
 
-/// The second column of a data set, or `None` where the shared data are absent.
+/// The second column of a data set, or `None` if the shared data are absent.
 fn column(file: &str) -> Option<Vec<f64>> {
     let folder = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),

@@ -34,12 +34,13 @@ impl Scale {
         let decimals = match (quantity / factor).abs() {
             size if size >= 100.0 => 0,
             size if size >= 10.0 => 1,
-            _ => 2,
+            size if size >= 1.0 => 2,
+            _ => 3,
         };
         Self {
             unit: unit.clone(),
             factor,
-            label: format!("{prefix}{space}{}", unit.name),
+            label: format!("{prefix}{space}{}", unit.label()),
             decimals,
         }
     }
@@ -245,9 +246,27 @@ mod tests {
             Scale::new(&Unit::rate("packets/s"), 1_723_456.0).show(1_723_456.0),
             "1.72 M packets/s"
         );
-        assert_eq!(Scale::new(&Unit::rate("1/s"), 123.4).show(123.4), "123 1/s");
+        assert_eq!(Scale::new(&Unit::rate("1/s"), 123.4).show(123.4), "123 per second");
+        assert_eq!(Scale::new(&Unit::rate("1/s"), 1.5e6).show(1.5e6), "1.50 M per second");
         assert_eq!(Scale::new(&Unit::cost("s"), 1.0 / 0.0341).show(1.0 / 0.0341), "34.1 ms");
         assert_eq!(Scale::new(&Unit::rate("packets/s"), 1.7e6).show(900_000.0), "0.90 M packets/s");
+    }
+
+    #[test]
+    fn a_typical_value_has_three_digits_whatever_its_size() {
+        for (seconds, shown) in [
+            (0.1034, "0.103 s"),
+            (0.998, "0.998 s"),
+            (1.034, "1.03 s"),
+            (10.34, "10.3 s"),
+            (103.4, "103 s"),
+            (0.0999, "99.9 ms"),
+            (0.00034, "0.340 ms"),
+            (0.000034, "34.0 µs"),
+        ] {
+            let scale = Scale::new(&Unit::cost("s"), 1.0 / seconds);
+            assert_eq!(scale.show(1.0 / seconds), shown);
+        }
     }
 
     #[test]

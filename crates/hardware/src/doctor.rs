@@ -2,9 +2,9 @@
 //! remedy.
 //!
 //! Every check reads something, such as a file or the result of a system call. A separate function
-//! judges it; it takes the text or number and is tested on recorded ones. What pinwise can use and
-//! cannot here is *missing*; what makes measurements worse is a *warning*. pinwise works without it
-//! unless the detail says otherwise.
+//! judges the text or number. Tests run it on recorded ones. *Missing* is what pinwise could use
+//! and cannot use here. A *warning* makes measurements worse. pinwise works without it unless the
+//! detail says otherwise.
 
 mod machine;
 mod noise;
@@ -96,7 +96,7 @@ pub fn examine(machine: &Machine, cancelled: &dyn Fn() -> bool) -> Option<Vec<Ch
     Some(checks)
 }
 
-/// The trimmed text of a small file of the kernel; `None` where it is not there or not readable.
+/// The trimmed text of a small file of the kernel; `None` if it is not there or not readable.
 fn read(path: impl AsRef<std::path::Path>) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

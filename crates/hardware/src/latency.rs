@@ -9,17 +9,17 @@
 //! - *address*: for each direction [`PAGES`] fresh pages from the kernel, [`LINES`] lines of each.
 //!   Physical addresses decide which slice of the last-level cache, or which home agent, a line
 //!   belongs to.
-//! - *time*: [`BATCHES`] batches of round trips for each line. A batch ([`BATCH`]) is long enough
-//!   for the clock not to count, and short enough that most see no interrupt. The result holds
-//!   their distribution, not one figure.
+//! - *time*: [`BATCHES`] batches of round trips for each line. A batch ([`BATCH`]) is so long that
+//!   the cost of the clock is negligible, and so short that most batches see no interrupt. The
+//!   result holds their distribution, not one figure.
 //!
 //! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree.
 //! By then both have left power saving states and reached their frequency. A direction ends after
 //! [`LONGEST`], whatever is missing. The order of pairs is random, so that a change of frequency
 //! over the run does not look like structure.
 //!
-//! Threads that wait for their CPU, on a busy machine, measure the scheduler. The result includes
-//! the kernel's own account of that wait.
+//! On a busy machine threads wait for their CPU, and then measure the scheduler. The result
+//! includes the kernel's account of that wait.
 
 mod page;
 mod ping_pong;
@@ -57,7 +57,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// Why latencies could not be measured.
 #[derive(Debug, thiserror::Error)]
-pub enum LatencyError {
+pub enum LatencyRunError {
     /// Nothing to measure between.
     #[error(
         "latency needs two contexts, and only {0} may be used here: allow two or more (taskset, \
@@ -85,7 +85,7 @@ pub struct Latencies {
     pub contexts: Vec<CpuId>,
     /// Both directions of each pair.
     pub directions: Vec<DirectedLatency>,
-    /// Ticks of the time stamp counter in a nanosecond, where there is one that does not stop or
+    /// Ticks of the time stamp counter in a nanosecond, if there is one that does not stop or
     /// change (x86).
     pub tsc_ghz: Option<f64>,
     /// How long it took.
@@ -99,7 +99,7 @@ pub struct DirectedLatency {
     pub from: CpuId,
     /// The other.
     pub to: CpuId,
-    /// For each line its batches, in nanoseconds one way. Fewer than planned where time ran out.
+    /// For each line its batches, in nanoseconds one way. Fewer than planned if time ran out.
     pub lines: Vec<Vec<f64>>,
     /// The share of the time that the thread which waited longer was ready to run and did not get
     /// its CPU.
@@ -132,7 +132,7 @@ impl Quantiles {
 }
 
 impl DirectedLatency {
-    /// Of all batches on all lines, in nanoseconds; `None` where time ran out before the first.
+    /// Of all batches on all lines, in nanoseconds; `None` if time ran out before the first.
     pub fn quantiles(&self) -> Option<Quantiles> {
         Quantiles::of(self.lines.concat())
     }
@@ -150,7 +150,7 @@ impl DirectedLatency {
     }
 
     /// The spread that the address does not explain: the middle half of the batches, each relative
-    /// to the median of its line. `None` where time ran out before the first.
+    /// to the median of its line. `None` if time ran out before the first.
     pub fn spread(&self) -> Option<f64> {
         let relative = self.lines.iter().flat_map(|line| {
             let median = Quantiles::of(line.clone()).map_or(f64::NAN, |quantiles| quantiles.median);
@@ -178,10 +178,10 @@ impl Latencies {
     /// Every pair of `contexts` in both directions, in the order in which they are measured. The
     /// order of pairs is random, by `seed`: a change of frequency over the run then does not look
     /// like structure. Error: fewer than two contexts.
-    pub fn order(contexts: &CpuSet, seed: u64) -> Result<Vec<(CpuId, CpuId)>, LatencyError> {
+    pub fn order(contexts: &CpuSet, seed: u64) -> Result<Vec<(CpuId, CpuId)>, LatencyRunError> {
         let contexts: Vec<CpuId> = contexts.iter().collect();
         if contexts.len() < 2 {
-            return Err(LatencyError::TooFew(contexts.len()));
+            return Err(LatencyRunError::TooFew(contexts.len()));
         }
         let mut pairs: Vec<(CpuId, CpuId)> = contexts
             .iter()
@@ -205,7 +205,7 @@ impl Latencies {
     }
 
     /// The medians as a matrix, in nanoseconds. Error: more contexts than a matrix may have.
-    pub fn matrix(&self) -> Result<LatencyMatrix, LatencyError> {
+    pub fn matrix(&self) -> Result<LatencyMatrix, LatencyRunError> {
         let n = self.contexts.len();
         let mut cells = vec![None; n * n];
         for direction in &self.directions {
@@ -227,7 +227,7 @@ fn steady_counter() -> bool {
         .all(|flag| flags.split_whitespace().any(|word| word == *flag))
 }
 
-/// The time stamp counter, read against the clock: where it does not stop or change (x86), how many
+/// The time stamp counter, read against the clock: if it does not stop or change (x86), how many
 /// ticks a nanosecond has.
 #[derive(Debug)]
 pub struct TickRate {
@@ -257,7 +257,7 @@ pub fn directed_latency(
     from: CpuId,
     to: CpuId,
     cancelled: &Interrupt,
-) -> Result<DirectedLatency, LatencyError> {
+) -> Result<DirectedLatency, LatencyRunError> {
     // The first page is for warming up.
     let pages = (0..=PAGES).map(|_| Page::map()).collect::<io::Result<Vec<Page>>>()?;
     let signals = Signals::new(cancelled, Instant::now() + LONGEST);
@@ -272,16 +272,16 @@ pub fn directed_latency(
         let led = leader?
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("a measuring thread died").into()));
-        Ok::<_, LatencyError>((led, followed))
+        Ok::<_, LatencyRunError>((led, followed))
     })?;
     let ((lines, waited), (_, follower_waited)) = (led?, followed?);
     if signals.cancelled() {
-        return Err(LatencyError::Interrupted);
+        return Err(LatencyRunError::Interrupted);
     }
     Ok(DirectedLatency { from, to, lines, waited: waited.max(follower_waited) })
 }
 
-type Worker<'scope, T> = std::thread::ScopedJoinHandle<'scope, Result<(T, f64), LatencyError>>;
+type Worker<'scope, T> = std::thread::ScopedJoinHandle<'scope, Result<(T, f64), LatencyRunError>>;
 
 /// Runs `work` on a context. Returns its result, and the share of the time that it waited for its
 /// CPU.
@@ -318,7 +318,7 @@ mod tests {
     use pinwise_linux::sys;
 
     /// Every direction, one after the other.
-    fn measure(contexts: &CpuSet, cancelled: bool) -> Result<Latencies, LatencyError> {
+    fn measure(contexts: &CpuSet, cancelled: bool) -> Result<Latencies, LatencyRunError> {
         let (ticks, interrupt) = (TickRate::begin(), Interrupt::default());
         if cancelled {
             interrupt.give_up();
@@ -381,12 +381,12 @@ mod tests {
     fn one_context_is_too_few_and_one_that_is_not_there_is_named() {
         let measure =
             |cpus: &str| self::measure(&CpuSet::parse_list(cpus).unwrap(), false).unwrap_err();
-        assert!(matches!(measure("0"), LatencyError::TooFew(1)));
+        assert!(matches!(measure("0"), LatencyRunError::TooFew(1)));
         let first = sys::affinity(0).unwrap().first().unwrap().0;
         // Whichever of the two threads it is, the other does not wait for it.
         let error = measure(&format!("{first},8191"));
         assert!(
-            matches!(error, LatencyError::Affinity(_)) && error.to_string().contains("CPU 8191"),
+            matches!(error, LatencyRunError::Affinity(_)) && error.to_string().contains("CPU 8191"),
             "{error}"
         );
     }
@@ -395,7 +395,7 @@ mod tests {
     fn a_cancelled_measurement_ends_at_once() {
         let Some(two) = two() else { return };
         let done = measure(&two, true);
-        assert!(matches!(done, Err(LatencyError::Interrupted)));
+        assert!(matches!(done, Err(LatencyRunError::Interrupted)));
     }
 
     #[test]

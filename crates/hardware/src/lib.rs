@@ -6,6 +6,7 @@ mod mapping;
 mod microbenchmark;
 
 pub use latency::{
-    DirectedLatency, Latencies, LatencyError, LatencyWarning, Quantiles, TickRate, directed_latency,
+    DirectedLatency, Latencies, LatencyRunError, LatencyWarning, Quantiles, TickRate,
+    directed_latency,
 };
 pub use microbenchmark::HostBench;

@@ -1,10 +1,10 @@
-//! A testbed of one's own: four threads, of which two pairs talk to each other, on two cores with
-//! two contexts each. Its records stay in memory.
+//! How to write a testbed: four threads on two cores with two contexts each. The threads talk to
+//! each other in two pairs. Its records stay in memory.
 
 use pinwise_campaign::MemoryJournal;
 use pinwise_jobs::{Interrupt, place_on};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Unit, Workload};
-use pinwise_placement::{Budget, Question, StrategyName};
+use pinwise_placement::{Budget, PlacementQuestion, StrategyName};
 use pinwise_topology::Machine;
 use std::{error::Error, time::Duration};
 
@@ -34,7 +34,7 @@ impl Testbed for Pairs {
 fn main() -> Result<(), Box<dyn Error>> {
     let workload = Workload::new("pairs", &[&["a", "b", "c", "d"]]);
     let mut testbed = Pairs(Machine::from_shape("2x2")?, workload, Unit::rate("items/s"));
-    let question = Question::new(StrategyName::Auto, Budget::Measurements(400));
+    let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(400));
     let (mut records, stop) = (MemoryJournal::default(), Interrupt::default());
     let outcome = place_on(&mut testbed, question, &mut records, &stop)?;
     println!("{:?}: {:?}", outcome.advice, outcome.best.map(|best| best.assignment));

@@ -5,15 +5,15 @@
 //! ```
 
 use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, JobError, PlaceRequest, Request, Silent, run, served_as_guardian};
+use pinwise_jobs::{Caller, JobError, PlaceRequest, SearchRequest, Silent, run};
 
 fn main() -> Result<(), JobError> {
     // Affinities are put back by a second process, which is this program started again.
-    if served_as_guardian() {
+    if pinwise_jobs::served_as_guardian() {
         return Ok(());
     }
     let command = std::env::args().skip(1).collect();
-    let mut request = Request::command(command, None);
+    let mut request = SearchRequest::command(command, None);
     request.question.budget = pinwise_placement::Budget::Measurements(80);
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
     let answer = run(PlaceRequest::from(request), &Caller::default(), &mut store, &mut Silent)?;

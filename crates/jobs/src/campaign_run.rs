@@ -4,23 +4,23 @@ use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events, note};
 use crate::job::Caller;
 use crate::open_subject::OpenSubject;
-use crate::watched_subject::WithOtherLoad;
+use crate::other_load::WithOtherLoad;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Step, Store, StoreError, Strategy,
     Trial, drive,
 };
-use pinwise_measure::{Disturbances, Note, OtherLoad, Testbed, Time};
+use pinwise_measure::{Disturbances, OtherLoad, ProgramNote, Testbed, Time};
 use pinwise_placement::Budget;
 use pinwise_present::{crowd, figures::counted};
 use serde::Serialize;
 use std::time::Instant;
 
-/// What a campaign's strategy measured, in all its sessions.
+/// The measurements of a campaign's strategy, in all its sessions.
 pub(crate) struct Measured {
     pub(crate) ending: Ending,
     pub(crate) records: Vec<Record>,
-    /// What disturbed the measurements ([`pinwise_placement::Outcome::notes`]).
-    pub(crate) notes: Vec<Note>,
+    /// Notes on what disturbed the measurements ([`pinwise_placement::Outcome::notes`]).
+    pub(crate) notes: Vec<ProgramNote>,
     /// The metric shows no performance: measuring more of it does not help.
     pub(crate) always_zero: bool,
 }
@@ -28,12 +28,12 @@ pub(crate) struct Measured {
 /// Windows of zero that show that a metric is no performance. A program may get no CPU in a few.
 const ZEROS: usize = 10;
 
-/// A strategy that fails where the metric shows no performance, so that no answer rests on it.
+/// A strategy that fails if the metric shows no performance, so that no answer rests on it.
 struct RefuseZeroMetric<'a> {
     strategy: &'a mut dyn Strategy,
-    /// What makes a measurement longer.
+    /// The option that makes a measurement longer.
     longer: &'static str,
-    /// Records of earlier sessions. What they had no objection to is replayed without one.
+    /// The number of records of earlier sessions. Replaying them never fails.
     known: u64,
     always_zero: bool,
 }
@@ -102,7 +102,7 @@ pub(crate) fn measure_on(
     let clock = || start.elapsed();
     let stop = || caller.interrupt.came();
     let mut journal = store.journal(info.id)?;
-    // Where nobody takes them, the job has been asked to stop.
+    // If nobody takes the events, the job has been asked to stop.
     let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
     let (ending, records) = drive(&mut journal, strategy, testbed, &clock, &stop, &mut observe)?;
     drop(journal);
@@ -116,12 +116,12 @@ pub(crate) fn measure_on(
     Ok(Measured { ending, records, notes, always_zero: false })
 }
 
-/// What the end of a session without an answer depends on besides the records.
+/// The report of a session without an answer: remedy, restored affinities, bad name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndContext {
     /// A real program was measured, whose affinities are restored.
     pub(crate) restored: bool,
-    /// What helps where it failed.
+    /// The remedy after a failure.
     pub(crate) remedy: Remedy,
     /// It failed because something that was named does not exist.
     pub(crate) names_nothing: bool,
@@ -134,8 +134,8 @@ impl Default for EndContext {
 }
 
 impl EndContext {
-    /// Of a strategy that fails where its last measurement did. That record is replayed, and the
-    /// strategy fails again.
+    /// For a strategy that fails at a failed measurement. A resumed campaign would replay that
+    /// record and fail again, so the remedy is a new campaign.
     pub(crate) fn after(records: &[Record]) -> Self {
         let failed = records.last().is_some_and(|record| record.outcome.is_err());
         let remedy = if failed { Remedy::AskAgain } else { Remedy::Resume };
@@ -160,7 +160,7 @@ pub(crate) fn conclude<A: Serialize>(
     id: CampaignId,
     measured: Measured,
     ends: impl Into<EndContext>,
-    finish: impl FnOnce(&[Record], Vec<Note>) -> A,
+    finish: impl FnOnce(&[Record], Vec<ProgramNote>) -> A,
 ) -> Result<A, JobError> {
     let Measured { ending, records, notes, always_zero } = measured;
     let mut ends = ends.into();
@@ -208,7 +208,7 @@ pub(crate) fn unanswered(
     Ok(JobError::Failed(Failure { reason, kept, remedy }))
 }
 
-/// What ended a part, as what ended the campaign `id` that it is a part of.
+/// Turns the error that ended a part into the error of the campaign `id`, its parent.
 pub(crate) fn as_parent_error(
     error: JobError,
     store: &mut Store,
@@ -228,7 +228,7 @@ pub(crate) fn as_parent_error(
 
 /// Ends a campaign without an answer. One without a measurement is not left behind.
 pub(crate) fn stop(store: &mut Store, id: CampaignId) -> Result<Option<Kept>, StoreError> {
-    let records = records_of(store, id)?;
+    let records = record_count(store, id)?;
     if records == 0 {
         store.delete(id)?;
         return Ok(None);
@@ -241,29 +241,29 @@ pub(crate) fn stop(store: &mut Store, id: CampaignId) -> Result<Option<Kept>, St
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn records_of(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
+pub fn record_count(store: &Store, id: CampaignId) -> Result<u64, StoreError> {
     let parts = store.parts(id)?;
-    let parts = parts.iter().map(|part| records_of(store, part.id)).sum::<Result<u64, _>>()?;
+    let parts = parts.iter().map(|part| record_count(store, part.id)).sum::<Result<u64, _>>()?;
     Ok(store.get(id)?.records + parts)
 }
 
-/// What disturbed the measurements of several campaigns, all sessions together, each note once.
+/// Notes on what disturbed several campaigns, all sessions together, each note once.
 ///
 /// # Errors
 /// The store cannot be read.
 pub(crate) fn disturbances(
     store: &Store,
     ids: impl IntoIterator<Item = CampaignId>,
-) -> Result<Vec<Note>, StoreError> {
+) -> Result<Vec<ProgramNote>, StoreError> {
     let met: Vec<Vec<Disturbances>> =
         ids.into_iter().map(|id| store.disturbances(id)).collect::<Result<_, _>>()?;
     Ok(together(met.concat()))
 }
 
-fn together(runs: Vec<Disturbances>) -> Vec<Note> {
+fn together(runs: Vec<Disturbances>) -> Vec<ProgramNote> {
     let shares: Vec<OtherLoad> = runs.iter().filter_map(|met| met.others).collect();
-    let mut notes: Vec<Note> =
-        crowd(&shares).map(|share| Note::Busy { share }).into_iter().collect();
+    let mut notes: Vec<ProgramNote> =
+        crowd(&shares).map(|share| ProgramNote::Busy { share }).into_iter().collect();
     for note in runs.into_iter().flat_map(|met| met.notes) {
         if !notes.contains(&note) {
             notes.push(note);
@@ -300,7 +300,7 @@ mod tests {
         assert!(!is_refused(&[]));
         assert!(!is_refused(&[&[0.0; 10][..], &[7.0]].concat()));
         assert!(!is_refused(&[60.0; 90]), "a limit that every assignment reaches");
-        // What an earlier run has recorded is replayed, whatever it was.
+        // The records of an earlier session are replayed, whatever they are.
         let step = |known| {
             let strategy = &mut Stops;
             RefuseZeroMetric { strategy, longer: "--period", known, always_zero: false }
@@ -325,11 +325,11 @@ mod tests {
         let runs = |met: &[(f64, &[&str])]| -> Vec<Disturbances> {
             let run = |(taken, notes): &(f64, &[&str])| Disturbances {
                 others: Some(OtherLoad { taken: *taken, of: 10.0 }),
-                notes: notes.iter().map(|note| Note::from((*note).to_owned())).collect(),
+                notes: notes.iter().map(|note| ProgramNote::from((*note).to_owned())).collect(),
             };
             met.iter().map(run).collect()
         };
-        assert_eq!(together(runs(&[(0.1, &[]), (0.2, &[])])), Vec::<Note>::new());
+        assert_eq!(together(runs(&[(0.1, &[]), (0.2, &[])])), Vec::<ProgramNote>::new());
         let notes = together(runs(&[
             (0.1, &["a thread came", "x"]),
             (3.9, &["a thread came"]),

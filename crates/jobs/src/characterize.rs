@@ -1,47 +1,44 @@
-//! What programs on shared hardware do to each other.
+//! The job that characterizes a machine: how programs on shared hardware slow each other down.
 
-use crate::campaign_run::{
-    EndContext, answered, as_parent_error, conclude, measure_on, unanswered,
-};
+mod benchmarks;
+mod caches;
+
+use crate::campaign_run::{EndContext, as_parent_error, conclude, measure_on};
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
-use crate::model::Model;
+use crate::simulated_processor::SimulatedProcessor;
 use crate::stored;
 use crate::summary::Summary;
-use pinwise_campaign::{
-    CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Purpose, Record, Step, Store,
-    Strategy, TRIES, Trial,
-};
+use benchmarks::{Benchmarks, PlanRuns};
+use caches::look_at_caches;
+use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_characterization::{
-    Characterization, Conditions, ExcerptReason, Plan, PlanError, Reference, RunsSoFar,
-    StoredCharacterization, Task,
+    Characterization, Conditions, ExcerptReason, Reference, RoundPlan, RoundPlanError, RunsSoFar,
+    StoredCharacterization,
 };
 use pinwise_hardware::HostBench;
-use pinwise_measure::{
-    Bench, Detail, Effort, Fame, Interrupt, MeasureError, Measurement, Pace, Retry, Seating,
-    Setting, Testbed, Time, Unit, WorkingSets, Workload, optional_value_or_text,
-};
+use pinwise_measure::{Bench, Interrupt, Pace, Unit, Workload, optional_value_or_text};
 use pinwise_placement::Budget;
 use pinwise_present::{Notice, did_you_mean};
 use pinwise_processor::ModelBench;
-use pinwise_topology::{Alike, CpuId, Fingerprint, Machine};
+use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Stressors on other cores, unless fewer or more are asked for: what comes of many shows by then.
-pub const STRESSORS: usize = 8;
+/// Default maximum of stressors on other cores: enough to show what many do.
+pub const DEFAULT_STRESSORS: usize = 8;
 
-/// What programs on shared hardware do to each other: the question.
+/// Asks what programs on shared hardware do to each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CharacterizeRequest {
     /// A simulated processor. `None`: this machine.
     #[serde(default, flatten, skip_serializing_if = "Option::is_none")]
-    pub model: Option<Model>,
+    pub model: Option<SimulatedProcessor>,
     /// Only these benchmarks. Empty: all.
     pub benchmarks: Vec<String>,
-    /// At most so many stressors on other cores.
+    /// The most stressors on other cores.
     pub stressors: usize,
     /// How it is measured.
     pub conditions: Conditions,
@@ -50,8 +47,8 @@ pub struct CharacterizeRequest {
 /// A part of a characterization: its [`Parent::step`].
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum CharacterizeStep {
-    /// What a context of this machine gets of its caches, before anything else.
+enum CharacterizePart {
+    /// Measures what a context of this machine gets of its caches. It comes first.
     Caches,
 }
 
@@ -62,16 +59,15 @@ pub struct CharacterizeAnswer {
     pub campaign: CampaignInfo,
     /// The characterization, as it is in the store. `None`: it is not complete.
     pub kept: Option<StoredCharacterization>,
-    /// What each set of programs gave so far, where it is not complete.
+    /// The results of each set of programs so far, if the characterization is not complete.
     pub so_far: Vec<RunsSoFar>,
     /// Runs that are made.
     pub runs: u64,
-    /// Runs that it has when it is complete.
+    /// Runs of the complete characterization.
     pub planned: u64,
-    /// What they took one after the other, in all runs of the campaign, with the look at the
-    /// caches.
+    /// The time of all runs of the campaign, one after the other, with the look at the caches.
     pub time: Duration,
-    /// Why nothing is decided by it, if so.
+    /// Why other commands must not rely on these results; `None` if they may.
     pub excerpt: Option<ExcerptReason>,
 }
 
@@ -83,7 +79,7 @@ struct Conclusion {
     excerpt: Option<ExcerptReason>,
 }
 
-/// What measures: the request and what the benchmarks run on.
+/// The request, ready to measure, with the testbed of the benchmarks.
 pub struct ReadyCharacterization {
     request: CharacterizeRequest,
     bench: OpenBench,
@@ -175,7 +171,7 @@ impl Job for CharacterizeRequest {
         let tasks = plan.tasks(request.conditions);
         let runs = tasks.len() as u64;
         let mut testbed = Benchmarks::new(bench, request.conditions.fame);
-        let mut strategy = PlanRuns { plan, tasks: tasks.clone(), at: 0 };
+        let mut strategy = PlanRuns::new(plan, tasks.clone());
         let budget = Budget::Measurements(runs);
         let measured =
             measure_on(store, info, budget, &mut strategy, &mut testbed, caller, events)?;
@@ -208,7 +204,7 @@ impl Job for CharacterizeRequest {
         })
     }
 
-    /// What a campaign found, or what it measured so far.
+    /// The answer of a campaign, or its measurements so far.
     fn answer(
         info: &CampaignInfo,
         _: &Caller,
@@ -268,11 +264,13 @@ fn open(request: &CharacterizeRequest, caller: &Caller) -> Result<OpenBench, Job
     let cancelled = caller.interrupt.clone();
     Ok(match &request.model {
         Some(model) => OpenBench::Model(Box::new(ModelBench::new(model.processor()?, cancelled))),
-        None => OpenBench::Host(Box::new(HostBench::new(pinwise_linux::machine()?, cancelled)?)),
+        None => {
+            OpenBench::Host(Box::new(HostBench::new(pinwise_linux::this_machine()?, cancelled)?))
+        }
     })
 }
 
-/// What the indices of a campaign's benchmarks stand for. Empty where that is not known: on an
+/// The benchmarks for which the indices of a campaign stand. Empty if that is not known: on an
 /// architecture without microbenchmarks, or of another version's question.
 pub fn benchmark_names(info: &CampaignInfo, store: &Store) -> Vec<String> {
     let bench = bench_of(info, store).ok();
@@ -280,8 +278,8 @@ pub fn benchmark_names(info: &CampaignInfo, store: &Store) -> Vec<String> {
     names.map(|benchmark| benchmark.name.clone()).collect()
 }
 
-/// What a campaign asks, and what it is measured on. The machine is that of the campaign: this one
-/// may be another.
+/// The request of a campaign, and its machine. The machine is that of the campaign: this one may be
+/// another.
 fn bench_of(
     info: &CampaignInfo,
     store: &Store,
@@ -291,7 +289,7 @@ fn bench_of(
         Some(model) => Box::new(ModelBench::new(model.processor()?, Interrupt::default())),
         None => {
             let mut host = HostBench::new(info.new.machine.clone(), Interrupt::default())?;
-            let look = Parent::new(info.id, &CharacterizeStep::Caches);
+            let look = Parent::new(info.id, &CharacterizePart::Caches);
             if let Some(part) = stored::part(store, &look)?
                 && let Some(found) = stored::conclusion(&part)?
             {
@@ -303,8 +301,8 @@ fn bench_of(
     Ok((request, bench))
 }
 
-/// What each set of programs gave in a campaign that is not complete, and how many runs it has when
-/// it is.
+/// The results of each set of programs in a campaign that is not complete, and how many runs it
+/// will have.
 fn so_far(
     info: &CampaignInfo,
     store: &Store,
@@ -322,103 +320,15 @@ fn no_workload() -> Workload {
     Workload::new("microbenchmarks", &[])
 }
 
-/// What `records` took, with the look at the caches.
+/// The time that `records` took, with the look at the caches.
 fn time(store: &Store, info: &CampaignInfo, records: &[Record]) -> Result<Duration, JobError> {
-    let parent = Parent::new(info.id, &CharacterizeStep::Caches);
+    let parent = Parent::new(info.id, &CharacterizePart::Caches);
     let looked = match stored::part(store, &parent)? {
         Some(part) => store.records(part.id)?,
         None => Vec::new(),
     };
     let of = |records: &[Record]| records.last().map_or(Duration::ZERO, |record| record.elapsed);
     Ok(of(&looked) + of(records))
-}
-
-/// What the first context gets of its caches: measured in a part of the campaign `info`, or read
-/// where that has it.
-fn look_at_caches(
-    host: &HostBench,
-    info: &CampaignInfo,
-    caller: &Caller,
-    store: &mut Store,
-    events: &mut dyn Events,
-) -> Result<WorkingSets, JobError> {
-    let part = stored::part_for(store, info, &CharacterizeStep::Caches, |new| {
-        Ok(NewCampaign { kind: Kind::Caches, ..new })
-    })?;
-    if let Some(found) = stored::conclusion(&part)? {
-        return Ok(found);
-    }
-    let _lock = store.lock(part.id)?;
-    outlook(events, &Notice::MeasuringCaches)?;
-    let mut testbed = Caches { host, workload: no_workload(), unit: part.new.unit.clone() };
-    let (mut strategy, budget) = (Look(testbed.host.first()), Budget::Measurements(1));
-    let measured = measure_on(store, &part, budget, &mut strategy, &mut testbed, caller, events)?;
-    let found = measured.records.iter().rev().find_map(looked);
-    let Some(found) = found else {
-        return Err(unanswered(
-            store,
-            part.id,
-            measured.ending,
-            EndContext::after(&measured.records),
-        )?);
-    };
-    answered(store, part.id, CampaignState::Finished, &found)?;
-    Ok(found)
-}
-
-/// What a look found.
-fn looked(record: &Record) -> Option<WorkingSets> {
-    record.outcome.as_ref().ok()?.detail.as_ref()?.read().ok()
-}
-
-/// Looks at the caches of a context once.
-struct Look(CpuId);
-
-impl Strategy for Look {
-    fn step(&mut self, history: &[Record]) -> Step {
-        match history.last().map(|record| &record.outcome) {
-            None => Step::Measure(Trial {
-                setting: Setting::Caches(self.0),
-                purpose: Purpose::Probe,
-                effort: Effort::default(),
-            }),
-            Some(Err(error)) => Step::Fail(error.message.clone()),
-            Some(Ok(_)) => Step::Stop,
-        }
-    }
-}
-
-/// The caches of this machine as a testbed.
-struct Caches<'a> {
-    host: &'a HostBench,
-    workload: Workload,
-    unit: Unit,
-}
-
-impl Testbed for Caches<'_> {
-    fn machine(&self) -> &Machine {
-        self.host.machine()
-    }
-
-    fn workload(&self) -> &Workload {
-        &self.workload
-    }
-
-    fn unit(&self) -> &Unit {
-        &self.unit
-    }
-
-    /// The performance is that of a load from the largest working set.
-    fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
-        if *setting != Setting::Caches(self.host.first()) {
-            return Err(MeasureError::unsupported(&self.workload.name, setting));
-        }
-        let begin = Instant::now();
-        let found = self.host.look_at_caches()?;
-        let performance = found.curve.last().map_or(0.0, |largest| 1.0 / largest.ns);
-        let detail = Detail::of(&found);
-        Ok(Measurement { performance, duration: begin.elapsed(), spread: None, detail })
-    }
 }
 
 fn fingerprint(request: &CharacterizeRequest, machine: &Machine) -> Fingerprint {
@@ -428,20 +338,19 @@ fn fingerprint(request: &CharacterizeRequest, machine: &Machine) -> Fingerprint 
     }
 }
 
-fn plan(request: &CharacterizeRequest, bench: &dyn Bench) -> Result<Plan, JobError> {
-    Plan::new(bench.machine(), bench.benchmarks(), &request.benchmarks, request.stressors).map_err(
-        |error| {
+fn plan(request: &CharacterizeRequest, bench: &dyn Bench) -> Result<RoundPlan, JobError> {
+    RoundPlan::new(bench.machine(), bench.benchmarks(), &request.benchmarks, request.stressors)
+        .map_err(|error| {
             let known = bench.benchmarks().iter().map(|benchmark| benchmark.name.as_str());
             let similar = match &error {
-                PlanError::Unknown { name, .. } => did_you_mean(name, known),
-                PlanError::NoContexts => String::new(),
+                RoundPlanError::Unknown { name, .. } => did_you_mean(name, known),
+                RoundPlanError::NoContexts => String::new(),
             };
             JobError::Usage(format!("{error}{similar}"))
-        },
-    )
+        })
 }
 
-/// What every run gave that came to its end, in order.
+/// The paces of every run that ended, in order.
 fn paces(records: &[Record]) -> impl Iterator<Item = Vec<Pace>> {
     let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
     measured.filter_map(|measurement| measurement.detail.as_ref()?.read().ok())
@@ -450,23 +359,23 @@ fn paces(records: &[Record]) -> impl Iterator<Item = Vec<Pace>> {
 /// Why nothing is to be decided by what was found, if so.
 fn why_excerpt(
     request: &CharacterizeRequest,
-    plan: &Plan,
+    plan: &RoundPlan,
     bench: &dyn Bench,
     found: &Characterization,
 ) -> Option<ExcerptReason> {
     if plan.benchmarks.len() < bench.benchmarks().len() {
         return Some(ExcerptReason::SomeBenchmarks);
     }
-    if request.stressors < STRESSORS {
-        return Some(ExcerptReason::FewStressors { enough: STRESSORS });
+    if request.stressors < DEFAULT_STRESSORS {
+        return Some(ExcerptReason::FewStressors { enough: DEFAULT_STRESSORS });
     }
     found.noise.busy().then_some(ExcerptReason::Busy { share: found.noise.share })
 }
 
-/// Says what there is to do.
+/// Says how many runs there are.
 fn announce(
     bench: &dyn Bench,
-    plan: &Plan,
+    plan: &RoundPlan,
     conditions: Conditions,
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
@@ -486,125 +395,6 @@ fn outlook(events: &mut dyn Events, about: &Notice) -> Result<(), JobError> {
     events.take(Event::Outlook(about)).map_err(JobError::Output)
 }
 
-/// The runs of a plan, in their order.
-struct PlanRuns<'a> {
-    plan: &'a Plan,
-    tasks: Vec<Task>,
-    /// The task proposed last.
-    at: usize,
-}
-
-impl PlanRuns<'_> {
-    fn trial(&self, task: &Task) -> Trial {
-        let seats = self.plan.experiments[task.experiment].layout.clone();
-        Trial {
-            setting: Setting::Benchmarks(Seating { seats, seed: task.seed }),
-            purpose: Purpose::Probe,
-            effort: Effort::default(),
-        }
-    }
-}
-
-impl Strategy for PlanRuns<'_> {
-    fn step(&mut self, history: &[Record]) -> Step {
-        self.at = history.iter().filter(|record| record.outcome.is_ok()).count();
-        // The loop itself refused what a run gave: the next try would be refused as well.
-        if let Some(Err(error)) = history.last().map(|record| &record.outcome) {
-            return Step::Fail(error.message.clone());
-        }
-        match self.tasks.get(self.at) {
-            Some(task) => Step::Measure(self.trial(task)),
-            None => Step::Stop,
-        }
-    }
-
-    fn foresee(&self, most: usize) -> Vec<Trial> {
-        self.tasks.iter().skip(self.at + 1).take(most).map(|task| self.trial(task)).collect()
-    }
-}
-
-/// A bench as a testbed.
-struct Benchmarks<'a> {
-    bench: &'a dyn Bench,
-    fame: Fame,
-    machine: Machine,
-    workload: Workload,
-    unit: Unit,
-}
-
-impl<'a> Benchmarks<'a> {
-    fn new(bench: &'a dyn Bench, fame: Fame) -> Self {
-        Self {
-            bench,
-            fame,
-            machine: bench.machine().clone(),
-            workload: no_workload(),
-            unit: Unit::cost(bench.unit().name()),
-        }
-    }
-
-    fn run(&self, setting: &Setting) -> Result<Measurement, MeasureError> {
-        let Setting::Benchmarks(Seating { seats, seed }) = setting else {
-            return Err(MeasureError::unsupported(&self.workload.name, setting));
-        };
-        let begin = Instant::now();
-        let mut tries = 1;
-        let paces = loop {
-            match self.bench.run(seats, &self.fame, *seed) {
-                Err(error) if error.retry == Retry::Same && tries < TRIES && !error.interrupted => {
-                    tries += 1;
-                }
-                // A run that is missing ends all of them: a resumed campaign begins with it.
-                Err(error) => return Err(MeasureError { retry: Retry::Never, ..error }),
-                Ok(paces) => break paces,
-            }
-        };
-        let first = paces.first().map(|pace| 1.0 / pace.time);
-        let performance = first
-            .ok_or_else(|| MeasureError::new(Retry::Never, "a set without programs was run"))?;
-        let detail = Detail::of(&paces);
-        Ok(Measurement { performance, duration: begin.elapsed(), spread: None, detail })
-    }
-}
-
-impl Testbed for Benchmarks<'_> {
-    fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
-    fn workload(&self) -> &Workload {
-        &self.workload
-    }
-
-    fn unit(&self) -> &Unit {
-        &self.unit
-    }
-
-    fn time(&self) -> Time {
-        match self.bench.at_once() {
-            0 | 1 => Time::Real,
-            width => Time::Virtual { width },
-        }
-    }
-
-    fn measure(&mut self, setting: &Setting, _: Effort) -> Result<Measurement, MeasureError> {
-        self.run(setting)
-    }
-
-    fn measure_all(
-        &mut self,
-        trials: &[(Setting, Effort)],
-    ) -> Vec<Result<Measurement, MeasureError>> {
-        let this = &*self;
-        std::thread::scope(|scope| {
-            let threads: Vec<_> =
-                trials.iter().map(|(setting, _)| scope.spawn(move || this.run(setting))).collect();
-            let died = || Err(MeasureError::new(Retry::Never, "a run's thread died"));
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| died())).collect()
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -613,6 +403,9 @@ mod tests {
     use crate::events::Silent;
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;
+    use pinwise_campaign::Strategy as _;
+    use pinwise_campaign::{CampaignState, Step, TRIES};
+    use pinwise_measure::{Fame, MeasureError, Retry};
     use pinwise_measure::{Microbenchmark, PaceUnit, Seat};
     use rusqlite::Connection;
     use std::sync::Arc;
@@ -620,7 +413,7 @@ mod tests {
 
     fn request() -> CharacterizeRequest {
         CharacterizeRequest {
-            model: Some(Model::built_in("ultrasparc-t2")),
+            model: Some(SimulatedProcessor::built_in("ultrasparc-t2")),
             benchmarks: vec!["intadd".into()],
             stressors: 1,
             conditions: Conditions { fame: Fame::default(), rounds: 1, seed: 1 },
@@ -633,7 +426,7 @@ mod tests {
         let bench = open(&request, &caller).unwrap();
         let plan = plan(&request, bench.bench()).unwrap();
         let tasks = plan.tasks(request.conditions);
-        let mut rounds = PlanRuns { plan: &plan, tasks, at: 0 };
+        let mut rounds = PlanRuns::new(&plan, tasks);
         let Step::Measure(trial) = rounds.step(&[]) else { panic!() };
         let outcome = Err(MeasureError::new(Retry::Same, "no number"));
         let refused = Record { number: 0, trial, outcome, elapsed: Duration::ZERO };
@@ -709,7 +502,7 @@ mod tests {
         });
         let plan = plan(&request(), &odd).unwrap();
         let tasks = plan.tasks(request().conditions);
-        let trial = PlanRuns { plan: &plan, tasks: tasks.clone(), at: 0 }.trial(&tasks[0]);
+        let trial = PlanRuns::new(&plan, tasks.clone()).trial(&tasks[0]);
         let run = || Benchmarks::new(&odd, Fame::default()).run(&trial.setting);
         run().unwrap();
         left.store(TRIES, Ordering::Relaxed);
@@ -717,26 +510,8 @@ mod tests {
         assert_eq!((error.message.as_str(), error.retry), ("a passing failure", Retry::Never));
     }
 
-    /// What a look found is read in a campaign that goes on: nobody looks twice.
-    #[test]
-    fn the_caches_are_looked_at_once() {
-        let cpu = CpuId(0);
-        let mut look = Look(cpu);
-        let Step::Measure(trial) = look.step(&[]) else { panic!() };
-        assert_eq!(trial.setting, Setting::Caches(cpu));
-        let found = WorkingSets { curve: Vec::new(), caches: Vec::new() };
-        let measured = Measurement {
-            performance: 0.5,
-            duration: Duration::ZERO,
-            spread: None,
-            detail: Detail::of(&found),
-        };
-        let record = Record { number: 0, trial, outcome: Ok(measured), elapsed: Duration::ZERO };
-        assert_eq!(look.step(std::slice::from_ref(&record)), Step::Stop);
-        assert_eq!(looked(&record), Some(found));
-    }
-
-    /// As a kill between the two writes would leave it.
+    /// A resumed campaign reads what a look found, and does not look twice.
+    /// A kill between the two writes would leave this.
     #[test]
     fn a_characterization_that_was_not_stored_leaves_its_campaign_to_resume() {
         let (_folder, mut store) = store();
@@ -756,7 +531,7 @@ mod tests {
         let found =
             StoredCharacterization::latest(&store, &kept.characterization.fingerprint).unwrap();
         assert_eq!(found.map(|found| found.id), Some(kept.id));
-        // It is stored again where it is gone.
+        // It is stored again if it is gone.
         sql("DELETE FROM machine");
         let again =
             resume_job::<CharacterizeRequest>(&answer.campaign, &caller, &mut store, &mut events);

@@ -1,6 +1,6 @@
-//! How strategies compare.
+//! The job that compares strategies.
 //!
-//! Each search is a campaign of its own, a part of the comparison. What they announce is measured
+//! Each search is a separate campaign, a part of the comparison. What they announce is measured
 //! again beside naive and balanced placements and the program unpinned: these are the comparison's
 //! own records.
 
@@ -11,8 +11,8 @@ use crate::job::{Caller, Job};
 use crate::open_subject::OpenSubject;
 use crate::place::{PlaceRequest, search_stored};
 use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
-use crate::profiling_outlook::{announce_profiling, decide_core_local};
-use crate::request::Request;
+use crate::profiling_cost::{announce_profiling, decide_core_local};
+use crate::request::SearchRequest;
 use crate::resume_check::reopen;
 use crate::stored;
 use crate::summary::Summary;
@@ -20,10 +20,10 @@ use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
 use pinwise_evt::Method;
-use pinwise_measure::{Note, Time};
+use pinwise_measure::{ProgramNote, Time};
 use pinwise_placement::{
-    BoundClaim, Budget, ComparedWays, Comparison, ComparisonStrategy, Contender, Entry, LeftOut,
-    LeftOutReason, Outcome, Question, Search, StrategyName,
+    BoundClaim, Budget, ComparedWays, Comparison, ComparisonStrategy, Contender, LeftOut,
+    LeftOutReason, Outcome, PlacementQuestion, PlacementSearch, StrategyName, WayResult,
 };
 use pinwise_prediction::ThreadKinds;
 use pinwise_present::{Notice, notice};
@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 /// How strategies compare: the question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareRequest {
-    /// What every search is made from.
-    pub request: Request,
+    /// The request from which every search is made.
+    pub request: SearchRequest,
     /// Whether the budget is the usual one: BlackBox on this machine then has a longer one.
     pub usual_budget: bool,
     /// Naive (random) and balanced placements that are drawn, of each at least 2.
@@ -53,26 +53,26 @@ impl CompareRequest {
     pub const ROUNDS: u64 = 20;
 
     /// The comparison of searches that are made from `request`, which has its usual budget.
-    pub fn new(request: Request) -> Self {
+    pub fn new(request: SearchRequest) -> Self {
         Self { request, usual_budget: true, draws: Self::DRAWS, rounds: Self::ROUNDS }
     }
 }
 
 /// A comparison as its campaign stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Compared {
+pub struct CompareQuestion {
     /// The request that every search was made from.
     #[serde(flatten)]
-    pub request: Request,
-    /// What is compared. Of a comparison with `searches` these join it as they end.
+    pub request: SearchRequest,
+    /// The ways that are compared. Those of `searches` are added when they end.
     #[serde(rename = "lineup")]
     pub ways: ComparedWays,
-    /// What the last comparison may take. `None`: as long as its rounds need.
+    /// The time of the last comparison. `None`: as long as its rounds need.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparing: Option<Duration>,
-    /// The searches that take part. Empty where versions before this one compared.
+    /// The searches that take part. Empty if versions before this one compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub searches: Vec<Question>,
+    pub searches: Vec<PlacementQuestion>,
 }
 
 /// The answer of `compare`: each way with its performance on fresh windows.
@@ -80,42 +80,47 @@ pub struct Compared {
 pub struct CompareAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
-    /// What was compared, with what every search came to.
-    pub compared: Compared,
+    /// The question, with the result of every search.
+    pub compared: CompareQuestion,
     /// The result.
     pub comparison: Comparison,
-    /// What disturbed the measurements, those of the searches included.
-    pub notes: Vec<Note>,
+    /// Notes on what disturbed the measurements, those of the searches included.
+    pub notes: Vec<ProgramNote>,
 }
 
 /// A search that takes part.
-struct Way {
+struct ComparedSearch {
     name: &'static str,
     strategy: StrategyName,
     method: Method,
-    /// First look at the bound, and from one to the next, where these are the published ones.
+    /// First look at the bound, and from one to the next, if these are the published ones.
     looks: Option<(u64, u64)>,
 }
 
 /// How many assignments BlackBox measures by its predictions (blackbox-scheduler, section 5.2).
 const TOP: usize = 5;
 
-const WAYS: [Way; 4] = [
-    Way { name: "BlackBox", strategy: StrategyName::Blackbox, method: Method::Bayes, looks: None },
+const WAYS: [ComparedSearch; 4] = [
+    ComparedSearch {
+        name: "BlackBox",
+        strategy: StrategyName::Blackbox,
+        method: Method::Bayes,
+        looks: None,
+    },
     // optimal-assignment-evt, section 5.3: N_init and N_delta of its case study.
-    Way {
+    ComparedSearch {
         name: "random, iterative",
         strategy: StrategyName::Random,
         method: Method::Profile,
         looks: Some((1000, 100)),
     },
-    Way {
+    ComparedSearch {
         name: "hill climbing",
         strategy: StrategyName::Climb,
         method: Method::Bayes,
         looks: None,
     },
-    Way {
+    ComparedSearch {
         name: "default strategy",
         strategy: StrategyName::Auto,
         method: Method::Bayes,
@@ -123,15 +128,15 @@ const WAYS: [Way; 4] = [
     },
 ];
 
-impl Way {
-    fn of(question: &Question) -> Option<&'static Self> {
+impl ComparedSearch {
+    fn of(question: &PlacementQuestion) -> Option<&'static Self> {
         WAYS.iter().find(|way| way.strategy == question.strategy)
     }
 }
 
-/// What measures: what is compared, the program, and what to know of it at the start.
+/// A comparison that is ready to measure: the question, the program, and notes on it.
 pub struct ReadyComparison {
-    compared: Compared,
+    compared: CompareQuestion,
     testbed: Box<dyn OpenSubject>,
     notes: Vec<Notice>,
 }
@@ -173,7 +178,7 @@ impl Job for CompareRequest {
             Budget::Time(time) if !self.usual_budget && testbed.time() == Time::Real => Some(time),
             _ => None,
         };
-        let compared = Compared { request, ways, comparing, searches };
+        let compared = CompareQuestion { request, ways, comparing, searches };
         let real = (testbed.time() == Time::Real).then_some(each);
         let outlook = real.map(|each| outlook(&compared, each)).transpose()?.flatten();
         let question = serde_json::to_value(&compared)?;
@@ -190,7 +195,7 @@ impl Job for CompareRequest {
         caller: &Caller,
         store: &Store,
     ) -> Result<ReadyComparison, JobError> {
-        let compared: Compared = stored::question(info)?;
+        let compared: CompareQuestion = stored::question(info)?;
         let mut testbed = reopen(info, &compared.request, caller, store)?;
         recall_searches(&mut *testbed, info, store)?;
         Ok(ReadyComparison { compared, testbed, notes: Vec::new() })
@@ -210,8 +215,8 @@ impl Job for CompareRequest {
         let testbed = &mut *testbed;
         let of = compared.searches.len();
         for (index, question) in compared.searches.iter().enumerate() {
-            let Some(way) = Way::of(question) else { continue };
-            let request = Request { question: question.clone(), ..compared.request.clone() };
+            let Some(way) = ComparedSearch::of(question) else { continue };
+            let request = SearchRequest { question: question.clone(), ..compared.request.clone() };
             let begins = Event::Search { number: index + 1, of, name: way.name };
             events.take(begins).map_err(JobError::Output)?;
             match searched(way, info, request, testbed, caller, store, events) {
@@ -256,13 +261,13 @@ impl Job for CompareRequest {
     }
 }
 
-/// How long the comparison takes, about, where its searches have budgets of time. `each`: what one
+/// How long the comparison takes, about, if its searches have budgets of time. `each`: what one
 /// measurement takes.
 ///
 /// # Errors
 /// The limit of the last comparison has no room for its fewest rounds.
-fn outlook(compared: &Compared, each: Duration) -> Result<Option<Notice>, JobError> {
-    let time = |search: &Question| match search.budget {
+fn outlook(compared: &CompareQuestion, each: Duration) -> Result<Option<Notice>, JobError> {
+    let time = |search: &PlacementQuestion| match search.budget {
         Budget::Time(time) => Some(time),
         Budget::Measurements(_) => None,
     };
@@ -295,18 +300,18 @@ fn windows(limit: Duration, each: Duration) -> u64 {
     (limit.as_secs_f64() / each.as_secs_f64().max(f64::MIN_POSITIVE)) as u64
 }
 
-impl Compared {
+impl CompareQuestion {
     /// How many assignments the searches announce: BlackBox two.
     fn announced(&self) -> usize {
-        let blackbox = |search: &&Question| search.strategy == StrategyName::Blackbox;
+        let blackbox = |search: &&PlacementQuestion| search.strategy == StrategyName::Blackbox;
         self.searches.len() + self.searches.iter().filter(blackbox).count()
     }
 }
 
-/// What is known before anything is searched: the unpinned program, and what chance gives.
+/// The ways that need no search: the unpinned program, and chance.
 fn chance(
     asked: &CompareRequest,
-    question: &Question,
+    question: &PlacementQuestion,
     tree: &SharingTree,
     threads: usize,
 ) -> Result<ComparedWays, JobError> {
@@ -329,9 +334,9 @@ fn chance(
     };
     Ok(ComparedWays {
         contenders: vec![
-            contender("OS default", Entry::Unpinned),
-            contender("naive", Entry::Drawn(drawn)),
-            contender("balanced", Entry::Drawn(even)),
+            contender("OS default", WayResult::Unpinned),
+            contender("naive", WayResult::Drawn(drawn)),
+            contender("balanced", WayResult::Drawn(even)),
         ],
         left_out: Vec::new(),
         rounds: asked.rounds as usize,
@@ -341,18 +346,18 @@ fn chance(
     })
 }
 
-/// What a way is asked, or why it cannot be.
+/// The question of a search, or why it cannot be asked.
 fn question(
-    way: &Way,
-    request: &Request,
+    way: &ComparedSearch,
+    request: &SearchRequest,
     new: &NewCampaign,
     testbed: &dyn OpenSubject,
     store: &Store,
     events: &mut dyn Events,
-) -> Result<Result<Question, LeftOutReason>, JobError> {
+) -> Result<Result<PlacementQuestion, LeftOutReason>, JobError> {
     let (start, step) =
         way.looks.map_or((request.question.start, None), |(start, step)| (start, Some(step)));
-    let mut question = Question {
+    let mut question = PlacementQuestion {
         strategy: way.strategy,
         method: way.method,
         start,
@@ -369,7 +374,7 @@ fn question(
         }
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        let mut asked = Request { question, ..request.clone() };
+        let mut asked = SearchRequest { question, ..request.clone() };
         match announce_profiling(&mut asked, testbed, events) {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
@@ -378,7 +383,7 @@ fn question(
         }
     }
     let tree = SharingTree::new(&new.machine, new.alike);
-    Ok(match Search::new(&question, &tree, &new.workload) {
+    Ok(match PlacementSearch::new(&question, &tree, &new.workload) {
         Ok(_) => Ok(question),
         Err(error) => Err(LeftOutReason::Refused { error: error.to_string() }),
     })
@@ -418,9 +423,9 @@ impl Searched {
 /// One search as a part of the comparison: read where it has ended, gone on with where it was
 /// interrupted.
 fn searched(
-    way: &Way,
+    way: &ComparedSearch,
     info: &CampaignInfo,
-    request: Request,
+    request: SearchRequest,
     testbed: &mut dyn OpenSubject,
     caller: &Caller,
     store: &mut Store,
@@ -443,14 +448,14 @@ fn searched(
         PlaceRequest::answer(&part, &Caller::default(), store)?.outcome
     } else {
         let tree = SharingTree::new(&part.new.machine, part.new.alike);
-        let search = Search::new(&request.question, &tree, &part.new.workload)?;
+        let search = PlacementSearch::new(&request.question, &tree, &part.new.workload)?;
         search_stored(store, &part, &request.question, search, testbed, caller, events)?
     };
     Ok(Searched::new(part.id, outcome, &store.records(part.id)?))
 }
 
-/// That a search ended before its first look at the bound, where it did.
-fn unlooked(way: &Way, drawn: u64) -> Option<Notice> {
+/// The notice that a search ended before its first look at the bound, if it did.
+fn unlooked(way: &ComparedSearch, drawn: u64) -> Option<Notice> {
     let (first, _) = way.looks?;
     let name = way.name.to_owned();
     (drawn < first).then_some(Notice::BoundNotReached { name, first, drawn })
@@ -458,10 +463,10 @@ fn unlooked(way: &Way, drawn: u64) -> Option<Notice> {
 
 /// The comparison with what its searches came to, as far as they have ended.
 fn joined(
-    mut compared: Compared,
+    mut compared: CompareQuestion,
     store: &Store,
     info: &CampaignInfo,
-) -> Result<Compared, JobError> {
+) -> Result<CompareQuestion, JobError> {
     if compared.searches.is_empty() {
         return Ok(compared);
     }
@@ -478,8 +483,8 @@ fn joined(
         let searched = Searched::new(part.id, outcome, &records);
         enter(&mut compared.ways, way, &searched);
     }
-    // What a window took in the searches is what it takes now. Decided by what is stored: resumed,
-    // the comparison makes the same rounds.
+    // A window takes as long now as in the searches. Records decide that: resumed, the comparison
+    // makes the same rounds.
     if let Some(limit) = compared.comparing
         && ended == compared.searches.len()
         && let Some(each) = spent.checked_div(made)
@@ -491,11 +496,11 @@ fn joined(
 }
 
 /// Adds what a search came to.
-fn enter(ways: &mut ComparedWays, way: &Way, searched: &Searched) {
+fn enter(ways: &mut ComparedWays, way: &ComparedSearch, searched: &Searched) {
     let Searched { campaign, outcome, profiled, .. } = searched;
     let contender = |name: String, assignment: &Assignment, spent, claim| Contender {
         name,
-        entry: Entry::Announced(assignment.clone()),
+        entry: WayResult::Announced(assignment.clone()),
         spent,
         campaign: Some(*campaign),
         claim,
@@ -534,8 +539,12 @@ fn enter(ways: &mut ComparedWays, way: &Way, searched: &Searched) {
     ways.contenders.push(contender(name, &best.assignment, outcome.cost.measurements, claim));
 }
 
-/// What disturbed the comparison's own measurements and those of its searches.
-fn notes(store: &Store, info: &CampaignInfo, compared: &Compared) -> Result<Vec<Note>, JobError> {
+/// Notes on what disturbed the comparison's own measurements and those of its searches.
+fn notes(
+    store: &Store,
+    info: &CampaignInfo,
+    compared: &CompareQuestion,
+) -> Result<Vec<ProgramNote>, JobError> {
     let searches: BTreeSet<CampaignId> =
         compared.ways.contenders.iter().filter_map(|way| way.campaign).collect();
     Ok(disturbances(store, searches.into_iter().chain([info.id]))?)
@@ -546,9 +555,9 @@ mod tests {
     use super::*;
     use crate::events::{Silent, stopping_at};
     use crate::job::run;
-    use crate::model::Model;
     use crate::open_subject::open;
     use crate::request::simulated;
+    use crate::simulated_processor::SimulatedProcessor;
     use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Unit, Workload};
     use pinwise_topology::Machine;
 
@@ -581,7 +590,8 @@ mod tests {
     fn a_comparison_that_goes_on_recalls_the_unpinned_windows_of_its_searches() {
         let (_folder, mut store) = stored::empty_store();
         let caller = Caller::default();
-        let request = simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(60));
+        let request =
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
         let testbed = open(&request, &caller).unwrap();
         let asked = CompareRequest { request, usual_budget: false, draws: 2, rounds: 5 };
         let mut events =
@@ -596,7 +606,8 @@ mod tests {
     #[test]
     fn a_budget_without_room_for_the_fewest_rounds_is_refused_with_the_one_that_is_needed() {
         let (_folder, store) = stored::empty_store();
-        let request = simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(60));
+        let request =
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
         let asked = CompareRequest { request, usual_budget: false, draws: 10, rounds: 20 };
         let (_, ready) = asked.prepare(&Caller::default(), &store, &mut Silent).unwrap();
         let (mut compared, each) = (ready.compared, Duration::from_secs(1));
@@ -606,7 +617,7 @@ mod tests {
         }
         let rounds = |limit: u64| {
             let compared =
-                Compared { comparing: Some(Duration::from_secs(limit)), ..compared.clone() };
+                CompareQuestion { comparing: Some(Duration::from_secs(limit)), ..compared.clone() };
             outlook(&compared, each).map(|told| match told {
                 Some(Notice::ComparisonTakes { rounds, comparing, .. }) => (rounds, comparing),
                 told => panic!("{told:?}"),

@@ -1,4 +1,4 @@
-//! Why there is no answer.
+//! [`JobError`]: why a job has no answer.
 
 use pinwise_campaign::{CampaignId, StoreError};
 use pinwise_measure::MeasureError;
@@ -18,7 +18,7 @@ pub enum JobError {
     /// Something failed.
     #[error("{0}")]
     Failed(Failure),
-    /// Whoever receives the events cannot take them.
+    /// The receiver of the events cannot take them.
     #[error(transparent)]
     Output(io::Error),
     /// The store cannot serve.
@@ -26,7 +26,7 @@ pub enum JobError {
     Store(#[from] StoreError),
 }
 
-/// What a run that did not come to its end left in the store.
+/// What an unfinished job left in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The campaign, which can be resumed.
@@ -38,7 +38,7 @@ pub struct Kept {
 /// A run that was asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interruption {
-    /// What it left; `None` where nothing had been measured.
+    /// The campaign that is left; `None` if nothing had been measured.
     pub kept: Option<Kept>,
     /// Whether a real program was measured, whose affinities are restored.
     pub restored: bool,
@@ -47,15 +47,15 @@ pub struct Interruption {
 /// A run that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What failed, on what, and why.
+    /// The message: what failed, on what, and why.
     pub reason: String,
-    /// What it left; `None` where nothing had been measured.
+    /// The campaign that is left; `None` if nothing had been measured.
     pub kept: Option<Kept>,
-    /// What helps.
+    /// The remedy.
     pub remedy: Remedy,
 }
 
-/// What to do after a failure.
+/// The remedy after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The reason says it, or resuming once the cause is gone.

@@ -1,4 +1,4 @@
-//! What happens while a job runs.
+//! [`Event`]s: what happens while a job runs.
 
 use crate::error::JobError;
 use pinwise_campaign::{CampaignInfo, Record};
@@ -10,31 +10,31 @@ use std::io;
 /// Something that happened.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A campaign that has an answer of its own begins, or goes on.
+    /// A campaign with a separate answer begins, or goes on.
     Begun(&'a CampaignInfo),
     /// One of several searches begins.
     Search {
-        /// Which, from 1.
+        /// The number of the search, from 1.
         number: usize,
-        /// Of how many.
+        /// How many searches there are.
         of: usize,
-        /// What it is called.
+        /// The name of the search.
         name: &'a str,
     },
     /// The searches are done; what they found is compared on fresh windows.
     Comparison,
     /// Measurements begin.
     Measuring {
-        /// What they may take.
+        /// The budget of the measurements.
         budget: Budget,
-        /// What performance is counted in.
+        /// The unit of performance.
         unit: &'a Unit,
     },
     /// A measurement was made and is stored.
     Measured(&'a Record),
     /// Measurements ended.
     MeasuringEnded,
-    /// What is going to be done, and how long it takes.
+    /// A notice on what will be done, and how long it takes.
     Outlook(&'a Notice),
     /// Something to know.
     Note(&'a Notice),
@@ -78,7 +78,7 @@ pub(crate) fn note(events: &mut dyn Events, about: impl Into<Notice>) -> Result<
     events.take(Event::Note(&about.into())).map_err(JobError::Output)
 }
 
-/// Somebody who does with each event what it holds.
+/// Passes each event to a function.
 #[cfg(test)]
 pub(crate) struct Listening<F>(pub(crate) F);
 
@@ -89,7 +89,7 @@ impl<F: FnMut(Event<'_>) -> io::Result<()>> Events for Listening<F> {
     }
 }
 
-/// Asks to stop at the event of that number, from 1, for which `is_one` holds.
+/// Interrupts the job at the event number `number`, from 1, of those for which `is_one` holds.
 #[cfg(test)]
 pub(crate) fn stopping_at(
     interrupt: &Interrupt,

@@ -1,4 +1,4 @@
-//! A question, and who asks it.
+//! The [`Job`] trait: the steps that every question takes, and [`run`].
 
 use crate::error::JobError;
 use crate::events::{Event, Events, Listener, note};
@@ -14,9 +14,9 @@ use std::path::PathBuf;
 /// Each kind of question is one file, which implements this trait once. [`run()`] and
 /// [`crate::resume()`] call its steps, in the same order for every kind.
 pub trait Job: Sized {
-    /// What its campaigns are.
+    /// The kind of its campaigns.
     const KIND: Kind;
-    /// What comes of it.
+    /// The answer.
     type Answer;
     /// The open program and the question, with every default decided. `conduct` measures with it.
     type Ready;
@@ -52,7 +52,7 @@ pub trait Job: Sized {
         events: &mut dyn Events,
     ) -> Result<Self::Answer, JobError>;
 
-    /// What a campaign answers, as far as it came. Nothing is measured.
+    /// Reads the answer of a campaign, as far as it is known. Measures nothing.
     ///
     /// # Errors
     /// It was stored in another form than this version's.
@@ -66,7 +66,7 @@ pub trait Job: Sized {
     /// and is absent is made again.
     ///
     /// # Errors
-    /// As [`Self::answer`].
+    /// The errors of [`Self::answer`].
     fn finished(
         info: &CampaignInfo,
         caller: &Caller,
@@ -75,7 +75,7 @@ pub trait Job: Sized {
         Self::answer(info, caller, store)
     }
 
-    /// A stored conclusion in brief; `None` where it has no answer, or cannot be read.
+    /// A stored conclusion in brief; `None` if it has no answer, or cannot be read.
     fn summary(conclusion: &Value) -> Option<Summary>;
 }
 
@@ -86,7 +86,7 @@ pub struct Caller {
     pub command: Vec<String>,
     /// The `pinwise` program, which runs built-in workloads on this machine. `None`: this process.
     pub program: Option<PathBuf>,
-    /// The store, where later commands have to name it.
+    /// The store, if later commands have to name it.
     pub store: Option<PathBuf>,
     /// The request to stop.
     pub interrupt: Interrupt,
@@ -124,7 +124,7 @@ pub fn run<J: Job>(
     })
 }
 
-/// As [`crate::resume()`], for a campaign whose kind is known.
+/// Does what [`crate::resume()`] does, for a campaign whose kind is known.
 pub(crate) fn resume_job<J: Job>(
     info: &CampaignInfo,
     caller: &Caller,
@@ -143,7 +143,7 @@ pub(crate) fn resume_job<J: Job>(
     go_on::<J>(ready, info, caller, store, events)
 }
 
-/// Says that a store is upgraded, where it is one of an earlier version.
+/// Says that a store is upgraded, if it is one of an earlier version.
 fn upgrade(store: &mut Store, events: &mut dyn Events) -> Result<(), JobError> {
     let Some(copy) = store.upgrade()? else { return Ok(()) };
     note(events, Notice::StoreUpgraded { copy })

@@ -1,6 +1,6 @@
 //! The table of all kinds of questions: which request runs, resumes and reads each.
 
-use crate::calibration::{CalibrationAnswer, CalibrationRequest};
+use crate::calibrate::{CalibrationAnswer, CalibrationRequest};
 use crate::characterize::{CharacterizeAnswer, CharacterizeRequest};
 use crate::compare::{CompareAnswer, CompareRequest};
 use crate::error::JobError;
@@ -8,8 +8,8 @@ use crate::events::Events;
 use crate::job::{Caller, Job, resume_job, with_listener};
 use crate::latency::{LatencyAnswer, LatencyRequest};
 use crate::place::{PlaceAnswer, PlaceRequest};
-use crate::request::SelectRequest;
 use crate::select::SelectAnswer;
+use crate::select::SelectRequest;
 use crate::summary::Summary;
 use crate::threads::{ThreadsAnswer, ThreadsRequest};
 use crate::tune::{TuneAnswer, TuneRequest};
@@ -20,8 +20,8 @@ use serde_json::Value;
 /// comes of it.
 macro_rules! questions {
     ($($(#[$doc:meta])* $kind:ident: $request:ty => $answer:ty,)*) => {
-        /// What came of a question.
-        #[derive(Clone, Debug)]
+        /// The answer to a question of any kind.
+        #[derive(Debug)]
         pub enum Answer {
             $($(#[$doc])* $kind(Box<$answer>),)*
         }
@@ -55,11 +55,11 @@ questions! {
     Select: SelectRequest => SelectAnswer,
     /// How many threads a program should run.
     Threads: ThreadsRequest => ThreadsAnswer,
-    /// What counts as high for the published search for a number of threads.
+    /// The thresholds of the published search for a number of threads.
     Calibrate: CalibrationRequest => CalibrationAnswer,
     /// How many threads, and where each of them runs.
     Tune: TuneRequest => TuneAnswer,
-    /// What programs on shared hardware do to each other.
+    /// The effects of programs on each other on shared hardware.
     Characterize: CharacterizeRequest => CharacterizeAnswer,
     /// How far the contexts of this machine are apart.
     Latency: LatencyRequest => LatencyAnswer,
@@ -67,7 +67,7 @@ questions! {
 
 type Resume = fn(&CampaignInfo, &Caller, &mut Store, &mut dyn Events) -> Result<Answer, JobError>;
 
-/// What can be done with a stored campaign of any kind.
+/// The functions that serve a stored campaign of any kind.
 struct Steps {
     resume: Resume,
     answer: fn(&CampaignInfo, &Caller, &Store) -> Result<Answer, JobError>,
@@ -89,11 +89,12 @@ impl Steps {
     }
 }
 
-/// Goes on with a campaign that was interrupted or killed, and answers its question. Of one that
-/// has finished the answer is read, and a plan that is absent is written again.
+/// Goes on with a campaign that was interrupted or killed, and answers its question. For a finished
+/// campaign it reads the answer, and writes an absent plan again.
 ///
 /// # Errors
-/// As [`crate::run()`]; no such campaign; something has changed that its measurements depend on.
+/// The errors of [`crate::run()`]; no such campaign; something has changed that its measurements
+/// depend on.
 pub fn resume(
     id: CampaignId,
     caller: &Caller,
@@ -104,7 +105,7 @@ pub fn resume(
     with_listener(caller, events, |caller, events| (steps.resume)(&info, caller, store, events))
 }
 
-/// What a campaign answers, as far as it came. Nothing is measured.
+/// Reads the answer of a campaign, as far as it is known. Measures nothing.
 ///
 /// # Errors
 /// No such campaign; it was stored in another form than this version's.
@@ -114,13 +115,14 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
 }
 
 impl Summary {
-    /// Of what `info` concluded; `None` where it has no answer yet, or is a part without one.
+    /// The summary of the conclusion of `info`. `None`: it has no answer yet, or is a part without
+    /// one.
     pub fn of(info: &CampaignInfo) -> Option<Self> {
         (Steps::of(info.new.kind)?.summary)(info.conclusion.as_ref()?)
     }
 }
 
-/// The campaign that answers: a part that has no answer of its own is answered for by its parent.
+/// The campaign that answers: for a part without an answer, its parent.
 fn answering(info: CampaignInfo, store: &Store) -> Result<(CampaignInfo, Steps), JobError> {
     if let Some(steps) = Steps::of(info.new.kind) {
         return Ok((info, steps));
@@ -135,19 +137,21 @@ fn answering(info: CampaignInfo, store: &Store) -> Result<(CampaignInfo, Steps),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{Event, Listening, Silent};
+    use crate::events::{Event, Listening, Silent, stopping_at};
     use crate::job::run;
-    use crate::model::Model;
-    use crate::request::{Request, Subject, simulated};
+    use crate::request::{SearchRequest, simulated};
+    use crate::simulated_processor::SimulatedProcessor;
     use crate::stored::empty_store as store;
+    use crate::subject::{SimulationRequest, Subject};
+    use crate::threads::{HostProgram, ThreadsProgram, ThreadsQuestion};
     use pinwise_campaign::{CampaignState, NewCampaign, StoreError};
-    use pinwise_placement::{Budget, Plan};
+    use pinwise_placement::{Budget, Plan, SelectionQuestion};
     use pinwise_topology::Fingerprint;
     use std::io;
     use std::sync::atomic::Ordering;
 
     fn request() -> PlaceRequest {
-        let model = Model::built_in("ultrasparc-t2");
+        let model = SimulatedProcessor::built_in("ultrasparc-t2");
         PlaceRequest { request: simulated(model, Budget::Measurements(60)), plan: None }
     }
 
@@ -174,7 +178,8 @@ mod tests {
         let (new, _) = request().prepare(&Caller::default(), &store, &mut Silent).unwrap();
         // There is no such program: to open it would be the error.
         let subject = Subject::Rerun(vec!["/none".into()]);
-        let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
+        let question =
+            serde_json::to_value(SearchRequest { subject, ..request().request }).unwrap();
         let id = store.create(&NewCampaign { question, ..new }).unwrap();
         let other = Store::open(store.path()).unwrap();
         let _lock = other.lock(id).unwrap();
@@ -220,6 +225,85 @@ mod tests {
     }
 
     #[test]
+    fn a_campaign_whose_process_has_ended_names_the_search_to_begin_instead() {
+        let (_folder, mut store) = store();
+        let (new, _) = request().prepare(&Caller::default(), &store, &mut Silent).unwrap();
+        let gone = i32::MAX;
+        let place = SearchRequest { subject: Subject::Pids(vec![gone]), ..request().request };
+        let tree = SearchRequest { subject: Subject::Tree(gone), ..request().request };
+        let program = ThreadsProgram::Here(HostProgram {
+            pid: Some(gone),
+            set: Some("cpuset:".parse().unwrap()),
+            ..HostProgram::default()
+        });
+        let threads = ThreadsRequest::new(program);
+        let tune = TuneRequest { threads: threads.clone(), default: None, plan: None };
+        let here = ThreadsProgram::Here(HostProgram {
+            command: ["true", "{n}"].map(str::to_owned).to_vec(),
+            ..HostProgram::default()
+        });
+        let (question, _) = ThreadsQuestion::of(ThreadsRequest::new(here)).unwrap();
+        let threads = ThreadsQuestion { request: threads, ..question };
+        let json = |question: Result<Value, _>| question.unwrap();
+        for (kind, option, question) in [
+            (Kind::Place, "--pid", json(serde_json::to_value(place))),
+            (Kind::Place, "--tree", json(serde_json::to_value(tree))),
+            (Kind::Threads, "--pid", json(serde_json::to_value(threads))),
+            (Kind::Tune, "--pid", json(serde_json::to_value(tune))),
+        ] {
+            let typed = format!("pinwise x --pid={gone} --budget {gone} {option} {gone}");
+            let command = typed.split(' ').map(str::to_owned).collect();
+            let id = store.create(&NewCampaign { kind, question, command, ..new.clone() }).unwrap();
+            let error = resume(id, &Caller::default(), &mut store, &mut Silent).unwrap_err();
+            assert!(matches!(error, JobError::Usage(_)), "{error}");
+            let begins = format!("campaign {}: its process {gone} has ended, ", id.0);
+            let ends =
+                format!("then a new search: pinwise x --pid=PID --budget {gone} {option} PID");
+            let error = error.to_string();
+            assert!(error.starts_with(&begins) && error.ends_with(&ends), "{error}");
+        }
+    }
+
+    /// The campaigns in the store after `asked` was stopped at the start of a search, before it
+    /// measured.
+    fn left_at_search<J: Job>(asked: J, number: usize) -> Vec<(Kind, CampaignState, bool)>
+    where
+        J::Answer: std::fmt::Debug,
+    {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let mut events =
+            stopping_at(&caller.interrupt, number, |event| matches!(event, Event::Search { .. }));
+        let error = run(asked, &caller, &mut store, &mut events).unwrap_err();
+        assert!(matches!(error, JobError::Interrupted(_)), "{error}");
+        let campaigns = store.list().unwrap().campaigns;
+        campaigns.iter().map(|info| (info.new.kind, info.state, info.records > 0)).collect()
+    }
+
+    #[test]
+    fn a_search_inside_another_campaign_that_measured_nothing_leaves_no_campaign() {
+        let Subject::Simulated(simulation) = request().request.subject else { panic!() };
+        let others = vec![("intmul".to_owned(), 1)];
+        let select = SelectRequest {
+            question: SelectionQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 },
+            subject: Subject::Simulated(SimulationRequest { others, ..simulation }),
+            alone: Vec::new(),
+            cpus: Some("0-7".into()),
+            name: None,
+        };
+        let compare =
+            CompareRequest { draws: 2, rounds: 5, ..CompareRequest::new(request().request) };
+        assert_eq!(left_at_search(select.clone(), 1), []);
+        assert_eq!(left_at_search(compare.clone(), 1), []);
+        // The measurements of the first search stay, and so does the campaign of which it is a
+        // part.
+        let (stopped, ended) = (CampaignState::Stopped, CampaignState::Finished);
+        let left = |kind| [(kind, stopped, false), (Kind::Place, ended, true)];
+        assert_eq!(left_at_search(select, 2), left(Kind::Select));
+        assert_eq!(left_at_search(compare, 2), left(Kind::Compare));
+    }
+
+    #[test]
     fn no_limit_is_a_budget() {
         let (_folder, store) = store();
         let mut asked = request();
@@ -246,14 +330,51 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_stands_though_its_plan_can_no_longer_be_written() {
+        let (folder, mut store) = store();
+        let plans = folder.path().join("mine");
+        std::fs::create_dir(&plans).unwrap();
+        let mut events = Listening(|event: Event<'_>| match event {
+            Event::MeasuringEnded => std::fs::remove_dir(&plans),
+            _ => Ok(()),
+        });
+        let asked = PlaceRequest { plan: Some(plans.join("1.toml")), ..request() };
+        let answer = run(asked, &Caller::default(), &mut store, &mut events).unwrap();
+        let unwritten = answer.unwritten.unwrap();
+        assert!(unwritten.to_string().contains("mine/1.toml"), "{unwritten}");
+        assert_eq!((answer.plan, answer.campaign.state), (None, CampaignState::Finished));
+        assert!(answer.outcome.best.is_some());
+    }
+
+    #[test]
+    fn what_a_campaign_is_stands_in_the_store_and_is_not_guessed_from_its_question() {
+        let (_folder, mut store) = store();
+        let caller = Caller::default();
+        let (new, _) = request().prepare(&caller, &store, &mut Silent).unwrap();
+        for kind in [Kind::Compare, Kind::Select, Kind::Tune] {
+            // A question that another version wrote: as a placement it could be read, and run.
+            let id = store.create(&NewCampaign { kind, ..new.clone() }).unwrap();
+            for error in [
+                resume(id, &caller, &mut store, &mut Silent).unwrap_err(),
+                answer(id, &caller, &store).unwrap_err(),
+            ] {
+                let error = error.to_string();
+                assert!(error.contains("another version of pinwise wrote its question"), "{error}");
+            }
+            assert_eq!(store.get(id).unwrap().records, 0);
+        }
+    }
+
+    #[test]
     fn a_plan_that_is_written_again_does_not_claim_the_kernel_of_today() {
         let (_folder, mut store) = store();
         let caller = Caller::default();
         let CampaignInfo { new, conclusion, .. } =
             run(request(), &caller, &mut store, &mut Silent).unwrap().campaign;
-        // As if a program on this machine had been placed.
+        // The subject of a program on this machine.
         let subject = Subject::Rerun(vec!["/none".into()]);
-        let question = serde_json::to_value(Request { subject, ..request().request }).unwrap();
+        let question =
+            serde_json::to_value(SearchRequest { subject, ..request().request }).unwrap();
         let id = store.create(&NewCampaign { question, ..new.clone() }).unwrap();
         store.set_state(id, CampaignState::Finished, conclusion.as_ref()).unwrap();
         let Answer::Place(answer) = resume(id, &caller, &mut store, &mut Silent).unwrap() else {

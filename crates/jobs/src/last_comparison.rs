@@ -1,38 +1,40 @@
-//! The last comparison: fresh windows of what was found and of doing nothing, in random order.
+//! Measures the last comparison: fresh windows of the number found and of the default, in random
+//! order. Also infers the default n.
 
 use crate::threads::HostProgram;
 use crate::tune::UnplacedNumber;
 use pinwise_campaign::{Ending, Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Measurement, OtherLoad, Placed, Setting, ThreadCount, Unit};
-use pinwise_placement::{Contest, TuneNote, Unmeasured, Way};
+use pinwise_placement::{ComparedRounds, TuneNote, Unmeasured, Way};
 use pinwise_present::crowd;
 use pinwise_programs::LinuxProber;
-use pinwise_threads::Note;
+use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// A comparison that is cut short is judged from so many rounds on: its intervals are wide.
+/// The fewest rounds of a comparison that is cut short and still judged: its intervals are wide.
 pub(crate) const FEWEST_ROUNDS: usize = 2;
-/// With fewer, intervals are so wide that it is worth a word.
+/// With fewer rounds the intervals are so wide that a note says so.
 pub(crate) const GOOD_ROUNDS: u64 = 5;
-/// Rounds: as many as there is time for, and no more than anybody wants.
+/// The most rounds of a comparison. Usually the time ends it earlier.
 const MOST_ROUNDS: usize = 40;
 /// Looks at the gains that may end a comparison early: after [`GOOD_ROUNDS`], and after twice as
 /// many each.
 pub(crate) const LOOKS: usize = 4;
-/// Where nothing is compared, and the rounds show only how fast the default is.
+/// The most rounds if the default alone is measured, only to know its speed.
 const ALONE_ROUNDS: usize = 3;
-/// Of all intervals together.
+/// Confidence with which all intervals hold together.
 const CONFIDENCE: f64 = 0.95;
-/// Of the order.
+/// Seed of the random order.
 const SEED: u64 = 1;
 
-/// What is compared at last.
+/// The question of a last comparison: which ways it compares, and for how long.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FinalsQuestion {
-    /// The number that was found; where that is the default and has no placement, the next best.
+pub struct LastComparisonQuestion {
+    /// The number that was found. If that is the default and has no placement, the next best
+    /// number.
     pub n: u32,
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
@@ -41,9 +43,9 @@ pub struct FinalsQuestion {
     /// `n` makes the same threads as the default, so the two are not compared with each other.
     #[serde(default)]
     pub as_default: bool,
-    /// The placement of `n`, where it has one.
+    /// The placement of `n`, if it has one.
     pub placed: Option<Assignment>,
-    /// What the comparison may take; one round is made in any case.
+    /// The time of the comparison. It makes one round in any case.
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
@@ -51,8 +53,8 @@ pub struct FinalsQuestion {
     /// or to a quarter of itself. `None`: it uses its time.
     #[serde(default)]
     pub precision: Option<f64>,
-    /// Looks that may end it, which share the error. 1 of an earlier version, which looked after
-    /// each round and did not count them.
+    /// The number of looks that may end it. They share the error. 1 in an earlier version, which
+    /// looked after each round and did not count the looks.
     #[serde(default = "one_look")]
     pub looks: usize,
     /// Numbers that could not be placed before.
@@ -60,41 +62,41 @@ pub struct FinalsQuestion {
     pub unplaced: Vec<UnplacedNumber>,
 }
 
-/// Of a question that does not say it.
+/// The looks of a stored question that does not give their number.
 pub(crate) fn one_look() -> usize {
     1
 }
 
-/// What the last comparison showed.
+/// The result of a last comparison.
 #[derive(Clone, Debug)]
-pub struct Finals {
+pub struct LastComparison {
     /// The ways against each other.
-    pub contest: Contest,
-    /// What performances are counted in.
+    pub contest: ComparedRounds,
+    /// The unit of performances.
     pub unit: Unit,
-    /// What others took of the contexts in each window.
+    /// The load of other programs in each window.
     pub loads: Vec<OtherLoad>,
     /// Windows that are missing, with why, each reason once.
     pub missing: Vec<(u64, String)>,
-    /// Why it ended before its time, where it did.
+    /// Why it ended before its time, if it did.
     pub cut_short: Option<Unmeasured>,
 }
 
-/// What a window of a comparison shows.
+/// The result of one window of a comparison.
 pub(crate) struct Seen {
     /// Higher is better.
     pub(crate) value: f64,
-    /// What the value is counted in.
+    /// The unit of the value.
     pub(crate) unit: Unit,
-    /// What others took of the contexts meanwhile, where that is known.
+    /// The load of other programs during the window, if that is known.
     pub(crate) others: Option<OtherLoad>,
 }
 
 /// Reads a measurement of whichever testbed made it. `None`: it is not one of that testbed.
 pub(crate) type Read<'a> = &'a dyn Fn(&Measurement) -> Option<Seen>;
 
-impl FinalsQuestion {
-    /// What is compared.
+impl LastComparisonQuestion {
+    /// The ways that are compared.
     pub(crate) fn ways(&self) -> Vec<Way> {
         let own = self.as_default || self.default == Some(self.n);
         let number = (!own).then_some(Way::Number);
@@ -120,15 +122,15 @@ impl FinalsQuestion {
         })
     }
 
-    /// What these records show.
+    /// The comparison that these records show.
     pub(crate) fn finals(
         &self,
         history: &[Record],
         read: Read<'_>,
         cut_short: Option<Unmeasured>,
-    ) -> Finals {
+    ) -> LastComparison {
         let ways = self.ways();
-        let mut contest = Contest::new(ways.clone(), CONFIDENCE).with_looks(self.looks);
+        let mut contest = ComparedRounds::new(ways.clone(), CONFIDENCE).with_looks(self.looks);
         let (mut unit, mut loads) = (None, Vec::new());
         let mut missing: Vec<(u64, String)> = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
@@ -154,11 +156,11 @@ impl FinalsQuestion {
             contest.take(round);
         }
         let unit = unit.unwrap_or_else(|| Unit::rate("1/s"));
-        Finals { contest, unit, loads, missing, cut_short }
+        LastComparison { contest, unit, loads, missing, cut_short }
     }
 }
 
-impl Finals {
+impl LastComparison {
     /// The mean of each way: the conclusion of its part.
     pub(crate) fn means(&self) -> Result<Value, serde_json::Error> {
         let ways = self.contest.ways().iter();
@@ -166,13 +168,12 @@ impl Finals {
         serde_json::to_value(means)
     }
 
-    /// What to know of it: that others kept the machine busy, that it ended before its time, that
-    /// it had little.
+    /// Notes on it: others kept the machine busy, it ended before its time, it had little time.
     pub fn notes(&self) -> Vec<TuneNote> {
         let rounds = self.contest.rounds() as u64;
         let ended = match &self.cut_short {
             Some(reason) => Some(TuneNote::CutShort { rounds, reason: reason.clone() }),
-            // Of the default alone there are no more.
+            // If only the default takes part, more rounds make no sense.
             None => (rounds < GOOD_ROUNDS && self.contest.ways().len() > 1)
                 .then_some(TuneNote::FewRounds { rounds }),
         };
@@ -182,7 +183,7 @@ impl Finals {
         busy.into_iter().chain(missing).chain(ended).collect()
     }
 
-    /// Share of the contexts' time that others took meanwhile, where it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub fn others(&self) -> Option<f64> {
         crowd(&self.loads)
     }
@@ -198,15 +199,15 @@ pub(crate) fn cut_short(ending: &Ending) -> Option<Unmeasured> {
 }
 
 /// The numbers with which the program makes the same threads.
-pub(crate) fn alike(notes: &[Note]) -> &[u32] {
+pub(crate) fn alike(notes: &[ThreadsNote]) -> &[u32] {
     let capped = notes.iter().find_map(|note| match note {
-        Note::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
+        ThreadsNote::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
         _ => None,
     });
     capped.unwrap_or_default()
 }
 
-/// Of the numbers that were probed the fastest one but `n`.
+/// The fastest of the probed numbers, without `n`.
 pub(crate) fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
     let mean = |n: u32| {
         let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
@@ -216,39 +217,27 @@ pub(crate) fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
     others.max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
 }
 
-/// The number that a program uses on its own, as what it did before it was given one shows, and how
-/// that is known. `cpus`: those that it may run on.
+/// The default n, and how it is known: inferred from the threads that the program began with, else
+/// assumed to be `cpus`, the number of CPUs it may use.
 pub(crate) fn own_number(
     program: &HostProgram,
     prober: &LinuxProber,
     cpus: u32,
 ) -> (u32, TuneNote) {
     let threads = prober.begun_with().filter(|_| program.set.is_some());
-    let own =
-        threads.and_then(|threads| Some((threads, parameter_of(threads, &prober.settled_with())?)));
-    match own {
-        Some((threads, n)) => (n, TuneNote::DefaultInferred { n, threads }),
-        None => (cpus, TuneNote::DefaultAssumed { n: cpus, threads }),
+    match (threads, prober.began_with_parameter()) {
+        (Some(threads), Some((n, true))) => (n, TuneNote::DefaultInferred { n, threads }),
+        _ => (cpus, TuneNote::DefaultAssumed { n: cpus, threads }),
     }
 }
 
-/// The number that makes so many threads, where several were tried and all made as many more than
-/// their number; `settled` are those with the threads each made. `None`: that does not show it.
-fn parameter_of(threads: u32, settled: &[(u32, u32)]) -> Option<u32> {
-    let more = |&(n, made): &(u32, u32)| i64::from(made) - i64::from(n);
-    let first = settled.first()?;
-    let shows = settled.iter().any(|one| one.0 != first.0)
-        && settled.iter().all(|one| more(one) == more(first));
-    u32::try_from(i64::from(threads) - more(first)).ok().filter(|&n| shows && n > 0)
-}
-
 /// One window after the other, in rounds.
-pub(crate) struct Comparing<'a> {
-    pub(crate) question: FinalsQuestion,
+pub(crate) struct LastComparisonSearch<'a> {
+    pub(crate) question: LastComparisonQuestion,
     pub(crate) read: Read<'a>,
 }
 
-impl Strategy for Comparing<'_> {
+impl Strategy for LastComparisonSearch<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         let ways = self.question.ways();
         let made: Vec<&Record> = settled(history).collect();
@@ -275,7 +264,7 @@ impl Strategy for Comparing<'_> {
     }
 }
 
-impl Comparing<'_> {
+impl LastComparisonSearch<'_> {
     /// Only widths decide: a comparison that ended at a lucky mean would favour it.
     fn is_precise(&self, history: &[Record]) -> bool {
         let Some(precision) = self.question.precision else { return false };
@@ -285,14 +274,14 @@ impl Comparing<'_> {
     }
 }
 
-/// Whether the gains are looked at after so many rounds.
+/// Whether the comparison looks at the gains after this number of rounds.
 fn is_look(rounds: usize) -> bool {
     let first = GOOD_ROUNDS as usize;
     (0..LOOKS).any(|look| rounds == first << look)
 }
 
-/// Whether another round of so many ways fits into `time`. It is taken to be as long as the longest
-/// one so far, of the rounds with these `ends`. The first round always fits.
+/// Whether another round of this number of ways fits into `time`. It is taken to be as long as the
+/// longest one so far, of the rounds with these `ends`. The first round always fits.
 fn is_time_for_another(ends: impl Iterator<Item = Duration>, ways: usize, time: Duration) -> bool {
     let (mut rounds, mut longest, mut spent) = (0, Duration::ZERO, Duration::ZERO);
     for end in ends {
@@ -330,8 +319,8 @@ mod tests {
     }
 
     /// Pinned it is twice as fast as by default.
-    fn compared(rounds: usize, taken: f64, lost: bool) -> Finals {
-        let question = FinalsQuestion {
+    fn compared(rounds: usize, taken: f64, lost: bool) -> LastComparison {
+        let question = LastComparisonQuestion {
             n: 2,
             default: Some(4),
             as_default: false,
@@ -344,9 +333,9 @@ mod tests {
             unplaced: Vec::new(),
         };
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
-        let as_default = FinalsQuestion { as_default: true, ..question.clone() };
+        let as_default = LastComparisonQuestion { as_default: true, ..question.clone() };
         assert_eq!(as_default.ways(), [Way::Default, Way::Placed]);
-        let mut strategy = Comparing { question: question.clone(), read: &seen };
+        let mut strategy = LastComparisonSearch { question: question.clone(), read: &seen };
         let mut history: Vec<Record> = Vec::new();
         while history.len() < 3 * rounds {
             let Step::Measure(trial) = strategy.step(&history) else { panic!() };
@@ -398,25 +387,6 @@ mod tests {
     }
 
     #[test]
-    fn the_threads_show_which_number_a_program_began_with_or_nothing_does() {
-        let workers = [(2, 3), (4, 5), (2, 3)];
-        assert_eq!((parameter_of(5, &workers), parameter_of(9, &workers)), (Some(4), Some(8)));
-        assert_eq!(parameter_of(1, &workers), None, "no number makes one");
-        assert_eq!(parameter_of(9, &[(2, 9), (4, 9)]), None, "a pool that keeps the others asleep");
-        assert_eq!(parameter_of(11, &[(1, 5), (2, 9)]), None, "several threads for each");
-        assert_eq!(
-            parameter_of(5, &[(2, 3), (4, 5), (8, 12)]),
-            None,
-            "one that made as many is chance"
-        );
-        assert_eq!(
-            (parameter_of(3, &[(2, 3)]), parameter_of(7, &[])),
-            (None, None),
-            "one number is none to compare"
-        );
-    }
-
-    #[test]
     fn a_comparison_may_end_early_at_four_looks_up_to_its_most_rounds() {
         let looks: Vec<usize> = (0..=MOST_ROUNDS).filter(|&rounds| is_look(rounds)).collect();
         assert_eq!((looks, LOOKS), (vec![5, 10, 20, 40], 4));
@@ -425,8 +395,8 @@ mod tests {
     #[test]
     fn numbers_that_count_as_one_are_alike() {
         let capped =
-            |pooled| Note::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
-        assert_eq!(alike(&[Note::Simulated, capped(true)]), [2, 4]);
+            |pooled| ThreadsNote::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
+        assert_eq!(alike(&[ThreadsNote::Simulated, capped(true)]), [2, 4]);
         assert_eq!(alike(&[capped(false)]), [0; 0]);
     }
 

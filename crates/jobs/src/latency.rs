@@ -1,4 +1,4 @@
-//! How far the contexts of this machine are apart.
+//! The job that measures latency: how far the contexts of this machine are apart.
 
 use crate::campaign_run::{EndContext, conclude, measure_on};
 use crate::error::JobError;
@@ -10,7 +10,7 @@ use crate::summary::Summary;
 use pinwise_campaign::{
     CampaignInfo, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
-use pinwise_hardware::{DirectedLatency, Latencies, LatencyError, TickRate, directed_latency};
+use pinwise_hardware::{DirectedLatency, Latencies, LatencyRunError, TickRate, directed_latency};
 use pinwise_measure::{
     Detail, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
 };
@@ -35,7 +35,7 @@ pub struct LatencyRequest {
 pub struct LatencyAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
-    /// What was measured so far.
+    /// The latencies measured so far.
     pub latencies: Latencies,
     /// The directions that are asked for.
     pub planned: u64,
@@ -58,7 +58,7 @@ impl Job for LatencyRequest {
             kind: Self::KIND,
             parent: None,
             command: caller.command.clone(),
-            machine: pinwise_linux::machine()?,
+            machine: pinwise_linux::this_machine()?,
             alike: Alike::ByStructure,
             workload: Workload::new("core-to-core latency", &[]),
             unit: Unit::cost("ns"),
@@ -71,7 +71,7 @@ impl Job for LatencyRequest {
 
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Ready, JobError> {
         let request: Self = stored::question(info)?;
-        let now = pinwise_linux::machine()?;
+        let now = pinwise_linux::this_machine()?;
         let missing = request.contexts.difference(&now.allowed);
         if !missing.is_empty() {
             return Err(JobError::failed(format!(
@@ -180,10 +180,10 @@ impl Testbed for Contexts {
         let begin = Instant::now();
         let direction =
             directed_latency(from, to, &self.cancelled).map_err(|error| match error {
-                LatencyError::Interrupted => MeasureError::interrupted(),
+                LatencyRunError::Interrupted => MeasureError::interrupted(),
                 error => MeasureError::new(Retry::Never, error.to_string()),
             })?;
-        // No batch came to its end where time ran out.
+        // No batch came to its end if time ran out.
         let performance = direction.quantiles().map_or(0.0, |quantiles| 1.0 / quantiles.median);
         Ok(Measurement {
             performance,

@@ -1,30 +1,28 @@
 #![doc = include_str!("../README.md")]
 //!
-//! The library that does the job: it opens a program, measures, stores, resumes and answers.
-//!
-//! A [`Job`] is a question about a program or a machine: a [`Subject`], such as a running program
-//! or a command, where threads are placed, and a [`ThreadsProgram`] where their number is asked.
+//! A [`Job`] is a question about a program or a machine. A placement asks about a [`Subject`], such
+//! as a running program or a command. A number of threads asks about a [`ThreadsProgram`].
 //! [`run()`] opens the program, measures in a campaign of the store, and returns the job's answer.
 //! [`resume()`] goes on with a campaign that was interrupted or killed, and returns an [`Answer`]
-//! of its kind. Each kind of question is one file here; what it decides by is a crate of its own
+//! of its kind. Each kind of question is one file here. The decisions are in separate crates
 //! (`placement`, `threads`, …).
 //!
-//! Nothing here parses arguments or prints. Progress, notes and interim results are [`Event`]s;
-//! whoever receives them decides how to show them. Every way to end a run is a value: an answer, or
-//! a [`JobError`] that says what is stored.
+//! Nothing here parses arguments or prints. Progress, notes and interim results are [`Event`]s.
+//! Their receiver decides how to show them. Every way to end a run is a value: an answer, or a
+//! [`JobError`] that says what is stored.
 //!
 //! # Map
 //!
 //! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
-//!   `latency`. `job` has their trait, `kinds` their list.
-//! - From request to campaign: `request`, `model`, `open_subject`, `prepare`, `profile`,
-//!   `resume_check`.
-//! - Measuring: `campaign_run`, `watched_subject`, `events`, `own_testbed`.
+//!   `latency`, `calibrate`. `job` has their trait, `kinds` their list.
+//! - From request to campaign: `request`, `subject`, `simulated_processor`, `open_subject`,
+//!   `prepare`, `profiling_cost`, `resume_check`.
+//! - Measuring: `campaign_run`, `other_load`, `last_comparison`, `events`, `own_testbed`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
 
-mod calibration;
+mod calibrate;
 mod campaign_run;
 mod characterize;
 mod compare;
@@ -34,56 +32,59 @@ mod job;
 mod kinds;
 mod last_comparison;
 mod latency;
-mod model;
 mod no_plan;
 mod open_subject;
+mod other_load;
 mod output_file;
 mod own_testbed;
 mod place;
 mod plan_file;
 mod prepare;
-mod profiling_outlook;
+mod profiling_cost;
 mod request;
 mod resume_check;
 mod select;
+mod simulated_processor;
 mod stored;
+mod subject;
 mod summary;
 mod threads;
 mod tune;
-mod watched_subject;
 
-pub use calibration::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
-pub use campaign_run::records_of;
-pub use characterize::{CharacterizeAnswer, CharacterizeRequest, STRESSORS, benchmark_names};
-pub use compare::{CompareAnswer, CompareRequest, Compared};
+pub use calibrate::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
+pub use campaign_run::record_count;
+pub use characterize::{
+    CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS, benchmark_names,
+};
+pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
 pub use job::{Caller, Job, run};
 pub use kinds::{Answer, answer, resume};
-pub use last_comparison::{Finals, FinalsQuestion};
+pub use last_comparison::{LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
-pub use model::{DESCRIPTION, Model};
 pub use no_plan::NoPlan;
 pub use open_subject::scope;
-pub use output_file::{check_writable, why_not};
+pub use output_file::{check_writable, unwritable_reason};
 pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
-pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignments_of};
-pub use plan_file::plan_of;
-pub use profiling_outlook::{ProfilingCost, profiling_cost};
+pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
+pub use plan_file::plan_path;
+pub use profiling_cost::{ProfilingCost, profiling_cost};
 pub use request::{
-    DEFAULT_WORKLOAD, RUNTIME, Reading, Request, SelectRequest, Simulation, Subject,
-    WORKLOAD_METRIC,
+    DEFAULT_WORKLOAD, RUNTIME_METRIC, ReadingOptions, SearchRequest, WORKLOAD_METRIC,
 };
-pub use select::SelectAnswer;
+pub use select::{SelectAnswer, SelectRequest};
+pub use simulated_processor::{DESCRIPTION_EXTENSION, SimulatedProcessor};
+pub use subject::{SimulationRequest, Subject};
 pub use summary::Summary;
 pub use threads::{
     Confirmation, HostProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,
-    ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, Watched,
 };
 pub use tune::{
-    Concluded, PoliciesQuestion, PolicyMeasurement, PolicyMeasurements, TuneAnswer, TuneConclusion,
-    TuneRequest, TunedPlacement,
+    LeftUndone, PoliciesQuestion, PolicyMeasurement, PolicyMeasurements, TuneAnswer,
+    TuneConclusion, TuneLastComparison, TuneRequest, TunedPlacement,
 };
 
 /// Serves as the guardian, which puts affinities back, if this process was started for that. A

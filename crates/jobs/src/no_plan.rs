@@ -1,4 +1,4 @@
-//! Why a campaign has no plan.
+//! [`NoPlan`]: why a campaign has no plan.
 
 use crate::tune::TuneConclusion;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind};
@@ -26,7 +26,7 @@ pub enum NoPlan {
 }
 
 impl NoPlan {
-    /// By what `info` concluded.
+    /// The reason that follows from the conclusion of `info`.
     pub fn of(info: &CampaignInfo) -> Self {
         let conclusion = info.conclusion.as_ref();
         match (info.new.kind, info.state) {

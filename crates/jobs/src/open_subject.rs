@@ -1,9 +1,9 @@
 //! From a subject to the testbed that measures it.
 //!
-//! What can be measured is one file below this one: a testbed, how it is opened, and what a job
-//! asks of it besides measurements. [`open`] is the only place that names them all.
+//! Each kind of subject is one file below this one. It has a testbed, opens it, and answers what a
+//! job asks of it besides measurements. Only [`open`] names them all.
 
-mod instances;
+mod built_in;
 mod live;
 mod rerun;
 mod simulated;
@@ -14,13 +14,14 @@ pub(crate) use simulated::open_ready;
 use crate::error::JobError;
 use crate::events::{Events, Silent};
 use crate::job::Caller;
-use crate::request::{Request, Subject};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
-use pinwise_measure::{MeasureError, Note, Testbed};
+use pinwise_measure::{MeasureError, ProgramNote, Testbed};
 use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
-use pinwise_workloads::Workload;
+use pinwise_workloads::BuiltInWorkload;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -28,16 +29,16 @@ use std::time::{Duration, Instant};
 
 /// A subject that is open: a testbed that knows where its threads come from.
 ///
-/// What a method returns by default is what a testbed of virtual time has.
+/// The default methods are those of a testbed with virtual time.
 pub(crate) trait OpenSubject: Testbed {
-    /// On which CPUs the threads may run as far as anyone but pinwise decides, by name. Empty where
-    /// they have no affinities of their own: a program that is started anew inherits ours.
+    /// The CPUs that each thread could use without pinwise's pins, by name. Empty if the threads
+    /// have no affinities of their own: a program that is started anew inherits ours.
     fn affinities(&self) -> BTreeMap<String, CpuSet> {
         BTreeMap::new()
     }
 
-    /// What to know about the program and how it is measured.
-    fn notes(&self) -> Vec<Note> {
+    /// Notes on the program and how it is measured.
+    fn notes(&self) -> Vec<ProgramNote> {
         Vec::new()
     }
 
@@ -56,7 +57,7 @@ pub(crate) trait OpenSubject: Testbed {
         period
     }
 
-    /// How long an experiment of a profile takes, about, in the testbed's own time; `None` where
+    /// How long an experiment of a profile takes, about, in the testbed's own time; `None` if
     /// there can be none.
     fn experiment(&self, _period: Duration) -> Option<Duration> {
         None
@@ -71,7 +72,7 @@ pub(crate) trait OpenSubject: Testbed {
         None
     }
 
-    /// What has to be the same for its plan to hold.
+    /// The conditions that must be the same for its plan to hold.
     fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self.machine())
     }
@@ -81,25 +82,29 @@ pub(crate) trait OpenSubject: Testbed {
 ///
 /// # Errors
 /// The program, its metric or its threads cannot be used; the user asked to stop.
-pub(crate) fn open(request: &Request, caller: &Caller) -> Result<Box<dyn OpenSubject>, JobError> {
+pub(crate) fn open(
+    request: &SearchRequest,
+    caller: &Caller,
+) -> Result<Box<dyn OpenSubject>, JobError> {
     open_with(request, Opening::default(), caller, &mut Silent)
 }
 
-/// What is known when a subject is opened, and is no part of the request.
+/// What is known when a subject is opened, besides the request.
 #[derive(Clone, Default)]
 pub(crate) struct Opening {
-    /// Threads that it has, by name: these are waited for, and placed whatever they do.
+    /// The names of threads that the subject has. pinwise waits for them, and places them whatever
+    /// they do.
     pub(crate) threads: Vec<String>,
-    /// When the budget ends: numbers of the metric that come later at first are of no use. `None`:
-    /// they are waited for as long as is usual.
+    /// The end of the budget. The metric's first number is useless if it comes later. `None`:
+    /// pinwise waits as long as usual.
     pub(crate) until: Option<Instant>,
     /// The program whose first thread only starts the others.
     pub(crate) starter: Option<PathBuf>,
 }
 
-/// Opens a subject of which something is known. Says what takes long.
+/// Opens a subject about which something is known. Events say what takes long.
 pub(crate) fn open_with(
-    request: &Request,
+    request: &SearchRequest,
     opening: Opening,
     caller: &Caller,
     events: &mut dyn Events,
@@ -108,16 +113,16 @@ pub(crate) fn open_with(
     Ok(match &request.subject {
         Subject::Simulated(simulation) => Box::new(simulated::open(simulation, request)?),
         Subject::BuiltIn(workload) => {
-            let workload = Workload::parse(workload).map_err(usage)?;
+            let workload = BuiltInWorkload::parse(workload).map_err(usage)?;
             let (program, interrupt) = (caller.program()?, interrupt.clone());
-            Box::new(instances::open(workload, request.clone(), opening, program, interrupt)?)
+            Box::new(built_in::open(workload, request.clone(), opening, program, interrupt)?)
         }
         Subject::Rerun(_) => Box::new(rerun::open(request, opening, interrupt, events)?),
         _ => Box::new(live::open(request, opening, interrupt)?),
     })
 }
 
-/// What to attach to; `None` for a program that is started.
+/// The scope to attach to; `None` for a program that is started.
 pub fn scope(subject: &Subject) -> Option<Scope> {
     match subject {
         Subject::Launched(_) | Subject::Rerun(_) | Subject::BuiltIn(_) | Subject::Simulated(_) => {
@@ -130,8 +135,8 @@ pub fn scope(subject: &Subject) -> Option<Scope> {
 }
 
 /// This machine, as far as the request allows.
-pub(crate) fn this_machine(request: &Request) -> Result<Machine, JobError> {
-    let machine = pinwise_linux::machine().map_err(|error| {
+pub(crate) fn this_machine(request: &SearchRequest) -> Result<Machine, JobError> {
+    let machine = pinwise_linux::this_machine().map_err(|error| {
         JobError::failed(format!("cannot read this machine's topology: {error}"))
     })?;
     allowed_machine(machine, request.cpus.as_deref())
@@ -169,7 +174,7 @@ pub(crate) fn allowed_machine(
 }
 
 /// Which threads are placed: those that the request names, and known ones whatever they do.
-fn thread_filter(request: &Request, opening: &Opening) -> Result<ThreadFilter, JobError> {
+fn thread_filter(request: &SearchRequest, opening: &Opening) -> Result<ThreadFilter, JobError> {
     let filter = ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref())
         .map(|filter| filter.known(opening.threads.clone()))
         .map_err(usage)?;
@@ -180,7 +185,10 @@ fn thread_filter(request: &Request, opening: &Opening) -> Result<ThreadFilter, J
 }
 
 /// How the metric is read.
-fn metric_options(request: &Request, until: Option<Instant>) -> Result<MetricOptions, JobError> {
+fn metric_options(
+    request: &SearchRequest,
+    until: Option<Instant>,
+) -> Result<MetricOptions, JobError> {
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
     let counter =
         |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
@@ -198,7 +206,7 @@ fn metric_options(request: &Request, until: Option<Instant>) -> Result<MetricOpt
     })
 }
 
-fn launch(command: &[String], request: &Request) -> Launch {
+fn launch(command: &[String], request: &SearchRequest) -> Launch {
     let mut words = command.iter();
     Launch {
         program: words.next().map(Into::into).unwrap_or_default(),
@@ -243,12 +251,12 @@ mod tests {
     #[test]
     fn a_listener_who_leaves_before_the_program_is_open_ends_its_start() {
         let hour = ["sleep", "3600"].map(str::to_owned).to_vec();
-        let request = PlaceRequest::from(Request::command(hour, None));
+        let request = PlaceRequest::from(SearchRequest::command(hour, None));
         let caller = Caller::default();
         let mut left = Listening(|_: Event<'_>| Err(io::ErrorKind::BrokenPipe.into()));
-        // Where the first run goes on, its limit ends it: that is another error.
+        // If the first run goes on, its limit ends it: that is another error.
         let opened = with_listener(&caller, &mut left, |caller, events| {
-            note(events, Note::MetricStill)?;
+            note(events, ProgramNote::MetricStill)?;
             open(&request.request, caller).map(drop)
         });
         assert!(matches!(opened, Err(JobError::Output(_))), "{opened:?}");

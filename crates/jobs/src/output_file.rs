@@ -4,23 +4,24 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// That a file can be written, before anything is measured. One that is not there is not made.
+/// Checks, before anything is measured, that a file can be written. It does not leave a new file
+/// behind.
 ///
 /// # Errors
-/// See [`why_not`].
+/// See [`unwritable_reason`].
 pub fn check_writable(path: &Path) -> io::Result<()> {
     // A link counts, even one to nothing: it is not ours to remove.
     let there = fs::symlink_metadata(path).is_ok();
     OpenOptions::new().append(true).create(true).open(path)?;
     if !there {
-        // Only whether it can be made was asked. That it can be removed is no part of it.
+        // The question was only whether it can be made, not whether it can be removed.
         let _ = fs::remove_file(path);
     }
     Ok(())
 }
 
 /// Why a file cannot be written, or a folder not be made (`act`), and what to do.
-pub fn why_not(act: &str, path: &Path, error: &io::Error) -> String {
+pub fn unwritable_reason(act: &str, path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {
         ErrorKind::NotFound => {

@@ -1,8 +1,8 @@
-//! A placement on a testbed that the caller implements, with or without a store.
+//! [`place_on`]: a placement on a testbed that the caller implements, with or without a store.
 
 use pinwise_campaign::{Ending, Journal, StoreError, drive};
 use pinwise_measure::{Interrupt, Testbed};
-use pinwise_placement::{Outcome, Question, Search, SearchError};
+use pinwise_placement::{Outcome, PlacementQuestion, PlacementSearch, SearchError};
 use pinwise_topology::SharingTree;
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ pub enum OwnTestbedError {
     /// The testbed cannot go on.
     #[error("{reason}: the journal has {records} records, from which place_on goes on")]
     Failed {
-        /// What failed.
+        /// The message.
         reason: String,
         /// Records in the journal.
         records: u64,
@@ -39,13 +39,13 @@ pub enum OwnTestbedError {
 /// See [`OwnTestbedError`]. With the same journal, the next call goes on where this one ended.
 pub fn place_on(
     testbed: &mut dyn Testbed,
-    question: Question,
+    question: PlacementQuestion,
     journal: &mut dyn Journal,
     interrupt: &Interrupt,
 ) -> Result<Outcome, OwnTestbedError> {
     let question = question.on(testbed);
     let tree = SharingTree::new(testbed.machine(), question.alike);
-    let mut search = Search::new(&question, &tree, testbed.workload())?;
+    let mut search = PlacementSearch::new(&question, &tree, testbed.workload())?;
     let (start, unit) = (Instant::now(), testbed.unit().clone());
     let stop = || interrupt.came();
     let clock = || start.elapsed();
@@ -64,9 +64,10 @@ pub fn place_on(
 mod tests {
     use super::*;
     use crate::job::Caller;
-    use crate::model::Model;
     use crate::open_subject::{OpenSubject, open};
-    use crate::request::{Subject, simulated};
+    use crate::request::simulated;
+    use crate::simulated_processor::SimulatedProcessor;
+    use crate::subject::Subject;
     use pinwise_campaign::{MemoryJournal, Record};
     use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Time, Unit, Workload};
     use pinwise_placement::Budget;
@@ -111,7 +112,7 @@ mod tests {
     fn how_long_an_instance_takes_to_start_is_known_to_the_search() {
         let profiles = |restart: Option<Duration>| {
             let budget = Budget::Time(Duration::from_millis(10));
-            let mut request = simulated(Model::built_in("ultrasparc-t2"), budget);
+            let mut request = simulated(SimulatedProcessor::built_in("ultrasparc-t2"), budget);
             let Subject::Simulated(simulation) = &mut request.subject else { unreachable!() };
             simulation.instances = 2;
             let mut testbed = Starts(open(&request, &Caller::default()).unwrap(), restart);
@@ -127,7 +128,8 @@ mod tests {
 
     #[test]
     fn an_interruption_says_what_the_journal_has_and_the_next_call_goes_on() {
-        let request = simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(60));
+        let request =
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
         let mut testbed = open(&request, &Caller::default()).unwrap();
         let (mut journal, interrupt) = (MemoryJournal::default(), Interrupt::default());
         let mut place = |journal: &mut MemoryJournal| {

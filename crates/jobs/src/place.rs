@@ -1,4 +1,4 @@
-//! Where each thread runs.
+//! The job that places a program: where should each thread run?
 
 use crate::campaign_run::{conclude, disturbances, measure};
 use crate::error::JobError;
@@ -7,15 +7,17 @@ use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::OpenSubject;
 use crate::plan_file;
 use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
-use crate::request::Request;
+use crate::request::SearchRequest;
 use crate::resume_check::reopen;
 use crate::stored;
+use crate::subject::Subject;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_placement::{
-    Budget, Gain, Origin, Outcome, Plan, PlanNote, Question, Search, StopReason,
+    Budget, Gain, Outcome, PlacementQuestion, PlacementSearch, Plan, PlanNote, PlanOrigin,
+    StopReason,
 };
-use pinwise_present::{Files, Notice, tagged_notes};
+use pinwise_present::{Notice, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -25,32 +27,32 @@ use std::time::Instant;
 /// The share of a budget from which it is said that it was spent before the first measurement.
 const SPENT_NOTABLE: f64 = 0.2;
 
-/// Where each thread of a program runs: the question.
+/// Asks where each thread of a program should run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlaceRequest {
     /// The program and the question.
     #[serde(flatten)]
-    pub request: Request,
-    /// Where the plan goes. `None`: beside the store.
+    pub request: SearchRequest,
+    /// The path of the plan. `None`: beside the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PathBuf>,
 }
 
 /// The answer of `place`: the outcome, and the plan if one was written.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PlaceAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
-    /// What it found.
+    /// The outcome of the search.
     pub outcome: Outcome,
-    /// The plan, where there is one to write.
+    /// The plan, if there is one to write.
     pub plan: Option<PathBuf>,
     /// Why the plan could not be written. The answer stands all the same.
-    pub unwritten: Option<String>,
+    pub unwritten: Option<JobError>,
 }
 
-impl From<Request> for PlaceRequest {
-    fn from(request: Request) -> Self {
+impl From<SearchRequest> for PlaceRequest {
+    fn from(request: SearchRequest) -> Self {
         Self { request, plan: None }
     }
 }
@@ -67,17 +69,17 @@ impl PlaceAnswer {
         let written = make_plan(store, &campaign, &outcome, fingerprint, wanted);
         let (plan, unwritten) = match written {
             Ok(plan) => (plan, None),
-            Err(error) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(error)),
         };
         Self { campaign, outcome, plan, unwritten }
     }
 }
 
-/// What measures: the question, the program, and the search.
+/// A placement that is ready to measure: the question, the program, and the search.
 pub struct ReadyPlacement {
-    request: Request,
+    request: SearchRequest,
     testbed: Box<dyn OpenSubject>,
-    search: Search,
+    search: PlacementSearch,
     plan: Option<PathBuf>,
 }
 
@@ -128,7 +130,7 @@ impl Job for PlaceRequest {
         let plan = plan_file::still_writable(store, info, plan);
         let testbed = reopen(info, &request, caller, store)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
-        let search = Search::new(&request.question, &tree, &info.new.workload)?;
+        let search = PlacementSearch::new(&request.question, &tree, &info.new.workload)?;
         Ok(ReadyPlacement { request, testbed, search, plan })
     }
 
@@ -155,7 +157,7 @@ impl Job for PlaceRequest {
         store: &mut Store,
     ) -> Result<PlaceAnswer, JobError> {
         let answer = Self::answer(info, caller, store)?;
-        // A part has no plan of its own.
+        // A part has no plan.
         if answer.plan.is_some() || info.new.parent.is_some() {
             return Ok(answer);
         }
@@ -172,7 +174,7 @@ impl Job for PlaceRequest {
         store: &Store,
     ) -> Result<PlaceAnswer, JobError> {
         let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
-        let plan = plan_file::plan_of(store, info);
+        let plan = plan_file::plan_path(store, info);
         Ok(PlaceAnswer { campaign: info.clone(), outcome, plan, unwritten: None })
     }
 
@@ -184,8 +186,8 @@ impl Job for PlaceRequest {
 }
 
 /// How many different assignments the space of a concluded placement has, as digits; `None` of
-/// other campaigns. It is read alone: so it is known where another version wrote the rest.
-pub fn assignments_of(info: &CampaignInfo) -> Option<String> {
+/// other campaigns. It is read alone: so it is known if another version wrote the rest.
+pub fn assignment_count(info: &CampaignInfo) -> Option<String> {
     #[derive(Deserialize)]
     struct Counted {
         assignments: String,
@@ -198,13 +200,13 @@ pub fn assignments_of(info: &CampaignInfo) -> Option<String> {
 pub(crate) fn search_stored(
     store: &mut Store,
     info: &CampaignInfo,
-    question: &Question,
-    mut search: Search,
+    question: &PlacementQuestion,
+    mut search: PlacementSearch,
     testbed: &mut dyn OpenSubject,
     caller: &Caller,
     events: &mut dyn Events,
 ) -> Result<Outcome, JobError> {
-    // Of a part, too, until its conclusion is stored.
+    // A part is locked, too, until its conclusion is stored.
     let _lock = store.lock(info.id)?;
     let measured = measure(store, info, question.budget, &mut search, testbed, caller, events)?;
     conclude(store, info.id, measured, &*testbed, |records, notes| Outcome {
@@ -218,7 +220,7 @@ pub(crate) fn search_stored(
 pub struct StoredSearch {
     /// The campaign.
     pub info: CampaignInfo,
-    /// What it found.
+    /// The outcome of the search.
     pub outcome: Outcome,
 }
 
@@ -226,17 +228,21 @@ pub struct StoredSearch {
 /// interrupted goes on.
 ///
 /// # Errors
-/// As [`crate::run()`].
+/// The errors of [`crate::run()`].
 pub(crate) fn place_part(
-    request: Request,
+    request: SearchRequest,
     parent: Option<Parent>,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<StoredSearch, JobError> {
     if let Some(parent) = &parent
-        && let Some(info) = stored::part(store, parent)?
+        && let Some(mut info) = stored::part(store, parent)?
     {
+        // A program that pinwise launched is another process in another session.
+        if matches!(request.subject, Subject::Pids(_)) {
+            info.new.question["subject"] = serde_json::to_value(&request.subject)?;
+        }
         let outcome = resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?.outcome;
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
@@ -249,7 +255,7 @@ pub(crate) fn place_part(
     Ok(StoredSearch { info: store.get(id)?, outcome })
 }
 
-/// The events of a part: it has no answer of its own.
+/// The events of a part, which has no separate answer.
 struct Quiet<'a>(&'a mut dyn Events);
 
 impl Events for Quiet<'_> {
@@ -267,15 +273,16 @@ fn outcome(
     if let Some(concluded) = stored::conclusion(info)? {
         return Ok(concluded);
     }
-    // A `Request` is stored flat, so its `Question` can be read alone.
-    let question: Question = stored::question(info)?;
+    // A `SearchRequest` is stored flat, so its `PlacementQuestion` can be read alone.
+    let question: PlacementQuestion = stored::question(info)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = Search::replay(&question, &tree, &info.new.workload, records)?;
+    let search = PlacementSearch::replay(&question, &tree, &info.new.workload, records)?;
     let ended = match info.state {
         CampaignState::Open if info.running => StopReason::Running,
         state => StopReason::Interrupted {
             killed: state == CampaignState::Open,
-            resume: Files::of_store(caller.store.as_deref()).resume(info.id),
+            campaign: info.id,
+            store: caller.store.clone(),
         },
     };
     Ok(Outcome {
@@ -297,7 +304,7 @@ fn make_plan(
     let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else {
         return Ok(None);
     };
-    plan.origin = Some(Origin {
+    plan.origin = Some(PlanOrigin {
         campaign: Some(store.identity(info)),
         advice: outcome.advice,
         simulated: info.new.simulated,

@@ -1,17 +1,17 @@
 //! Plan files: beside the store, or where the user wants them.
 
 use crate::error::JobError;
-use crate::output_file::{check_writable, why_not};
+use crate::output_file::{check_writable, unwritable_reason};
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Kind, Store};
-use pinwise_placement::{Origin, Plan};
+use pinwise_placement::{Plan, PlanOrigin};
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// Whether the plan of `named` is this campaign's: 2 where it says so, 1 where it names a store
-/// that is no longer there (this one has another name since), 0 where it is not.
+/// How well `named` identifies this campaign. 2: it names it. 1: it names a store that is gone,
+/// which may be this store under an earlier name. 0: it names another campaign.
 fn likeness(named: &CampaignIdentity, store: &Store, info: &CampaignInfo) -> u8 {
     let own = store.identity(info);
     if (named.number, named.started) != (own.number, own.started) {
@@ -26,10 +26,11 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The plan of a campaign, where it was asked for or beside its store. It is the latest that names
-/// the campaign, whatever its file is called. An earlier name of the store counts, too. If none
-/// does, it is an `N.toml` that names no campaign: written by hand, or before plans named theirs.
-pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
+/// The path of a campaign's plan: the latest file that names the campaign, next to its store or
+/// where the user asked for it. The file may have any name, and an earlier name of the store
+/// counts. If none does, it is an `N.toml` that names no campaign: written by hand, or before plans
+/// named theirs.
+pub fn plan_path(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let like = |path: &Path| {
         let named = origin(path).flatten().and_then(|origin| origin.campaign);
         named.map_or(0, |named| likeness(&named, store, info))
@@ -52,9 +53,9 @@ pub fn plan_of(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     })
 }
 
-/// Where the plan of a campaign was asked for, where its kind has one.
+/// The path that the user gave for the plan of a campaign, if its kind has a plan.
 fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
-    /// What the requests of both kinds have in common.
+    /// The fields that the requests of both kinds share.
     #[derive(Deserialize)]
     struct Asked {
         plan: Option<PathBuf>,
@@ -65,8 +66,8 @@ fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
     }
 }
 
-/// Writes a plan beside the store as `NAME.toml`, or if that is taken as `NAME-2.toml` and so on.
-/// So no other plan, and no edited one, is lost.
+/// Writes a plan next to the store as `NAME.toml`, or if that is taken as `NAME-2.toml`,
+/// `NAME-3.toml`, …. So no other plan, and no edited one, is lost.
 ///
 /// # Errors
 /// The folder or the file cannot be written.
@@ -112,7 +113,7 @@ fn replace(path: &Path, plan: &Plan) -> io::Result<()> {
     name.push(real.file_name().unwrap_or_default());
     name.push(format!(".{}.tmp", std::process::id()));
     let whole = real.with_file_name(name);
-    // Of a process with this number that was killed.
+    // The file may be left of a process with this number that was killed.
     let _ = fs::remove_file(&whole);
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).open(&whole)?;
@@ -129,7 +130,8 @@ fn replace(path: &Path, plan: &Plan) -> io::Result<()> {
     written
 }
 
-/// That the plan will have a place, before the first measurement: at `wanted`, or beside the store.
+/// Checks, before the first measurement, that the plan can be written: at `wanted`, or next to the
+/// store.
 ///
 /// # Errors
 /// The folder of `wanted` does not exist or may not be written; it is a folder itself.
@@ -138,11 +140,11 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
         let folder = folder(store);
         return fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error));
     };
-    check_writable(path).map_err(|error| JobError::Usage(why_not("write", path, &error)))
+    check_writable(path).map_err(|error| JobError::Usage(unwritable_reason("write", path, &error)))
 }
 
-/// Where the plan of a campaign that is resumed goes: where it was asked for, if that can be
-/// written still and nothing else has come there since.
+/// The path of the plan of a resumed campaign: the one asked for, if that can still be written and
+/// holds nothing else. `None` otherwise.
 pub(crate) fn still_writable(
     store: &Store,
     info: &CampaignInfo,
@@ -158,12 +160,12 @@ fn is_its_plan(store: &Store, info: &CampaignInfo, path: &Path) -> bool {
     named.is_some_and(|named| likeness(&named, store, info) > 0)
 }
 
-/// Where the plan in a file comes from, as far as it says so; `None`: it is no plan.
-fn origin(path: &Path) -> Option<Option<Origin>> {
+/// The origin of the plan in a file, as far as it says so; `None`: it is no plan.
+fn origin(path: &Path) -> Option<Option<PlanOrigin>> {
     Some(Plan::parse(&fs::read_to_string(path).ok()?).ok()?.origin)
 }
 
-/// The path of a plan, wherever the campaign is resumed from.
+/// The path of a plan, independent of the directory from which the campaign is resumed.
 ///
 /// # Errors
 /// The current directory is not known.
@@ -172,19 +174,19 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, JobError> {
 }
 
 fn cannot(act: &str, path: &Path, error: &io::Error) -> JobError {
-    JobError::failed(why_not(act, path, error))
+    JobError::failed(unwritable_reason(act, path, error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::assignments_of;
+    use crate::place::assignment_count;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
-    use pinwise_measure::{LeftAlone, Note as Met};
+    use pinwise_measure::{LeftAlone, ProgramNote as Met};
     use pinwise_measure::{Unit, Workload};
-    use pinwise_placement::{Advice, Origin, PlanNote, PlannedThread, TuneNote};
+    use pinwise_placement::{PlacementVerdict, PlanNote, PlanOrigin, PlannedThread, TuneNote};
     use pinwise_present::tagged;
-    use pinwise_threads::Note;
+    use pinwise_threads::ThreadsNote;
     use pinwise_topology::{Alike, CpuSet, Fingerprint, Machine};
     use std::os::unix::fs::PermissionsExt;
 
@@ -234,13 +236,13 @@ mod tests {
     #[test]
     fn what_a_campaign_says_of_plan_and_space_is_read_though_the_rest_is_of_another_version() {
         let mut info = campaign();
-        assert_eq!((asked_for(&info), assignments_of(&info)), (None, None));
+        assert_eq!((asked_for(&info), assignment_count(&info)), (None, None));
         info.new.question = serde_json::json!({ "plan": "/a.toml", "unknown": 1 });
         info.conclusion = Some(serde_json::json!({ "assignments": "42", "unknown": 1 }));
         let known = (Some(PathBuf::from("/a.toml")), Some("42".to_owned()));
-        assert_eq!((asked_for(&info), assignments_of(&info)), known);
+        assert_eq!((asked_for(&info), assignment_count(&info)), known);
         info.new.kind = Kind::Latency;
-        assert_eq!((asked_for(&info), assignments_of(&info)), (None, None));
+        assert_eq!((asked_for(&info), assignment_count(&info)), (None, None));
     }
 
     #[test]
@@ -255,8 +257,8 @@ mod tests {
                 instance: 0,
                 cpus: CpuSet::parse_list("0").unwrap(),
             }];
-            let advice = Advice::Pin;
-            let origin = Origin { campaign, advice, simulated: false, notes: Vec::new() };
+            let advice = PlacementVerdict::Pin;
+            let origin = PlanOrigin { campaign, advice, simulated: false, notes: Vec::new() };
             let mut plan = Plan::new("a", Fingerprint::of(&info.new.machine), threads);
             plan.origin = Some(origin);
             keep_plan(&store, name, &plan).unwrap()
@@ -266,9 +268,9 @@ mod tests {
             write("3", Some(CampaignIdentity { number: CampaignId(4), ..own.clone() })),
             write("3-2", None),
         ];
-        assert_eq!(plan_of(&store, &info), None, "the names of files say nothing");
+        assert_eq!(plan_path(&store, &info), None, "the names of files say nothing");
         let tuned = write("tune-a", Some(own));
-        assert_eq!(plan_of(&store, &info), Some(tuned.clone()));
+        assert_eq!(plan_path(&store, &info), Some(tuned.clone()));
         // Written again, it takes the place of no other.
         let wanted = |path: &Path| still_writable(&store, &info, Some(path.to_owned()));
         for free in [tuned, folder.path().join("new.toml")] {
@@ -320,13 +322,13 @@ mod tests {
         let explaining = [
             tagged(&TuneNote::DefaultAssumed { n: 2, threads: None }, ""),
             tagged(&TuneNote::DefaultInferred { n: 2, threads: 3 }, ""),
-            tagged(&Note::SingleRuns, ""),
-            tagged(&Note::ShortRuns { run_seconds: None, pieces: None }, ""),
-            tagged(&Note::CutOff { n: 2, asked: true }, ""),
-            tagged(&Note::Translated { counts_n: true, n: [1, 2], threads: [1, 2] }, ""),
-            tagged(&Note::Set { n: 2, guess: false }, ""),
-            tagged(&Note::LimitsRestored, ""),
-            tagged(&Note::Pieces { pieces: 2 }, ""),
+            tagged(&ThreadsNote::SingleRuns, ""),
+            tagged(&ThreadsNote::ShortRuns { run_seconds: None, pieces: None }, ""),
+            tagged(&ThreadsNote::CutOff { n: 2, asked: true }, ""),
+            tagged(&ThreadsNote::Translated { counts_n: true, n: [1, 2], threads: [1, 2] }, ""),
+            tagged(&ThreadsNote::Set { n: 2, guess: false }, ""),
+            tagged(&ThreadsNote::LimitsRestored, ""),
+            tagged(&ThreadsNote::Pieces { pieces: 2 }, ""),
             tagged(&Met::MetricRead { counter: true, by_name: true }, ""),
             tagged(&Met::LinesAdded { lines: 2, seconds: 1.0 }, ""),
             tagged(&Met::LeftAlone { reason, names }, ""),
@@ -334,7 +336,7 @@ mod tests {
         for note in explaining {
             assert!(!PlanNote::new(&note).weakens(), "{note}");
         }
-        for note in [tagged(&Met::Busy { share: 0.5 }, ""), tagged(&Note::Simulated, "")] {
+        for note in [tagged(&Met::Busy { share: 0.5 }, ""), tagged(&ThreadsNote::Simulated, "")] {
             assert!(PlanNote::new(&note).weakens(), "{note}");
         }
     }

@@ -1,4 +1,4 @@
-//! Getting to know a program before its campaign begins.
+//! Opens a program, decides its question, and makes the search and its campaign.
 
 mod budget_check;
 
@@ -8,28 +8,29 @@ use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::profiling_outlook::{announce_profiling, decide_core_local};
-use crate::request::{Request, Subject};
+use crate::profiling_cost::{announce_profiling, decide_core_local};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Time;
 use pinwise_metric::MetricSpec;
-use pinwise_placement::{Search, SearchError, StrategyName};
+use pinwise_placement::{PlacementSearch, SearchError, StrategyName};
 use pinwise_present::{Notice, figures};
 use pinwise_topology::SharingTree;
 use std::time::Instant;
 
 /// A program that is known, and the question about it.
 pub(crate) struct Prepared {
-    pub(crate) request: Request,
+    pub(crate) request: SearchRequest,
     pub(crate) testbed: Box<dyn OpenSubject>,
     pub(crate) new: NewCampaign,
-    pub(crate) search: Search,
+    pub(crate) search: PlacementSearch,
 }
 
 /// Opens the program of a request, decides what the request leaves open, and makes the search and
 /// the campaign that it begins. The program's first numbers are waited for `until` the budget ends.
 pub(crate) fn prepare_search(
-    mut request: Request,
+    mut request: SearchRequest,
     parent: Option<Parent>,
     begin: Instant,
     until: Option<Instant>,
@@ -60,7 +61,7 @@ pub(crate) fn prepare_search(
     }
     let tree = SharingTree::new(testbed.machine(), request.question.alike);
     let Some(left) = request.question.budget.after(spent) else {
-        let search = Search::new(&request.question, &tree, &workload).ok();
+        let search = PlacementSearch::new(&request.question, &tree, &workload).ok();
         let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
         return Err(JobError::failed(format!(
             "preparing the program took {}, which is all of the budget: {}",
@@ -84,13 +85,14 @@ pub(crate) fn prepare_search(
         seed: request.question.seed,
     };
     // Before anything is stored: a question that has no answer makes no campaign.
-    let search =
-        Search::new(&request.question, &tree, &new.workload).map_err(|error| match error {
+    let search = PlacementSearch::new(&request.question, &tree, &new.workload).map_err(
+        |error| match error {
             SearchError::Local(_) | SearchError::Profiling(_) | SearchError::TooSmall { .. } => {
                 JobError::usage(error)
             }
             error => error.into(),
-        })?;
+        },
+    )?;
     if let [only] = tree.leaves() {
         let name = &new.workload.name;
         let only = only.0;
@@ -105,7 +107,7 @@ pub(crate) fn prepare_search(
     Ok(Prepared { request, testbed, new, search })
 }
 
-/// An error where there is one assignment only. Not for a search among several numbers of threads:
+/// An error if there is one assignment only. Not for a search among several numbers of threads:
 /// one that has a single assignment may be the best of them.
 pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
     let Prepared { request, new, search, .. } = prepared;

@@ -1,11 +1,13 @@
-//! Whether a campaign can go on: what its measurements depend on is as it was.
+//! Checks that a campaign can go on: what its measurements depend on has not changed.
 
 use crate::error::JobError;
 use crate::events::Silent;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::request::{Request, Subject};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, Store};
+use pinwise_linux::{Pid, process};
 use pinwise_present::shell;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 
@@ -16,14 +18,19 @@ use pinwise_topology::{CpuSet, Fingerprint, Machine};
 /// It cannot be opened; something has changed that the campaign's measurements depend on.
 pub(crate) fn reopen(
     info: &CampaignInfo,
-    request: &Request,
+    request: &SearchRequest,
     caller: &Caller,
     store: &Store,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
+    match &request.subject {
+        Subject::Pids(pids) => check_processes(info, pids)?,
+        Subject::Tree(root) => check_processes(info, &[*root])?,
+        _ => (),
+    }
     let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
     let opening = Opening { threads: threads.collect(), ..Opening::default() };
     let subject = request.subject.clone().of_any_version(&caller.program()?);
-    let request = &Request { subject, ..request.clone() };
+    let request = &SearchRequest { subject, ..request.clone() };
     let mut testbed = open_with(request, opening, caller, &mut Silent)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),
@@ -34,8 +41,12 @@ pub(crate) fn reopen(
     }
 }
 
-/// What has changed since a campaign was begun that its measurements depend on.
-fn changed(info: &CampaignInfo, request: &Request, testbed: &dyn OpenSubject) -> Option<String> {
+/// Names the changes since a campaign began on which its measurements depend.
+fn changed(
+    info: &CampaignInfo,
+    request: &SearchRequest,
+    testbed: &dyn OpenSubject,
+) -> Option<String> {
     let before = &info.new;
     let mut machine = testbed.machine().clone();
     // The description is the campaign's own. What its name says of it is another digest since.
@@ -88,7 +99,33 @@ fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
     })
 }
 
-/// That a campaign is resumed on the machine it began on.
+/// Checks that the processes of a campaign still run. Measurements of others would not compare, so
+/// there is no way to go on with other numbers.
+///
+/// # Errors
+/// One has ended.
+pub(crate) fn check_processes(info: &CampaignInfo, pids: &[i32]) -> Result<(), JobError> {
+    let Some(&gone) = pids.iter().find(|&&pid| process::ended(Pid(pid))) else { return Ok(()) };
+    // The command as it was typed, with a place for the new number.
+    let mut command = info.new.command.clone();
+    for place in 1..command.len() {
+        for option in ["--pid", "--tree"] {
+            if command[place - 1] == option && command[place] == gone.to_string() {
+                command[place] = "PID".to_owned();
+            } else if command[place] == format!("{option}={gone}") {
+                command[place] = format!("{option}=PID");
+            }
+        }
+    }
+    Err(JobError::Usage(format!(
+        "campaign {}: its process {gone} has ended, and measurements of another one do not compare \
+         with it; start the program again, and then a new search: {}",
+        info.id.0,
+        shell(&command)
+    )))
+}
+
+/// Checks that a campaign is resumed on the machine it began on.
 ///
 /// # Errors
 /// It is another machine, or other contexts of it may be used.
@@ -99,7 +136,7 @@ pub(crate) fn check_machine(info: &CampaignInfo, now: &Machine) -> Result<(), Jo
     }
 }
 
-/// That a campaign cannot be resumed, since something has changed.
+/// The error that a campaign cannot be resumed, since something has changed.
 fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
     JobError::failed(format!(
         "campaign {}: {change}, so old and new measurements do not compare; start a new one: {}",
@@ -111,9 +148,9 @@ fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Model;
     use crate::open_subject::open;
     use crate::request::simulated;
+    use crate::simulated_processor::SimulatedProcessor;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_placement::Budget;
     use pinwise_processor::Processor;
@@ -131,8 +168,11 @@ mod tests {
         );
         std::fs::write(&path, text).unwrap();
         for (machine, goes_on) in [(path.to_str().unwrap(), true), ("ultrasparc-t2", false)] {
-            let model =
-                if goes_on { Model::read(machine).unwrap() } else { Model::built_in(machine) };
+            let model = if goes_on {
+                SimulatedProcessor::read(machine).unwrap()
+            } else {
+                SimulatedProcessor::built_in(machine)
+            };
             let request = simulated(model, Budget::Measurements(30));
             let testbed = open(&request, &Caller::default()).unwrap();
             let mut info = CampaignInfo {

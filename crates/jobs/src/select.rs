@@ -1,4 +1,4 @@
-//! Which of the ready programs run together, and where.
+//! The job that chooses which of the ready programs run together, and where.
 
 use crate::campaign_run::{as_parent_error, conclude, measure};
 use crate::error::JobError;
@@ -6,17 +6,56 @@ use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
 use crate::place::place_part;
-use crate::request::{Request, SelectRequest, Simulation};
+use crate::request::SearchRequest;
 use crate::stored;
+use crate::subject::{SimulationRequest, Subject};
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
-use pinwise_placement::{Budget, Outcome, SelectionError, SelectionOutcome, SelectionSearch};
+use pinwise_placement::{
+    Budget, Outcome, SelectionError, SelectionOutcome, SelectionQuestion, SelectionSearch,
+};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+
+/// Which of the ready programs run together: the request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SelectRequest {
+    /// The question of the selection.
+    #[serde(flatten)]
+    pub question: SelectionQuestion,
+    /// The ready programs, on a simulated processor.
+    pub subject: Subject,
+    /// The performance of each instance alone, in packets/s. Empty in a question: parts of the
+    /// campaign measure it first.
+    pub alone: Vec<f64>,
+    /// Only these contexts, as a CPU list.
+    pub cpus: Option<String>,
+    /// The name of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+impl SelectRequest {
+    pub(crate) fn simulation(&self) -> Result<&SimulationRequest, JobError> {
+        match &self.subject {
+            Subject::Simulated(simulation) => Ok(simulation),
+            _ => Err(JobError::Usage(
+                "select needs a simulated processor: add --machine ultrasparc-t2".into(),
+            )),
+        }
+    }
+
+    /// The program of every ready instance.
+    pub fn names(&self) -> Vec<String> {
+        let Subject::Simulated(simulation) = &self.subject else { return Vec::new() };
+        let programs = simulation.programs().unwrap_or_default();
+        programs.iter().map(|program| program.name().to_owned()).collect()
+    }
+}
 
 /// The answer of `select`: the programs that were chosen, so far.
 #[derive(Clone, Debug)]
@@ -25,7 +64,7 @@ pub struct SelectAnswer {
     pub campaign: CampaignInfo,
     /// The question.
     pub request: SelectRequest,
-    /// What was found so far.
+    /// The outcome so far.
     pub outcome: SelectionOutcome,
 }
 
@@ -35,7 +74,7 @@ const ALONE: u64 = 100;
 /// A part of a selection: its [`Parent::step`].
 #[derive(Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum SelectStep<'a> {
+enum SelectPart<'a> {
     /// One instance of a program is placed alone.
     Alone {
         /// The program.
@@ -157,7 +196,7 @@ fn place_alone(
         let begun = Event::Search { number: number + 1, of: programs.len(), name: &name };
         events.take(begun).map_err(JobError::Output)?;
         let part = alone(request, program)?;
-        let parent = Parent::new(info.id, &SelectStep::Alone { program });
+        let parent = Parent::new(info.id, &SelectPart::Alone { program });
         let placed = place_part(part, Some(parent), caller, store, events)?;
         let rate = at_best(&placed.outcome).ok_or_else(|| {
             JobError::failed(format!("nothing is known of {program} alone, so that no sum counts"))
@@ -168,14 +207,14 @@ fn place_alone(
 }
 
 /// The request to place one instance of `program` alone.
-fn alone(request: &SelectRequest, program: &str) -> Result<Request, JobError> {
-    let simulation = Simulation {
+fn alone(request: &SelectRequest, program: &str) -> Result<SearchRequest, JobError> {
+    let simulation = SimulationRequest {
         program: program.to_owned(),
         instances: 1,
         others: Vec::new(),
         ..request.simulation()?.clone()
     };
-    let mut alone = Request::simulated(simulation);
+    let mut alone = SearchRequest::simulated(simulation);
     alone.name = None;
     alone.question.budget = Budget::Measurements(ALONE);
     alone.cpus.clone_from(&request.cpus);
@@ -183,21 +222,22 @@ fn alone(request: &SelectRequest, program: &str) -> Result<Request, JobError> {
     Ok(alone)
 }
 
-/// What the best placement of a program gave on fresh windows, or a balanced one where that is
-/// more.
+/// The performance of the best placement of a program on fresh windows, or of a balanced one if
+/// that is higher.
 fn at_best(outcome: &Outcome) -> Option<f64> {
     let best = outcome.best.as_ref().map(|best| best.performance.mean);
     best.into_iter().chain(outcome.baseline.map(|balanced| balanced.mean)).reduce(f64::max)
 }
 
-/// What every ready instance does alone, as far as its campaign has its parts; empty before.
+/// The performance of every ready instance alone, as far as its campaign has its parts; empty
+/// before.
 fn placed_alone(
     request: &SelectRequest,
     info: &CampaignInfo,
     store: &Store,
 ) -> Result<Vec<f64>, JobError> {
     let rate = |program: &String| {
-        let parent = Parent::new(info.id, &SelectStep::Alone { program });
+        let parent = Parent::new(info.id, &SelectPart::Alone { program });
         let Some(part) = stored::part(store, &parent)? else { return Ok(None) };
         Ok(stored::conclusion::<Outcome>(&part)?.as_ref().and_then(at_best))
     };
@@ -211,30 +251,30 @@ mod tests {
     use crate::events::Silent;
     use crate::job::run;
     use crate::kinds::{Answer, resume};
-    use crate::model::Model;
-    use crate::request::Subject;
     use crate::request::simulated;
+    use crate::simulated_processor::SimulatedProcessor;
     use pinwise_campaign::CampaignState;
     use pinwise_placement::SelectionQuestion;
     use std::io;
 
     fn request() -> SelectRequest {
         let Subject::Simulated(simulation) =
-            simulated(Model::built_in("ultrasparc-t2"), Budget::Measurements(1)).subject
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(1))
+                .subject
         else {
             panic!()
         };
         let others = vec![("intmul".to_owned(), 1)];
         SelectRequest {
             question: SelectionQuestion { choose: 1, budget: 50, confidence: 0.95, seed: 1 },
-            subject: Subject::Simulated(Simulation { others, ..simulation }),
+            subject: Subject::Simulated(SimulationRequest { others, ..simulation }),
             alone: Vec::new(),
             cpus: Some("0-7".into()),
             name: None,
         }
     }
 
-    /// Asks to stop after so many measurements.
+    /// Asks to stop after this number of measurements.
     struct Stop<'a>(u32, &'a Caller);
 
     impl Events for Stop<'_> {
@@ -266,7 +306,7 @@ mod tests {
         let answer = resume(stopped[0].id, &Caller::default(), &mut store, &mut Silent).unwrap();
         let Answer::Select(answer) = answer else { panic!("{answer:?}") };
         assert_eq!(answer.campaign.state, CampaignState::Finished);
-        // As if nothing had happened, and what is read is what was answered.
+        // It goes on as if nothing had happened, and the stored answer is the same.
         let mut other = Store::open(&folder.path().join("other.db")).unwrap();
         let at_once = run(request(), &Caller::default(), &mut other, &mut Silent).unwrap();
         assert_eq!(answer.outcome, at_once.outcome);

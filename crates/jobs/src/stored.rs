@@ -1,4 +1,4 @@
-//! What a campaign has stored, as the types of its kind.
+//! Reads what a campaign has stored as the types of its kind, and finds or makes its parts.
 
 use crate::error::JobError;
 use pinwise_campaign::{CampaignInfo, NewCampaign, Parent, Store};
@@ -14,7 +14,7 @@ pub(crate) fn question<Q: DeserializeOwned>(info: &CampaignInfo) -> Result<Q, Jo
     Q::deserialize(&info.new.question).map_err(|error| unreadable(info, "question", &error))
 }
 
-/// The conclusion; `None` where there is none yet.
+/// The conclusion; `None` if there is none yet.
 ///
 /// # Errors
 /// Another version of pinwise wrote it in another form.
@@ -33,7 +33,7 @@ fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> Job
     ))
 }
 
-/// A new store, in a folder of its own.
+/// A new store, in a new folder.
 #[cfg(test)]
 pub(crate) fn empty_store() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
@@ -41,7 +41,7 @@ pub(crate) fn empty_store() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// The part of a campaign that is this step, where it was begun.
+/// The part of a campaign that is this step, if it was begun.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -50,10 +50,10 @@ pub(crate) fn part(store: &Store, parent: &Parent) -> Result<Option<CampaignInfo
     Ok(parts.into_iter().find(|part| part.new.parent.as_ref() == Some(parent)))
 }
 
-/// The part of a campaign for a step. Where there is none, it is what `new` makes of its parent.
+/// The part of a campaign for a step. If there is none, it is what `new` makes of its parent.
 ///
 /// # Errors
-/// As `new`; the store cannot serve.
+/// The errors of `new`; the store cannot serve.
 pub(crate) fn part_for(
     store: &mut Store,
     info: &CampaignInfo,

@@ -1,58 +1,58 @@
 //! What a campaign concluded, in brief: for lists of campaigns.
 
-use pinwise_placement::{Advice, Choice, Gain};
+use pinwise_placement::{Gain, LastComparisonVerdict, PlacementVerdict};
 use serde::Serialize;
 
 /// The answer of a campaign that has one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Summary {
-    /// Of a placement.
+    /// The answer of a placement.
     Place {
-        /// What to do.
-        advice: Advice,
-        /// The best over unpinned, where both had fresh windows.
+        /// The verdict.
+        advice: PlacementVerdict,
+        /// The best over unpinned, if both had fresh windows.
         gain: Option<Gain>,
     },
-    /// Of a comparison.
+    /// The answer of a comparison.
     Compare {
-        /// The best known way; `None` where the fresh windows contradict it.
+        /// The best known way; `None` if the fresh windows contradict it.
         best: Option<String>,
     },
-    /// Of a selection.
+    /// The answer of a selection.
     Select {
         /// The weighted speedup of the best selection.
         speedup: f64,
     },
-    /// Of a search for a number of threads.
+    /// The answer of a search for a number of threads.
     Threads {
         /// n.
         n: u32,
-        /// What to do; `None` where nothing was compared.
-        choice: Option<Choice>,
-        /// That number over the program's own; `None` for that one.
+        /// The verdict; `None` if nothing was compared.
+        choice: Option<LastComparisonVerdict>,
+        /// The gain of that number over the program's own; `None` for the program's own.
         gain: Option<Gain>,
     },
-    /// Of a calibration.
+    /// The answer of a calibration.
     Calibrate {
         /// From how much LOCK on it counts as high, in percent.
         lock: f64,
     },
-    /// Of a search for number and placement.
+    /// The answer of a search for number and placement.
     Tune {
-        /// What to do.
-        choice: Choice,
+        /// The verdict.
+        choice: LastComparisonVerdict,
         /// n; `None`: the program's own.
         n: Option<u32>,
         /// The choice over the default; `None` for the default.
         gain: Option<Gain>,
     },
-    /// Of microbenchmarks.
+    /// The answer of microbenchmarks.
     Characterize {
         /// The resource whose users suffer most from each other.
         critical: Option<String>,
     },
-    /// Of core-to-core latencies.
+    /// The answer of core-to-core latencies.
     Latency {
         /// The levels that they imply.
         levels: usize,

@@ -1,62 +1,66 @@
-//! How many threads a program should run.
+//! The job that finds how many threads a program should run.
 //!
 //! The campaign's question is a [`ThreadsQuestion`]: the request with every default decided. Each
-//! probe is a record, the trial that shows how long a run takes included, so a search that was
-//! killed goes on where it was: its time counts what was spent before. What was found is computed
-//! from the question and the records ([`ThreadsOutcome`]). What is announced is what fresh windows
-//! show of it ([`Confirmation`]): the records of a part.
+//! probe is a record, and so is the trial that shows how long a run takes. So a killed search goes
+//! on where it was, and its time includes the time spent before. The outcome is computed from the
+//! question and the records ([`ThreadsOutcome`]). The verdict comes only from fresh windows
+//! ([`Confirmation`]), the records of a part.
 
 mod confirmation;
 mod host_program;
 mod outcome;
+mod ready_program;
 mod request;
+mod watched;
 
 use crate::campaign_run::{EndContext, answered, as_parent_error, unanswered};
 use crate::error::{JobError, Remedy};
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
-use crate::resume_check::check_machine;
+use crate::resume_check::{check_machine, check_processes};
 use crate::stored;
 use crate::summary::Summary;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
-pub(crate) use host_program::seen;
-pub(crate) use host_program::usable;
-use host_program::{ReadyProgram, names_nothing};
+pub use host_program::HostProgram;
 pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
-use pinwise_linux::{Hold, Pid};
+use pinwise_linux::{Hold, Pid, process};
 use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, Unmeasured};
 use pinwise_present::Notice;
-use pinwise_programs::{LinuxProber, Setter};
+use pinwise_programs::{LinuxProber, ProbeError, Setter};
 use pinwise_scheduler::ModelProber;
-use pinwise_threads::{Note, Searcher};
+use pinwise_threads::{NumberSearch, ThreadsNote};
 use pinwise_topology::{Alike, Machine};
+pub(crate) use ready_program::seen;
+pub(crate) use ready_program::usable;
+use ready_program::{ReadyProgram, names_nothing};
 pub(crate) use request::platform;
 pub use request::{
-    HostProgram, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
+    ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
 };
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Instant;
+pub use watched::Watched;
 
 /// The answer of `threads`: the number, and the probes it rests on.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ThreadsAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
-    /// What was found, as far as it came.
+    /// The outcome of the search, as far as it came.
     pub outcome: ThreadsOutcome,
-    /// What fresh windows show of that, which decides what is announced. `None`: there was no other
-    /// number to compare with, or it has not come to that.
+    /// The result of the fresh windows, which decides what is announced. `None`: there was no other
+    /// number to compare with, or the search has not ended.
     pub confirmation: Option<Confirmation>,
     /// The user ended the search once there was an answer.
     pub interrupted: bool,
     /// Why a program that goes on running does not have the number that was found.
-    pub unsettled: Option<String>,
+    pub unsettled: Option<ProbeError>,
 }
 
 impl Job for ThreadsRequest {
@@ -78,7 +82,8 @@ impl Job for ThreadsRequest {
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<ThreadsQuestion, JobError> {
         let question: ThreadsQuestion = stored::question(info)?;
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &question.request.program {
-            let now = pinwise_linux::machine()?;
+            check_processes(info, pid.as_slice())?;
+            let now = pinwise_linux::this_machine()?;
             let contexts = usable(&now, pid.map(Pid))?.contexts;
             if contexts != question.contexts {
                 return Err(JobError::Usage(format!(
@@ -130,7 +135,8 @@ impl Job for ThreadsRequest {
                         None
                     }
                     Err(error) => {
-                        note_left_over(&question, events)?;
+                        // Where nobody takes the note, the error says more.
+                        let _ = give_back(&mut program, events);
                         return Err(as_parent_error(error, store, id)?);
                     }
                 }
@@ -144,7 +150,7 @@ impl Job for ThreadsRequest {
             return Err(unanswered(store, id, ending, ends)?);
         };
         if let Ending::Failed(reason) = &ending {
-            conclusion.notes.push(Note::Unchecked { reason: reason.clone() });
+            conclusion.notes.push(ThreadsNote::Unchecked { reason: reason.clone() });
         }
         if let Some(shown) = &confirmation {
             conclusion.parameter = shown.announced();
@@ -154,14 +160,19 @@ impl Job for ThreadsRequest {
         }
         conclusion.cut_short = cut_short;
         conclusion.notes.extend(unconfirmed);
-        let guess = confirmation.as_ref().is_some_and(Confirmation::announces_a_guess);
-        let settled = program.settle(&question, conclusion.parameter, guess);
+        let kept = match &confirmation {
+            Some(shown) => Some((conclusion.parameter, shown.announces_a_guess())),
+            // Only a number that fresh windows confirm stays set.
+            None if question.request.confirms() => program.own(),
+            None => Some((conclusion.parameter, false)),
+        };
+        let settled = program.settle(&question, kept);
         let unsettled = match settled {
             Ok(note) => {
                 conclusion.notes.extend(note);
                 None
             }
-            Err(reason) => Some(reason),
+            Err(error) => Some(error),
         };
         outcome.notes.extend(conclusion.notes.iter().cloned());
         answered(store, id, state, &conclusion)?;
@@ -219,17 +230,17 @@ impl ThreadsQuestion {
 
 /// A search that has ended.
 pub(crate) struct Searched {
-    /// What it showed.
+    /// The outcome of the search.
     pub outcome: ThreadsOutcome,
     /// How it ended.
     pub ending: Ending,
-    /// What was probed. A program that goes on running does so until this is dropped.
+    /// The program that was probed. One that goes on running does so until this is dropped.
     pub program: HeldProgram,
 }
 
 impl Searched {
     pub(crate) fn ends(&self) -> EndContext {
-        // What the probes showed does not change when the campaign is resumed.
+        // The result of the probes does not change when the campaign is resumed.
         let over = matches!(self.outcome.found, Err(Some(_)));
         EndContext {
             restored: false,
@@ -239,7 +250,7 @@ impl Searched {
     }
 }
 
-/// What was probed.
+/// The program that was probed.
 pub(crate) enum HeldProgram {
     /// A program on this machine.
     Here(Box<LinuxProber>),
@@ -256,21 +267,33 @@ impl HeldProgram {
         }
     }
 
-    /// Leaves a process that goes on running with this number, which may be a `guess` at the one it
-    /// began with; what to know about it. Error: why that could not be done.
+    /// The program's own number, which a process gets back, and whether it is a guess. `None`: no
+    /// command has changed it.
+    fn own(&self) -> Option<(u32, bool)> {
+        let Self::Here(prober) = self else { return None };
+        prober.is_changed().then(|| prober.own_parameter())
+    }
+
+    /// Leaves a process that goes on running with this number, which may be a guess at the one it
+    /// began with; what to know about it. `None`: it keeps the number that it has. Error: why that
+    /// could not be done.
     fn settle(
         &mut self,
         question: &ThreadsQuestion,
-        parameter: u32,
-        guess: bool,
-    ) -> Result<Option<Note>, String> {
+        kept: Option<(u32, bool)>,
+    ) -> Result<Option<ThreadsNote>, ProbeError> {
         let Self::Here(prober) = self else { return Ok(None) };
-        prober.settle(parameter).map_err(|error| error.to_string())?;
+        if let Some((n, _)) = kept {
+            prober.settle(n)?;
+        }
         let ThreadsProgram::Here(program) = &question.request.program else { return Ok(None) };
-        Ok(program.pid.map(|_| match &program.set {
-            Some(Setter::Command(_)) => Note::Set { n: parameter, guess },
-            _ => Note::LimitsRestored,
-        }))
+        let is_command = matches!(program.set, Some(Setter::Command(_)));
+        let note = match kept {
+            Some((n, guess)) if is_command => Some(ThreadsNote::Set { n, guess }),
+            None if is_command => None,
+            _ => Some(ThreadsNote::LimitsRestored),
+        };
+        Ok(note.filter(|_| program.pid.is_some()))
     }
 }
 
@@ -299,11 +322,11 @@ pub(crate) fn search_threads(
     };
     let start = Instant::now();
     let (clock, stop) = (|| start.elapsed(), || interrupt.came());
-    let (ending, records, program) = loop {
+    let (ending, records, mut program) = loop {
         let records = journal.records()?;
         let progressed = question.search.progressed(&convert, &records);
-        let mut searcher = Searcher::new(&question.search, &convert, &records);
-        // Where nobody takes them, the job has been asked to stop.
+        let mut searcher = NumberSearch::new(&question.search, &convert, &records);
+        // If nobody takes the events, the job has been asked to stop.
         let mut observe = |record: &Record| drop(events.take(Event::Measured(record)));
         match (&question.request.program, &mut ready) {
             (ThreadsProgram::Here(_), Some(ready)) => {
@@ -333,7 +356,7 @@ pub(crate) fn search_threads(
     events.take(Event::MeasuringEnded).map_err(JobError::Output)?;
     let outcome = ThreadsOutcome::of(question.clone(), &records)?;
     if outcome.found.is_err() {
-        note_left_over(question, events)?;
+        give_back(&mut program, events)?;
     }
     Ok(Searched { outcome, ending, program })
 }
@@ -348,13 +371,17 @@ pub(crate) fn hold(request: &ThreadsRequest) -> Result<Hold, JobError> {
     Hold::of(pid.as_slice()).map_err(JobError::failed)
 }
 
-/// A process keeps the number of the last probe, where a command has set it.
-fn note_left_over(question: &ThreadsQuestion, events: &mut dyn Events) -> Result<(), JobError> {
-    let ThreadsProgram::Here(program) = &question.request.program else { return Ok(()) };
-    if let (Some(pid), Some(Setter::Command(_))) = (program.pid, &program.set) {
-        note(events, Notice::NumberLeft { pid })?;
+/// Gives a process whose number a command has changed its own number back, if there is no
+/// answer.
+fn give_back(program: &mut HeldProgram, events: &mut dyn Events) -> Result<(), JobError> {
+    let Some((n, guess)) = program.own() else { return Ok(()) };
+    let HeldProgram::Here(prober) = program else { return Ok(()) };
+    let Some(pid) = prober.pid() else { return Ok(()) };
+    match prober.settle(n) {
+        Ok(()) => note(events, Notice::NumberReturned { pid: pid.0, n, guess }),
+        Err(_) if process::ended(pid) => Ok(()),
+        Err(_) => note(events, Notice::NumberLeft { pid: pid.0 }),
     }
-    Ok(())
 }
 
 /// The parameter of a probe.
@@ -372,7 +399,7 @@ mod tests {
     use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;
-    use pinwise_placement::Choice;
+    use pinwise_placement::LastComparisonVerdict;
     use std::time::Duration;
 
     fn request(method: ThreadsMethod) -> ThreadsRequest {
@@ -416,10 +443,10 @@ mod tests {
             let resumed =
                 resume_job::<ThreadsRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
             assert_eq!(resumed.outcome, whole.outcome, "{method:?}");
-            // What is stored gives the same.
+            // The stored campaign gives the same answer.
             let again = ThreadsRequest::answer(&resumed.campaign, &caller, &store).unwrap();
             assert_eq!(again.outcome, whole.outcome, "{method:?}");
-            assert!(whole.outcome.notes.contains(&Note::Simulated));
+            assert!(whole.outcome.notes.contains(&ThreadsNote::Simulated));
         }
     }
 
@@ -431,7 +458,7 @@ mod tests {
         let shown = whole.confirmation.unwrap();
         // In the model, 16 threads are a third faster than 24, the contexts.
         assert_eq!((shown.compared.n, shown.compared.default), (16, Some(24)));
-        assert_eq!((shown.choice, shown.announced()), (Choice::Number, 16));
+        assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Number, 16));
         let gain = shown.finals.contest.gain_of(shown.choice).unwrap();
         assert!(0.2 < gain.low && gain.high < 0.6, "{gain:?}");
         let summary = Summary::of(&whole.campaign);
@@ -444,7 +471,10 @@ mod tests {
         let cut = run(sweep, &caller, &mut store, &mut events).unwrap();
         assert!(cut.interrupted && cut.campaign.state == CampaignState::Stopped);
         let cut_short = cut.confirmation.unwrap();
-        assert_eq!((cut_short.choice, cut_short.announced()), (Choice::Undecided, 24));
+        assert_eq!(
+            (cut_short.choice, cut_short.announced()),
+            (LastComparisonVerdict::Undecided, 24)
+        );
         let caller = Caller::default();
         let resumed =
             resume_job::<ThreadsRequest>(&cut.campaign, &caller, &mut store, &mut Silent).unwrap();
@@ -465,7 +495,7 @@ mod tests {
         let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
         let shown = answer.confirmation.unwrap();
         assert_eq!((shown.compared.n, shown.compared.default), (8, Some(16)));
-        assert_eq!((shown.choice, shown.announced()), (Choice::Default, 16));
+        assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Default, 16));
         // The published search compares no speeds.
         let asked = request(ThreadsMethod::Reinforcer);
         let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
@@ -479,7 +509,7 @@ mod tests {
         let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
         let shown = answer.confirmation.unwrap();
         assert_eq!((shown.compared.n, shown.compared.default), (16, Some(24)));
-        assert_eq!(shown.choice, Choice::Number);
+        assert_eq!(shown.choice, LastComparisonVerdict::Number);
     }
 
     #[test]
@@ -494,7 +524,7 @@ mod tests {
         let stored = ThreadsRequest::answer(&cut.campaign, &caller, &store).unwrap();
         for answer in [cut, stored] {
             let shown = answer.confirmation.unwrap();
-            assert_eq!((shown.choice, shown.announced()), (Choice::Undecided, 24));
+            assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Undecided, 24));
             assert_eq!(shown.finals.contest.rounds(), 0);
             let conclusion = answer.campaign.conclusion.unwrap();
             let conclusion = ThreadsConclusion::deserialize(conclusion).unwrap();

@@ -1,43 +1,50 @@
-//! How many threads, and where each of them runs, together: the question and its answer.
+//! The job that finds the number of threads and their placement together: the question and its
+//! answer.
 //!
-//! A campaign of this kind has no records of its own, but parts (`parts`): the search for the
-//! number alone; numbers under policies of placement; a placement of each number that may be best;
-//! the last comparison. That one compares the default, the number alone, and the number with its
+//! A campaign of this kind has no records, but parts (`parts`): the search for the number alone;
+//! numbers under policies of placement; a placement of each number that may be best; the last
+//! comparison. The last comparison compares the default, the number alone, and the number with its
 //! placement, on fresh windows. Only these are announced. The answer is read from the parts,
 //! however far they came, and so is the plan.
 
 mod parts;
 mod policies;
-mod program;
+mod tuned_program;
 
 use crate::campaign_run::as_parent_error;
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
-use crate::last_comparison::{Finals, FinalsQuestion};
+use crate::last_comparison::{LastComparison, LastComparisonQuestion};
 use crate::place::{PlaceRequest, StoredSearch};
 use crate::plan_file;
-use crate::resume_check::check_machine;
+use crate::resume_check::{check_machine, check_processes};
 use crate::stored;
 use crate::summary::Summary;
-use crate::threads::{ThreadsOutcome, ThreadsQuestion, ThreadsRequest, hold};
+use crate::threads::{
+    HostProgram, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, hold,
+};
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
-use pinwise_measure::Note as Met;
+use pinwise_measure::ProgramNote as Met;
 use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
-    Advice, Choice, Gain, Measured, Number, Origin, Plan, TuneNote, TuneStep, Unmeasured, Way,
+    Gain, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence, PlanOrigin, PlannedNumber,
+    TuneNote, TunePart, Unmeasured, Way,
 };
-use pinwise_present::{sentence, tagged, threads_note, tune_note};
-use pinwise_threads::Note;
+use pinwise_present::{
+    TuneVerdict, sentence, tagged, threads_note, tune_note, unannounced, unmeasured,
+};
+use pinwise_programs::ProbeError;
+use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Machine, SharingTree};
 use policies::Policies;
 pub use policies::{PoliciesQuestion, PolicyMeasurement, PolicyMeasurements};
-use program::TunedProgram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
+use tuned_program::TunedProgram;
 
 /// The number's share of the time.
 const NUMBER: f64 = 0.25;
@@ -49,7 +56,7 @@ pub struct TuneRequest {
     pub threads: ThreadsRequest,
     /// The number that the program uses on its own, if the user gave it.
     pub default: Option<u32>,
-    /// Where the plan goes. `None`: beside the store.
+    /// The path of the plan. `None`: beside the store.
     pub plan: Option<PathBuf>,
 }
 
@@ -74,50 +81,50 @@ pub struct UnplacedNumber {
     pub reason: Unmeasured,
 }
 
-/// What is known at the end, as the campaign stores it.
+/// The conclusion of `tune`, as the campaign stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneConclusion {
-    /// What follows.
-    pub choice: Choice,
+    /// The verdict.
+    pub choice: LastComparisonVerdict,
     /// The plan's n; `None`: the program's own.
     pub parameter: Option<u32>,
     /// The choice over the default; `None` for the default.
     pub gain: Option<Gain>,
-    /// How the program is started, as a shell takes it, where it is started with the number.
+    /// How the program is started, as a shell takes it, if it is started with the number.
     pub command: Option<String>,
     /// Numbers that could not be placed.
     pub unplaced: Vec<UnplacedNumber>,
-    /// Why the comparison ended before its time, where it did. The campaign can be resumed then.
+    /// Why the comparison ended before its time, if it did. The campaign can be resumed then.
     #[serde(deserialize_with = "optional_value_or_text")]
     pub cut_short: Option<Unmeasured>,
-    /// What to know that the parts do not show.
+    /// Notes that the parts do not show.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<TuneNote>,
     /// The plan.
     pub plan: Option<PathBuf>,
-    /// What everything took.
+    /// The time that everything took.
     pub time: Duration,
 }
 
-/// What was compared at last, what that showed, and what follows.
+/// The last comparison of `tune`: its question, its result, and the conclusion.
 #[derive(Clone, Debug)]
-pub struct Concluded {
+pub struct TuneLastComparison {
     /// The part whose records are the windows.
     pub campaign: CampaignId,
-    /// What was compared.
-    pub compared: FinalsQuestion,
-    /// What that showed.
-    pub finals: Finals,
-    /// What follows.
+    /// The question.
+    pub compared: LastComparisonQuestion,
+    /// The result.
+    pub finals: LastComparison,
+    /// The verdict.
     pub conclusion: TuneConclusion,
 }
 
 /// The answer of `tune`: what each of its parts found, as far as it came.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct TuneAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
-    /// What it may take.
+    /// The budget.
     pub budget: Duration,
     /// The search for the number alone; `None` before its first probe.
     pub threads: Option<ThreadsOutcome>,
@@ -126,18 +133,46 @@ pub struct TuneAnswer {
     /// The placements of the numbers near the best, in the order in which they were made last.
     pub placements: Vec<TunedPlacement>,
     /// The last comparison, and what follows; `None` before.
-    pub concluded: Option<Concluded>,
-    /// What to know, besides the notes of [`Self::threads`].
+    pub concluded: Option<TuneLastComparison>,
+    /// Notes, besides those of [`Self::threads`].
     pub notes: Vec<TuneNote>,
-    /// What went wrong after the answer: the plan could not be written, the number not be set.
-    pub unfinished: Vec<String>,
-    /// Why this run ended before the comparison did. `None` where the answer was only read.
+    /// Failures after the answer.
+    pub left_undone: Vec<LeftUndone>,
+    /// Why this run ended before the comparison did. `None` if the answer was only read.
     pub cut_short: Option<Unmeasured>,
 }
 
+/// A step that failed after an answer of `tune`. The answer stands all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum LeftUndone {
+    /// The plan is not written.
+    #[error(transparent)]
+    Plan(JobError),
+    /// The process does not have the number.
+    #[error(transparent)]
+    Number(ProbeError),
+}
+
 impl TuneAnswer {
-    /// What to know, each with its kind, values and text: of the search for the number, then of the
-    /// rest. That the machine was busy is said once for all stages, with the largest share.
+    /// The last comparison, as `present` takes it; `None` before it.
+    pub fn verdict(&self) -> Option<TuneVerdict<'_>> {
+        let TuneLastComparison { compared, finals, conclusion, .. } = self.concluded.as_ref()?;
+        let n = compared.n;
+        let own = self.placements.iter().find(|placed| placed.parameter == n);
+        let unplaced =
+            || own.into_iter().chain(&self.placements).find_map(TunedPlacement::unplaced);
+        Some(TuneVerdict {
+            contest: &finals.contest,
+            choice: conclusion.choice,
+            n,
+            default: compared.default,
+            unplaced: compared.placed.is_none().then(unplaced).flatten(),
+            others: finals.others(),
+        })
+    }
+
+    /// All notes, each with its kind, values and text: those of the search for the number, then the
+    /// rest. One note says for all stages that the machine was busy, with the largest share.
     pub fn tagged_notes(&self) -> Vec<Value> {
         tagged_notes(self.threads.as_ref(), &self.notes)
     }
@@ -145,8 +180,8 @@ impl TuneAnswer {
 
 fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[TuneNote]) -> Vec<Value> {
     let number = threads.map_or(&[][..], |threads| &threads.notes);
-    let busy_there = |note: &Note| match note {
-        Note::Busy { share } => Some(*share),
+    let busy_there = |note: &ThreadsNote| match note {
+        ThreadsNote::Busy { share } => Some(*share),
         _ => None,
     };
     let busy_here = |note: &TuneNote| match note {
@@ -168,7 +203,17 @@ fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[TuneNote]) -> Vec<Val
 }
 
 impl TunedPlacement {
-    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` where
+    /// Why there is no placement of it that could be compared; `None` if there is one.
+    fn unplaced(&self) -> Option<String> {
+        match &self.searched {
+            None => self.reason.as_ref().map(unmeasured),
+            Some(searched) => {
+                searched.outcome.best.is_none().then(|| unannounced(&searched.outcome))
+            }
+        }
+    }
+
+    /// How fast it is at best, pinned or not, by its search's own fresh windows; `None` if
     /// nothing was measured.
     pub fn best(&self) -> Option<f64> {
         let outcome = &self.searched.as_ref()?.outcome;
@@ -190,7 +235,7 @@ impl Job for TuneRequest {
         _: &mut dyn Events,
     ) -> Result<(NewCampaign, TuneRequest), JobError> {
         plan_file::check_plan_path(store, self.plan.as_deref())?;
-        // Wherever it is resumed from.
+        // Also if it is resumed from another directory.
         let plan = self.plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { plan, ..self.clone() };
         let (question, machine) = number_question(&self)?;
@@ -206,7 +251,10 @@ impl Job for TuneRequest {
     ) -> Result<TuneRequest, JobError> {
         let mut request: Self = stored::question(info)?;
         request.plan = plan_file::still_writable(store, info, request.plan);
-        if let Some(number) = stored::part(store, &Parent::new(info.id, &TuneStep::Threads))? {
+        if let ThreadsProgram::Here(HostProgram { pid, .. }) = &request.threads.program {
+            check_processes(info, pid.as_slice())?;
+        }
+        if let Some(number) = stored::part(store, &Parent::new(info.id, &TunePart::Threads))? {
             // The program may use as many contexts as at its start.
             ThreadsRequest::reopen(&number, caller, store)?;
         }
@@ -224,9 +272,9 @@ impl Job for TuneRequest {
     ) -> Result<TuneAnswer, JobError> {
         let held = hold(&request.threads);
         let measured = held.and_then(|_hold| measure_parts(info, &request, caller, store, events));
-        let (unfinished, cut_short) =
+        let (left_undone, cut_short) =
             measured.or_else(|error| Err(as_parent_error(error, store, info.id)?))?;
-        Ok(TuneAnswer { unfinished, cut_short, ..answer(store, &store.get(info.id)?)? })
+        Ok(TuneAnswer { left_undone, cut_short, ..answer(store, &store.get(info.id)?)? })
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<TuneAnswer, JobError> {
@@ -250,6 +298,7 @@ fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), 
         budget,
         deadline,
         confirm: false,
+        default: request.default.or(request.threads.default),
         ..request.threads.clone()
     })
 }
@@ -259,7 +308,7 @@ fn stored_placements(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlac
     let mut placed: Vec<TunedPlacement> = Vec::new();
     for part in store.parts(info.id)? {
         let step = part.new.parent.as_ref().and_then(Parent::step);
-        let Some(TuneStep::Place { n: parameter, .. }) = step else { continue };
+        let Some(TunePart::Place { n: parameter, .. }) = step else { continue };
         if part.state != CampaignState::Finished {
             continue;
         }
@@ -271,17 +320,17 @@ fn stored_placements(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlac
     Ok(placed)
 }
 
-/// What a campaign answers as far as it came.
+/// Reads the answer of a campaign, as far as it is known.
 pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, JobError> {
     let request: TuneRequest = stored::question(info)?;
-    let of = |step: TuneStep| stored::part(store, &Parent::new(info.id, &step));
-    let threads = match of(TuneStep::Threads)? {
+    let of = |step: TunePart| stored::part(store, &Parent::new(info.id, &step));
+    let threads = match of(TunePart::Threads)? {
         Some(part) if part.records > 0 => {
             Some(ThreadsRequest::answer(&part, &Caller::default(), store)?.outcome)
         }
         _ => None,
     };
-    let policies = match of(TuneStep::Policies)? {
+    let policies = match of(TunePart::Policies)? {
         Some(part) => {
             let policies = Policies::new(stored::question(&part)?, &part.new.machine);
             policies.measured(&store.records(part.id)?)
@@ -290,16 +339,16 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     };
     let mut placements = stored_placements(store, info)?;
     let conclusion = stored::conclusion::<Option<TuneConclusion>>(info)?;
-    let concluded = match (conclusion.flatten(), of(TuneStep::Finals)?) {
+    let concluded = match (conclusion.flatten(), of(TunePart::Finals)?) {
         (Some(conclusion), Some(part)) => {
             for UnplacedNumber { parameter, reason } in conclusion.unplaced.iter().cloned() {
                 let reason = Some(reason);
                 placements.push(TunedPlacement { parameter, searched: None, reason });
             }
-            let compared: FinalsQuestion = stored::question(&part)?;
+            let compared: LastComparisonQuestion = stored::question(&part)?;
             let cut_short = conclusion.cut_short.clone();
-            let finals = compared.finals(&store.records(part.id)?, &program::seen, cut_short);
-            Some(Concluded { campaign: part.id, compared, finals, conclusion })
+            let finals = compared.finals(&store.records(part.id)?, &tuned_program::seen, cut_short);
+            Some(TuneLastComparison { campaign: part.id, compared, finals, conclusion })
         }
         _ => None,
     };
@@ -320,25 +369,25 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         placements,
         concluded,
         notes,
-        unfinished: Vec::new(),
+        left_undone: Vec::new(),
         cut_short: None,
     })
 }
 
-/// The plan for a choice; `None` where there is nothing to do that a plan could say.
+/// The plan for a choice; `None` if there is nothing to do that a plan could say.
 fn plan(
     info: &CampaignInfo,
     program: &TunedProgram<'_>,
-    choice: Choice,
+    choice: LastComparisonVerdict,
     parameter: Option<u32>,
     searched: Option<&StoredSearch>,
-    finals: &Finals,
+    finals: &LastComparison,
     store: &Store,
 ) -> Result<Option<Plan>, JobError> {
     let Some(n) = parameter else { return Ok(None) };
-    let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::machine()?);
+    let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::this_machine()?);
     let placed = match (searched, choice) {
-        (Some(StoredSearch { info, outcome }), Choice::Placed) => {
+        (Some(StoredSearch { info, outcome }), LastComparisonVerdict::Placed) => {
             let tree = SharingTree::new(&info.new.machine, info.new.alike);
             Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome)
         }
@@ -347,16 +396,19 @@ fn plan(
     let default = finals.contest.estimate(Way::Default);
     let measured = finals.contest.estimate(choice.way());
     let measured =
-        measured.map(|estimate| Measured::new(&finals.unit, &estimate, default.as_ref()));
-    let number = Number { n, environment: program.environment(n), set: program.set_command(n) };
+        measured.map(|estimate| PlanEvidence::new(&finals.unit, &estimate, default.as_ref()));
+    let number =
+        PlannedNumber { n, environment: program.environment(n), set: program.set_command(n) };
     let mut plan = placed.unwrap_or_else(|| Plan::new(program.name(), fingerprint, Vec::new()));
     (plan.measured, plan.number) = (measured, Some(number));
-    plan.origin = Some(Origin {
+    plan.origin = Some(PlanOrigin {
         campaign: Some(store.identity(info)),
         advice: match choice {
-            Choice::Placed => Advice::Pin,
-            Choice::Undecided => Advice::Undecided,
-            Choice::Default | Choice::Number | Choice::Fewer => Advice::KeepDefault,
+            LastComparisonVerdict::Placed => PlacementVerdict::Pin,
+            LastComparisonVerdict::Undecided => PlacementVerdict::Undecided,
+            LastComparisonVerdict::Default
+            | LastComparisonVerdict::Number
+            | LastComparisonVerdict::Fewer => PlacementVerdict::KeepDefault,
         },
         simulated: false,
         notes: Vec::new(),
@@ -368,9 +420,9 @@ fn plan(
 mod tests {
     use super::*;
     use crate::campaign_run::answered;
-    use crate::events::{Event, Silent, stopping_at};
+    use crate::events::{Event, Listening, Silent, stopping_at};
     use crate::job::{resume_job, run};
-    use crate::threads::{HostProgram, ThreadsMethod, ThreadsProgram};
+    use crate::threads::ThreadsMethod;
     use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
 
     #[test]
@@ -424,17 +476,20 @@ mod tests {
 
     #[test]
     fn a_comparison_that_was_cut_short_goes_on_and_nothing_new_is_searched() {
-        let (_folder, mut store) = stored::empty_store();
+        let (folder, mut store) = stored::empty_store();
+        let plans = folder.path().join("mine");
+        std::fs::create_dir(&plans).unwrap();
+        let asked = TuneRequest { plan: Some(plans.join("tuned.toml")), ..request() };
         let caller = Caller::default();
         // It has its number when it is stopped.
         let mut events =
             stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::MeasuringEnded));
-        run(request(), &caller, &mut store, &mut events).unwrap_err();
+        run(asked, &caller, &mut store, &mut events).unwrap_err();
         let whole = store.list().unwrap().campaigns.remove(0);
-        let number = stored::part(&store, &Parent::new(whole.id, &TuneStep::Threads));
+        let number = stored::part(&store, &Parent::new(whole.id, &TunePart::Threads));
         assert_eq!(number.unwrap().map(|part| part.state), Some(CampaignState::Finished));
         let unplaced = vec![UnplacedNumber { parameter: 2, reason: Unmeasured::NoTime }];
-        let question = FinalsQuestion {
+        let question = LastComparisonQuestion {
             n: 2,
             default: Some(1),
             as_default: false,
@@ -447,11 +502,11 @@ mod tests {
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();
-        let parent = Some(Parent::new(whole.id, &TuneStep::Finals));
+        let parent = Some(Parent::new(whole.id, &TunePart::Finals));
         let finals = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
         let finals = store.create(&finals).unwrap();
         let earlier = TuneConclusion {
-            choice: Choice::Number,
+            choice: LastComparisonVerdict::Number,
             parameter: Some(2),
             gain: None,
             command: None,
@@ -474,10 +529,18 @@ mod tests {
         assert_eq!(info.state, CampaignState::Stopped);
         let so_far = answer(&store, &info).unwrap();
         assert!(so_far.concluded.is_none(), "what was concluded rests on fewer windows");
-        // The other one, and no part besides.
+        // The other one, and no part besides. The answer stands though its plan cannot be written.
         let caller = Caller::default();
-        let ended = resume_job::<TuneRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
+        let mut events = Listening(|event: Event<'_>| match event {
+            Event::Measured(_) => std::fs::remove_dir(&plans),
+            _ => Ok(()),
+        });
+        let ended = resume_job::<TuneRequest>(&info, &caller, &mut store, &mut events).unwrap();
         assert_eq!(ended.campaign.state, CampaignState::Finished);
+        let [LeftUndone::Plan(unwritten)] = &ended.left_undone[..] else {
+            panic!("{:?}", ended.left_undone)
+        };
+        assert!(unwritten.to_string().contains("mine/tuned.toml"), "{unwritten}");
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
         assert_eq!(store.records(finals).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);
@@ -491,7 +554,7 @@ mod tests {
         let id = store.create(&new).unwrap();
         let (mut question, _) = number_question(&request()).unwrap();
         let reopened = |question: &ThreadsQuestion, store: &mut Store| {
-            let parent = Some(Parent::new(id, &TuneStep::Threads));
+            let parent = Some(Parent::new(id, &TunePart::Threads));
             let question = serde_json::to_value(question).unwrap();
             let part = NewCampaign { kind: Kind::Threads, parent, question, ..new.clone() };
             let part = store.create(&part).unwrap();

@@ -32,7 +32,7 @@ pub enum AffinityError {
     NotPermitted {
         /// The thread.
         tid: Tid,
-        /// Its user, where known.
+        /// Its user, if known.
         user: Option<u32>,
     },
     /// Anything else.
@@ -40,7 +40,7 @@ pub enum AffinityError {
     System {
         /// The thread.
         tid: Tid,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
 }

@@ -28,7 +28,7 @@ pub enum CaptureError {
     Io {
         /// The directory or file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The recording cannot be written.
@@ -37,7 +37,7 @@ pub enum CaptureError {
     Unwritten {
         /// The directory or file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         error: io::Error,
     },
     /// The recording's directory has something in it.
@@ -50,7 +50,7 @@ pub enum CaptureError {
 }
 
 /// This machine, as the calling process may use it: captured from `/sys` and `/proc`.
-pub fn machine() -> Result<Machine, CaptureError> {
+pub fn this_machine() -> Result<Machine, CaptureError> {
     Ok(Machine::from_snapshot(&capture(Path::new("/"))?)?)
 }
 
@@ -88,7 +88,7 @@ pub fn capture(root: &Path) -> Result<Snapshot, CaptureError> {
 
 /// Writes a snapshot below `directory`, which is created, or must be empty. Returns the number of
 /// files written.
-pub fn record(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureError> {
+pub fn write_recording(snapshot: &Snapshot, directory: &Path) -> Result<usize, CaptureError> {
     let fail = |path: &Path, error| CaptureError::Unwritten { path: path.to_owned(), error };
     std::fs::create_dir_all(directory).map_err(|error| fail(directory, error))?;
     if std::fs::read_dir(directory).map_err(|error| fail(directory, error))?.next().is_some() {
@@ -140,7 +140,7 @@ impl Root {
         found
     }
 
-    /// The real path of `path` where it exists and is no link out of the root. Below `sys` links
+    /// The real path of `path` if it exists and is no link out of the root. Below `sys` links
     /// are not followed at all: they lead to directories that are read under their own names.
     fn resolve(&self, path: &str) -> Option<PathBuf> {
         let full = self.0.join(path);
@@ -165,7 +165,7 @@ impl Root {
         if path.split('/').any(|part| part == "..") {
             return None;
         }
-        // The last component is checked by the open itself where it may not be a link.
+        // The last component is checked by the open itself if it may not be a link.
         let link = if path.starts_with("sys/") { OFlags::NOFOLLOW } else { OFlags::empty() };
         let full = if link.is_empty() { self.inside(&path)? } else { self.0.join(&path) };
         // Without waiting for the other end of what turns out to be a pipe.
@@ -179,7 +179,7 @@ impl Root {
         Some(bytes)
     }
 
-    /// The real path of `path`, where it lies in the root.
+    /// The real path of `path`, if it lies in the root.
     fn inside(&self, path: &str) -> Option<PathBuf> {
         let real = self.0.join(path).canonicalize().ok()?;
         real.starts_with(&self.0).then_some(real)
@@ -256,14 +256,14 @@ mod tests {
                 || machine.allowed.len() < machine.contexts.len()
         );
         let directory = tempfile::tempdir().unwrap();
-        let files = record(&live, &directory.path().join("box")).unwrap();
+        let files = write_recording(&live, &directory.path().join("box")).unwrap();
         assert_eq!(files, live.files().count());
         assert_eq!(capture(&directory.path().join("box")).unwrap(), live);
     }
 
     #[test]
     fn the_allowed_contexts_are_those_of_the_affinity_mask() {
-        let machine = machine().unwrap();
+        let machine = this_machine().unwrap();
         let leader = crate::Tid(std::process::id() as _);
         let own = crate::affinity::get(leader).unwrap();
         assert_eq!(machine.allowed, own);
@@ -273,7 +273,7 @@ mod tests {
     fn a_recording_overwrites_nothing() {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), "mine", "precious");
-        let error = record(&Snapshot::default(), directory.path()).unwrap_err();
+        let error = write_recording(&Snapshot::default(), directory.path()).unwrap_err();
         assert!(matches!(error, CaptureError::Occupied(_)), "{error}");
     }
 

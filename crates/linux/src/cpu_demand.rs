@@ -19,26 +19,26 @@
 //! thread that still waits shows in its state: it is runnable from one look to the next and has not
 //! run.
 
-use crate::thread::Account;
+use crate::thread::SchedulerTimes;
 use std::time::Duration;
 
-/// What one look at a thread shows.
+/// The result of one look at a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ThreadSample {
     /// When, on any clock that does not jump.
     pub at: Duration,
     /// The kernel's account of it since its start.
-    pub account: Account,
+    pub account: SchedulerTimes,
     /// It runs or waits for a CPU (state `R`).
     pub runnable: bool,
 }
 
-/// What a thread did since pinwise began to watch it.
+/// The account of a thread since pinwise began to watch it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuDemand {
     begin: Duration,
-    first: Account,
-    last: Look,
+    first: SchedulerTimes,
+    last: ThreadSample,
     /// Waits that are over, as far as they lie in the time watched.
     waited: Duration,
     /// Since when it has been runnable without having run.
@@ -47,7 +47,7 @@ pub struct CpuDemand {
 
 impl CpuDemand {
     /// Begins with this look.
-    pub(crate) fn from(look: Look) -> Self {
+    pub(crate) fn from(look: ThreadSample) -> Self {
         Self {
             begin: look.at,
             first: look.account,
@@ -58,12 +58,12 @@ impl CpuDemand {
     }
 
     /// Begins with the creation of the thread: what it did before this look counts.
-    pub fn from_birth(look: Look) -> Self {
-        Self { first: Account::default(), ..Self::from(look) }
+    pub fn from_birth(look: ThreadSample) -> Self {
+        Self { first: SchedulerTimes::default(), ..Self::from(look) }
     }
 
     /// Adds the next look.
-    pub fn see(&mut self, look: Look) {
+    pub fn see(&mut self, look: ThreadSample) {
         let over = look.account.waited.saturating_sub(self.last.account.waited);
         // The first wait that ends may have begun before the thread was watched.
         let room = look
@@ -87,7 +87,7 @@ impl CpuDemand {
         self.waited + self.last.at.saturating_sub(self.stuck)
     }
 
-    /// Time of its own: it ran, or slept by choice.
+    /// Its own time: it ran, or slept by choice.
     pub(crate) fn own(&self) -> Duration {
         self.last.at.saturating_sub(self.begin).saturating_sub(self.waited())
     }

@@ -1,4 +1,4 @@
-//! The conditions of the running kernel that decide how fast a placement is.
+//! Reads the kernel settings on which the speed of a placement depends.
 
 use pinwise_topology::{Fingerprint, Machine};
 use std::collections::BTreeSet;

@@ -1,9 +1,8 @@
 //! Whether any process or thread was created on the machine.
 //!
-//! To list the threads of a process takes about 10 us. To list all processes takes ten times that
-//! and more. One small file of the kernel has the number that it gave to a new thread last
-//! (`/proc/loadavg`, proc_loadavg(5)). While that number stays the same, there is nothing new to
-//! list.
+//! Listing the threads of a process takes about 10 us, listing all processes ten times that and
+//! more. One small file of the kernel has the number of the newest thread (`/proc/loadavg`,
+//! proc_loadavg(5)). While that number stays the same, there is nothing new to list.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -108,7 +107,7 @@ mod tests {
         assert!(forks.see(7, begin), "nothing is known at first");
         assert!(forks.see(7, begin + LISTED / 2) && forks.see(7, begin + LISTED));
         assert!(!forks.see(7, begin + LISTED) && !forks.see(7, begin + 2 * LISTED));
-        // As a monitor asks, and seldom, where looks are dear.
+        // As a monitor asks, and seldom, if looks are dear.
         for apart in [LISTED, LISTED.mul_f64(1.05), 5 * LISTED] {
             let (mut forks, begin) = (ForkWatch::default(), Instant::now());
             assert!(

@@ -5,12 +5,12 @@
 //!
 //! *Method.* Before it pins the first thread, pinwise starts a second process from the same program
 //! file, the guardian. The guardian leaves the session, so no Ctrl-C or hangup reaches it, and
-//! ignores SIGTERM. It reads a pipe whose other end only pinwise holds. Pinwise writes the original
-//! mask of each thread to the pipe *before* it pins the thread. When the write has returned, the
-//! pipe holds the entry even if pinwise dies at the next instruction. When pinwise ends, in
-//! whatever way, the kernel closes the pipe. The guardian then reads the rest, restores everything
-//! and ends. The ordinary way out is the same: drop the [`Guardian`], and it waits for the other
-//! process. One path serves all cases and is used every time.
+//! outlives SIGTERM. It reads a pipe whose other end only pinwise holds. Pinwise writes the
+//! original mask of each thread to the pipe *before* it pins the thread. When the write has
+//! returned, the pipe holds the entry even if pinwise dies at the next instruction. When pinwise
+//! ends, in whatever way, the kernel closes the pipe. The guardian then reads the rest, restores
+//! everything and ends. The ordinary way out is the same: drop the [`Guardian`], and it waits for
+//! the other process. One path serves all cases and is used every time.
 //!
 //! *What is restored.*
 //! - Each entered thread that still lives (same number, same start time) gets its mask back.
@@ -20,14 +20,16 @@
 //! - A process that was confined as a whole gets its mask back, and so do its threads that have
 //!   less.
 //! - Files of control groups get the text they had.
+//! - A running process whose number of threads a command of the user's changed gets its own number
+//!   back, by that command. The number is the one that was entered last.
 //! - Programs that pinwise launched are ended first, because nobody reads their output any more: by
 //!   SIGTERM, and by SIGKILL after two seconds. A mark in the environment finds a program that was
 //!   launched at the very moment of the kill.
 //!
 //! *Limits.*
-//! - Whoever kills guardian and pinwise together, such as a cgroup killed as a whole, leaves
-//!   threads pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it.
-//!   If only the guardian is killed, pinwise starts another at the next step.
+//! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
+//!   pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it. If only
+//!   the guardian is killed, pinwise starts another at the next step.
 //! - A thread that confines itself to one CPU while pinwise pins it looks like one that inherited a
 //!   pin.
 //! - The kernel remembers that a mask was set. If the cpuset of the cgroup grows later, a restored
@@ -38,9 +40,9 @@ mod launched;
 use launched::Launched;
 pub(crate) use launched::{GRACE, marked};
 
-use crate::fifo::Fifo;
 use crate::hold::Hold;
 use crate::process;
+use crate::realtime::{RealtimeClass, keep_nice};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use crate::{AffinityError, affinity};
@@ -53,21 +55,31 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The hidden argument with which pinwise starts itself as the guardian.
 pub const ARGUMENT: &str = "__guardian";
 /// The environment variable that marks a launched program.
 pub(crate) const MARK: &str = "PINWISE_RUN";
-/// What the guardian is called in process lists, so that `killall pinwise` leaves it alone.
+/// The environment variable that marks a command which changes a running process.
+pub const SETTING_MARK: &str = "PINWISE_SET";
+/// The guardian's name in process lists, so that `killall pinwise` leaves it alone.
 const NAME: &str = "affinity-guard";
 /// The guardian prints this when signals can no longer end it.
 const READY: &str = "guardian ready";
 /// The longest time that restoring may take. A program that creates threads without pause would
 /// keep the guardian busy for ever.
 const RESTORING: Duration = Duration::from_millis(900);
+/// The longest time that a command which changes a process or puts it back may take. A guess.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time that the guardian is at work: it puts affinities back, waits for a command,
+/// runs another, and gives programs time to end.
+pub(crate) const AT_WORK: Duration = Duration::from_millis(
+    (RESTORING.as_millis() + 2 * PATIENCE.as_millis() + GRACE.as_millis()) as u64,
+);
 
-/// What pinwise reports to the guardian, one JSON document per line.
+/// A report of pinwise to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GuardianEntry {
     /// A process whose threads will be pinned, with the mask its first thread had.
@@ -103,12 +115,26 @@ pub enum GuardianEntry {
         /// The text to put back.
         text: String,
     },
+    /// A running process is about to be changed by a command. The last entry of a process counts.
+    Command {
+        /// The process.
+        pid: Pid,
+        /// When it started.
+        start: StartTime,
+        /// The shell command that puts it back. `None`: it keeps what it has.
+        command: Option<String>,
+        /// Where the command runs.
+        folder: PathBuf,
+        /// The command that changes it runs now, with this mark in its environment
+        /// ([`SETTING_MARK`]).
+        setting: Option<String>,
+    },
     /// A program with this mark in its environment is about to be started.
     Launching {
         /// The value of the environment variable.
         mark: String,
     },
-    /// The program was started, as the leader of its own process group.
+    /// pinwise started the program, as the leader of a new process group.
     Launched {
         /// The process.
         pid: Pid,
@@ -167,7 +193,7 @@ impl Guardian {
         })
     }
 
-    /// Whether a thread was entered with a mask of its own.
+    /// Whether a thread was entered with its mask.
     pub fn entered(&self, tid: Tid) -> bool {
         self.entries
             .iter()
@@ -221,13 +247,13 @@ fn write(child: &mut Child, entries: &[GuardianEntry]) -> io::Result<()> {
 /// Runs the guardian process from start to end. The program calls this first of all if its first
 /// argument is [`ARGUMENT`].
 pub fn guardian_main() {
-    sys::ignore_signals();
-    // Fails only where this process already leads a session.
+    sys::outlive_signals();
+    // Fails only if this process already leads a session.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"affinity-guard");
-    // Restoring must not wait behind the very threads that are crowded on one CPU; where not
-    // allowed, it may.
-    let _punctual = Fifo::raise();
+    // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
+    // not allowed, it may wait.
+    let _punctual = RealtimeClass::raise();
     if writeln!(io::stdout(), "{READY}").is_err() {
         return;
     }
@@ -236,7 +262,10 @@ pub fn guardian_main() {
     let mut hold = Hold::default();
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(entry) = serde_json::from_str(&line) else { continue };
-        if let GuardianEntry::Process { pid, .. } | GuardianEntry::Confined { pid, .. } = &entry {
+        if let GuardianEntry::Process { pid, .. }
+        | GuardianEntry::Confined { pid, .. }
+        | GuardianEntry::Command { pid, .. } = &entry
+        {
             hold.share(*pid);
         }
         entries.push(entry);
@@ -250,7 +279,56 @@ fn restore(entries: &[GuardianEntry]) {
     launched.signal(Signal::TERM);
     restore_files(entries);
     restore_affinities(entries);
+    run_commands(entries);
     launched.end();
+}
+
+/// Runs the last command of each process that still runs.
+fn run_commands(entries: &[GuardianEntry]) {
+    for (place, entry) in entries.iter().enumerate() {
+        let GuardianEntry::Command { pid, start, command: Some(command), folder, setting } = entry
+        else {
+            continue;
+        };
+        let replaced = entries[place + 1..].iter().any(
+            |later| matches!(later, GuardianEntry::Command { pid: other, .. } if other == pid),
+        );
+        let same = Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start);
+        if !replaced && same && !process::ended(*pid) {
+            // What pinwise began would have the last word.
+            wait_for(setting.as_slice());
+            // A command that fails cannot be helped here.
+            let _ = run_command(command, folder);
+        }
+    }
+}
+
+/// Waits until no process has one of these marks, for at most [`PATIENCE`].
+fn wait_for(marks: &[String]) {
+    let begin = Instant::now();
+    while !marked(SETTING_MARK, marks).is_empty() && begin.elapsed() < PATIENCE {
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs a shell command, for at most [`PATIENCE`].
+fn run_command(command: &str, folder: &Path) -> io::Result<()> {
+    let mut shell = Command::new("sh");
+    let folder = if folder.is_dir() { folder } else { Path::new("/") };
+    shell.arg("-c").arg(command).current_dir(folder).process_group(0);
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    keep_nice(&mut shell);
+    let mut child = shell.spawn()?;
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() > PATIENCE {
+            let group = rustix::process::Pid::from_child(&child);
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+            child.wait()?;
+        }
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
 }
 
 fn restore_files(entries: &[GuardianEntry]) {
@@ -353,6 +431,13 @@ mod tests {
             GuardianEntry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
             GuardianEntry::Thread { id, mask },
             GuardianEntry::Launching { mark: "1-2\n3".into() },
+            GuardianEntry::Command {
+                pid: Pid(7),
+                start: StartTime(9),
+                command: Some("echo 4 \\\n > n".into()),
+                folder: "/a b".into(),
+                setting: Some("7-1".into()),
+            },
             GuardianEntry::File {
                 path: "/sys/fs/cgroup/a b/cpu.max".into(),
                 text: "max 100000\n".into(),
@@ -382,6 +467,28 @@ mod tests {
         ]);
         assert_eq!(fs::read_to_string(&quota).unwrap(), "max 100000\n");
         assert_eq!(fs::read_to_string(&cpus).unwrap(), "\n", "an empty one inherits again");
+    }
+
+    #[test]
+    fn the_last_command_of_a_process_that_still_runs_is_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = Pid(std::process::id() as i32);
+        let start = Stat::read(here, here.main()).unwrap().start;
+        let entry = |pid, start, command: Option<&str>| GuardianEntry::Command {
+            pid,
+            start,
+            command: command.map(str::to_owned),
+            folder: folder.path().to_owned(),
+            setting: None,
+        };
+        let written = || fs::read_to_string(folder.path().join("n")).unwrap_or_default();
+        let [first, last] = ["echo 4 >> n", "echo 8 >> n"].map(Some);
+        restore(&[entry(here, start, first), entry(here, start, last)]);
+        assert_eq!(written(), "8\n");
+        // It keeps what it has, or is another process of its number.
+        restore(&[entry(here, start, first), entry(here, start, None)]);
+        restore(&[entry(here, StartTime(1), first)]);
+        assert_eq!(written(), "8\n");
     }
 
     #[test]

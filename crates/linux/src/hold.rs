@@ -1,20 +1,21 @@
-//! One pinwise at a time changes a process.
+//! Locks a process, so that only one pinwise changes it at a time.
 //!
 //! *Problem.* A second search would take the pins of the first one for the process's own
 //! affinities, and put these back at its end. Both would measure each other's pins.
 //!
 //! *Method.* A lock (flock) on the folder of the process in `/proc`. It needs no file, and is gone
 //! with its holder, however that ends. Pinwise holds it shared while it may change the process. So
-//! does the guardian until it has put everything back. Whoever wants to begin must get it
-//! exclusively for a moment.
+//! does the guardian until it has put everything back. To begin, a process must hold it exclusively
+//! for a moment.
 //!
 //! Within one pinwise a hold is shared: a search may consist of others.
 //!
-//! *Limits.* A holder that sees another `/proc`, as in a container, is not seen. Of many processes
-//! the first [`MOST`] are held: those that the user named come first. A process that begins later
-//! is not held. For some milliseconds after a `kill -9`, before the guardian has read its last
-//! entries, nobody holds the process.
+//! *Limits.* A holder that sees another `/proc`, as in a container, is not seen. If there are many
+//! processes, only the first [`MOST`] are held. Those that the user named come first. A process
+//! that begins later is not held. For some milliseconds after a `kill -9`, before the guardian has
+//! read its last entries, nobody holds the process.
 
+use crate::guardian::AT_WORK;
 use crate::thread::Pid;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -23,16 +24,15 @@ use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A guardian puts affinities back within 0.9 s, and gives a program 2 s to end. The rest is a
-/// guess at what a busy machine adds.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A guardian may be at work. What a busy machine adds is a guess.
+const PATIENCE: Duration = AT_WORK.saturating_add(Duration::from_secs(2));
 /// From one try to the next.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Processes that are held at most: each takes a file descriptor, of which others need many.
+/// The most processes that are held. Each takes a file descriptor, and other code needs many.
 const MOST: usize = 64;
 
-/// What this process holds. A lock belongs to the open file, so that opening it anew would be
-/// another holder.
+/// The processes that this process holds. A lock belongs to the open file: a file opened anew would
+/// be another holder.
 static HELD: Mutex<BTreeMap<Pid, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 /// Processes that no other pinwise changes while this lives.
@@ -46,7 +46,7 @@ pub struct Hold {
 #[error(
     "another pinwise measures or pins process {0}: wait until that ends, or stop it, then try again"
 )]
-pub struct Held(pub Pid);
+pub struct HeldError(pub Pid);
 
 impl Hold {
     /// Holds these processes. Waits for a guardian that is at work. A process that has ended, or
@@ -54,7 +54,7 @@ impl Hold {
     ///
     /// # Errors
     /// Another pinwise holds one of them.
-    pub fn of(pids: &[Pid]) -> Result<Self, Held> {
+    pub fn of(pids: &[Pid]) -> Result<Self, HeldError> {
         let until = Instant::now() + PATIENCE;
         let mut hold = Self::default();
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Hold {
                 || is_refused(&folder, FlockOperation::NonBlockingLockShared)
             {
                 if Instant::now() >= until {
-                    return Err(Held(pid));
+                    return Err(HeldError(pid));
                 }
                 std::thread::sleep(PAUSE);
             }
@@ -80,7 +80,7 @@ impl Hold {
         Ok(hold)
     }
 
-    /// Also holds a process that the one who began holds already: the guardian's part.
+    /// Lets the guardian hold a process that its parent already holds.
     pub(crate) fn share(&mut self, pid: Pid) {
         if self.folders.len() < MOST
             && let Ok(folder) = File::open(folder(pid))
@@ -96,7 +96,7 @@ fn folder(pid: Pid) -> String {
     format!("/proc/{pid}")
 }
 
-/// Where locks are not known nobody can hold one.
+/// If locks are not known nobody can hold one.
 fn is_refused(folder: &File, lock: FlockOperation) -> bool {
     matches!(flock(folder, lock), Err(Errno::WOULDBLOCK))
 }
@@ -134,7 +134,7 @@ mod tests {
         // A search within the search, and one after the other.
         drop(Hold::of(&[one.pid()]).unwrap());
         drop(hold);
-        assert_eq!(Hold::of(&[other.pid(), one.pid()]).unwrap_err(), Held(one.pid()));
+        assert_eq!(Hold::of(&[other.pid(), one.pid()]).unwrap_err(), HeldError(one.pid()));
         // A process that was held before the refusal is free again.
         let mut elsewhere = Hold::default();
         elsewhere.share(other.pid());

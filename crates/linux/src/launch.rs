@@ -1,7 +1,7 @@
-//! How a program is started, and how it ended.
+//! Starts a program in its own process group, ends it, and waits for it.
 
-use crate::fifo::keep_nice;
 use crate::guardian::{GRACE, Guardian, GuardianEntry, MARK, marked};
+use crate::realtime::keep_nice;
 use crate::stream::{Streams, Tail, follow};
 use crate::target_error::TargetError;
 use crate::thread::Pid;
@@ -57,10 +57,10 @@ pub struct Launch {
     pub stderr: Output,
 }
 
-/// A launched program. Until [`Running::wait`], its number belongs to it alone, also as a process
-/// group, even after it has ended.
+/// A launched program. Until [`LaunchedProgram::wait`], its number belongs to it alone, also as a
+/// process group, even after it has ended.
 #[derive(Debug)]
-pub struct Running {
+pub struct LaunchedProgram {
     /// The process.
     pub child: Child,
     /// The end of its standard error.
@@ -73,7 +73,7 @@ pub struct Running {
     mark: String,
 }
 
-impl Running {
+impl LaunchedProgram {
     /// The number of the process, and of its process group.
     pub fn pid(&self) -> Pid {
         // Process numbers are positive ints.
@@ -131,7 +131,9 @@ impl Running {
         let Some(group) = RawPid::from_raw(self.pid().0) else { return };
         let strangers = || {
             let in_group = |pid: RawPid| getpgid(Some(pid)).is_ok_and(|its| its == group);
-            marked(std::slice::from_ref(&self.mark)).into_iter().filter(move |&pid| !in_group(pid))
+            marked(MARK, std::slice::from_ref(&self.mark))
+                .into_iter()
+                .filter(move |&pid| !in_group(pid))
         };
         if self.status().is_none() {
             let _ = kill_process_group(group, Signal::TERM);
@@ -167,7 +169,7 @@ impl Running {
 pub struct Exit(OwnedFd);
 
 impl Exit {
-    /// Of a process that has not been waited for.
+    /// The exit of a process that has not been waited for.
     pub fn of(pid: Pid) -> io::Result<Self> {
         let pid = RawPid::from_raw(pid.0).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self(pidfd_open(pid, PidfdFlags::empty())?))
@@ -191,9 +193,9 @@ impl Launch {
         Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
     }
 
-    /// Starts the program as the leader of its own process group, so that Ctrl-C reaches only
-    /// pinwise and children end with the program. The guardian hears of it before and after.
-    pub fn start(&self, guardian: &mut Guardian) -> Result<Running, TargetError> {
+    /// Starts the program as the leader of a new process group, so that Ctrl-C reaches only pinwise
+    /// and children end with the program. The guardian hears of it before and after.
+    pub fn start(&self, guardian: &mut Guardian) -> Result<LaunchedProgram, TargetError> {
         let failed = |cause| TargetError::Launch {
             program: self.program.to_string_lossy().into_owned(),
             cause,
@@ -219,7 +221,7 @@ impl Launch {
         // Before: the program may already run for a while when `spawn` returns.
         let begin = Instant::now();
         let child = command.spawn().map_err(failed)?;
-        let running = Running { child, stderr: None, stdout: None, begin, mark };
+        let running = LaunchedProgram { child, stderr: None, stdout: None, begin, mark };
         // If the guardian cannot hear of it, it finds the program by its mark.
         guardian.enter(&[GuardianEntry::Launched { pid: running.pid() }])?;
         Ok(running)

@@ -4,7 +4,6 @@ pub mod affinity;
 pub mod capabilities;
 mod capture;
 mod cpu_demand;
-mod fifo;
 mod fingerprint;
 #[cfg(test)]
 mod fixture;
@@ -12,38 +11,40 @@ mod fork_watch;
 mod guardian;
 mod hold;
 mod launch;
-mod ledger;
 mod plan_pinner;
 pub mod process;
-pub mod role;
+mod realtime;
 mod roster;
 mod run_delay;
 mod stream;
-pub mod survey;
 pub mod sys;
 mod target;
 mod target_error;
 pub mod thread;
 pub mod thread_filter;
+pub mod thread_names;
+pub mod thread_scan;
+mod undo_notes;
 
 pub use affinity::AffinityError;
-pub use capture::{CaptureError, capture, machine, record};
-pub use cpu_demand::{CpuDemand, Look};
-pub use fifo::{Fifo, keep_nice};
+pub use capture::{CaptureError, capture, this_machine, write_recording};
+pub use cpu_demand::{CpuDemand, ThreadSample};
 pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
 pub use guardian::{
-    ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, guardian_main,
+    ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, SETTING_MARK,
+    guardian_main,
 };
-pub use hold::{Held, Hold};
-pub use launch::{Exit, Launch, Output, Running};
-pub use ledger::{Ledger, Released};
+pub use hold::{HeldError, Hold};
+pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};
+pub use realtime::{RealtimeClass, keep_nice};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
 pub use stream::{Line, Streams, Tail, each_line, follow, quotable};
-pub use survey::{HARDLY_RUNS, SurveyedThread};
 pub use target::{Target, common_contexts, pause};
 pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};
+pub use thread_scan::{HARDLY_RUNS, ScannedThread};
+pub use undo_notes::{Released, UndoNotes};

@@ -1,9 +1,9 @@
 //! Pins a program's threads by name while they come and go.
 //!
-//! Names are those of [`crate::role`]: comm and order of creation. Both settle only while a program
-//! starts. A new thread carries the comm of its creator until it gives itself one, and `pigz`
-//! becomes `pigz#0` when the second appears. So names are made again whenever something has
-//! changed, and a thread moves when its name says so.
+//! Names are those of [`crate::thread_names`]: comm and order of creation. Both settle only while a
+//! program starts. A new thread carries the comm of its creator until it gives itself one, and
+//! `pigz` becomes `pigz#0` when the second appears. So it computes the names again whenever a
+//! thread or a comm has changed, and moves a thread whose name has another place.
 //!
 //! A new thread inherits the affinity of its creator. If a thread that no plan names appears with
 //! the CPUs of a pinned one, it gets the affinity of its process, as it would have without pinwise.
@@ -12,10 +12,10 @@
 //! its creator is pinned.
 
 use crate::affinity::{self, AffinityError};
-use crate::ledger::Ledger;
-use crate::role::{self, UnnamedThread};
 use crate::roster::{Roster, Scope};
 use crate::thread::{Pid, Stat, ThreadId, Tid};
+use crate::thread_names::{self, UnnamedThread};
+use crate::undo_notes::UndoNotes;
 use pinwise_measure::Thread;
 use pinwise_topology::CpuSet;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -47,7 +47,7 @@ pub struct PlanPinner {
     roster: Roster,
     wanted: Vec<(String, CpuSet)>,
     ended: EndedThreads,
-    ledger: Option<Ledger>,
+    ledger: Option<UndoNotes>,
     seen: Vec<PinnerThread>,
     /// The wanted names for which there was a thread.
     found: HashSet<usize>,
@@ -61,7 +61,7 @@ pub struct PlanPinner {
 /// A thread of the program.
 #[derive(Debug)]
 pub struct PinnerThread {
-    /// Which thread.
+    /// The thread.
     pub id: ThreadId,
     /// Its name as the kernel has it.
     pub comm: String,
@@ -84,7 +84,7 @@ pub struct PinnerThread {
 pub struct Pinned {
     /// Its name in the plan.
     pub name: String,
-    /// Which thread.
+    /// The thread.
     pub tid: Tid,
     /// Where it is to run.
     pub cpus: CpuSet,
@@ -124,7 +124,7 @@ impl PlanPinner {
     }
 
     /// Notes the affinities that pins replace in `ledger`, so that they can be put back.
-    pub fn noting(self, ledger: Ledger) -> Self {
+    pub fn noting(self, ledger: UndoNotes) -> Self {
         Self { ledger: Some(ledger), ..self }
     }
 
@@ -198,7 +198,7 @@ impl PlanPinner {
             .iter()
             .map(|seen| UnnamedThread { comm: &seen.comm, process: seen.process })
             .collect();
-        role::name(&found)
+        thread_names::name(&found)
     }
 
     /// Finds which of the wanted names each thread has. A name depends on all threads, so names are
@@ -254,8 +254,8 @@ impl PlanPinner {
         changed
     }
 
-    /// What the next look would do to the threads that exist now: each with the CPUs it may use
-    /// now. Does nothing.
+    /// The pins that the next look would make on the threads that exist now: each with the CPUs it
+    /// may use now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {
             let (name, cpus) = self.wanted[wanted?].clone();

@@ -35,9 +35,9 @@ pub struct Member {
     /// Its number.
     pub pid: Pid,
     pub(crate) start: StartTime,
-    /// The process it is or descends from, of those that the user named.
+    /// The index of the process that the user named: this one, or its ancestor.
     pub(crate) root: usize,
-    /// The CPUs on which it may run as far as anyone but pinwise decides.
+    /// The CPUs on which it could run without pinwise's pins.
     pub(crate) mask: CpuSet,
     /// In the order of creation.
     pub threads: Vec<ThreadId>,
@@ -50,7 +50,7 @@ pub struct Member {
 impl Member {
     /// Whether the number of its threads has changed since they were listed.
     fn changed(&self) -> bool {
-        // What is left of the last one is an exit status, which counts as a thread.
+        // An exit status is left of the last one, and counts as a thread.
         self.links() != self.links || self.threads.len() == 1 && process::ended(self.pid)
     }
 
@@ -195,12 +195,12 @@ impl Roster {
         }
     }
 
-    /// The processes, as of the last look.
+    /// The processes at the last look.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// The threads with their processes, as of the last look.
+    /// The threads with their processes, at the last look.
     pub fn threads(&self) -> impl Iterator<Item = (&Member, ThreadId)> {
         self.members.iter().flat_map(|member| member.threads.iter().map(move |&id| (member, id)))
     }
@@ -260,8 +260,8 @@ fn this_process() -> Pid {
     Pid(std::process::id() as i32)
 }
 
-/// Leaves out this process, if it is among them, and what it has started. Whoever measures is no
-/// part of the target, not even in the same shell or container.
+/// Leaves out this process, if it is among them, and what it has started. pinwise is no part of the
+/// target, not even in the same shell or container.
 fn without_us(mut pids: Vec<Pid>) -> Vec<Pid> {
     let us = this_process();
     if pids.contains(&us) {
@@ -343,7 +343,7 @@ mod tests {
             assert!(begin.elapsed() < Duration::from_secs(20), "{family:?}");
             std::thread::sleep(Duration::from_millis(1));
         };
-        // As after a wrap-around of process numbers: the grandchild first.
+        // The grandchild comes first, as after a wrap-around of process numbers.
         roster.meet(vec![family[1], family[0], own]);
         let members: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
         for &pid in family.iter().chain([&own]) {
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_glance_finds_threads_that_begin_and_end() {
-        // So many that other tests of this process do not begin or end as many at the same time.
+        // More than other tests of this process begin or end at the same time.
         const THREADS: usize = 50;
         let own = Pid(rustix::process::getpid().as_raw_nonzero().get());
         let mut roster = Roster::new(Scope::Processes(vec![own])).unwrap();

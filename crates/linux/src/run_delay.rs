@@ -8,14 +8,14 @@ use std::time::Duration;
 /// sees at once may have happened over all that time.
 #[derive(Debug)]
 pub struct RunDelay {
-    /// The scheduler's account of the thread; `None` where the kernel keeps none.
+    /// The scheduler's account of the thread; `None` if the kernel keeps none.
     account: Option<File>,
     /// The total so far.
     last: Duration,
 }
 
 impl RunDelay {
-    /// Of the calling thread, from now on.
+    /// Watches the calling thread, from now on.
     pub fn of_this_thread() -> Self {
         let account = File::open("/proc/thread-self/schedstat").ok();
         let mut delay = Self { account, last: Duration::ZERO };
@@ -68,7 +68,7 @@ mod tests {
                 (delay.account.is_some(), waited, delay.last)
             });
             let (accounted, waited, total) = kept.join().unwrap();
-            // Each delay was told once.
+            // Each delay was reported once.
             assert!(!accounted || (Duration::from_millis(5)..=total).contains(&waited));
         });
     }

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 pub struct Line {
     /// When the line was read.
     pub at: Instant,
-    /// How long before that the reader could have run and did not: the line may have been there for
-    /// that long.
+    /// How long before `at` the reader was kept from running. The line may have been there for that
+    /// long.
     pub late: Duration,
     /// The line without its end, cut after 64 KiB. Bytes that are not UTF-8 are replaced.
     pub text: String,
@@ -83,7 +83,7 @@ impl Tail {
 }
 
 /// A line of a program, ready to quote in a message: control characters are written out, and a long
-/// line is cut. Of binary output nothing is quoted.
+/// line is cut. It quotes no binary output.
 pub fn quotable(line: &str) -> String {
     let binary = |character: &char| *character == char::REPLACEMENT_CHARACTER;
     // A letter of another encoding is one now and then.

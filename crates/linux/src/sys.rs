@@ -9,8 +9,8 @@
 mod event;
 mod ring;
 
-pub use event::{Counter, Event, try_event};
-pub use ring::Ring;
+pub use event::{CountedEvent, Counter, try_event};
+pub use ring::SwitchRing;
 
 use pinwise_topology::{CpuId, CpuSet};
 use std::io;
@@ -135,7 +135,7 @@ impl Scheduling {
     }
 }
 
-/// Has `command` start with this nice value, where that is allowed: lowering it may not be.
+/// Has `command` start with this nice value, if that is allowed: lowering it may not be.
 pub fn start_at_nice(command: &mut Command, nice: i32) {
     let apply = move || {
         let _ = rustix::process::setpriority_process(None, nice);
@@ -174,7 +174,7 @@ pub fn usage_of_children() -> Usage {
     Usage { cpu: time(usage.ru_utime) + time(usage.ru_stime), voluntary: usage.ru_nvcsw as u64 }
 }
 
-/// The processor's time stamp counter, where it has one that user code may read.
+/// The processor's time stamp counter, if it has one that user code may read.
 pub fn time_stamp() -> Option<u64> {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 processor has the instruction; it has no operands and changes nothing.
@@ -183,13 +183,15 @@ pub fn time_stamp() -> Option<u64> {
     None
 }
 
-/// Makes this process ignore all signals that end it, except SIGKILL.
-pub fn ignore_signals() {
+/// Makes this process go on after all signals that end it, except SIGKILL. What it starts is ended
+/// by them as usual: a program inherits a signal that is ignored, but no handler.
+pub fn outlive_signals() {
+    extern "C" fn nothing(_: libc::c_int) {}
     for signal in
         [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]
     {
-        // SAFETY: SIG_IGN installs no handler, so no code runs in signal context.
-        unsafe { libc::signal(signal, libc::SIG_IGN) };
+        // SAFETY: the handler does nothing, so nothing runs in signal context.
+        unsafe { libc::signal(signal, nothing as extern "C" fn(libc::c_int) as usize) };
     }
 }
 

@@ -3,13 +3,13 @@
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, release_inherited};
 use crate::hold::Hold;
-use crate::launch::{Launch, Running};
+use crate::launch::{Launch, LaunchedProgram};
 use crate::process;
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
-use crate::survey::{HARDLY_RUNS, SurveyedThread, same_crew, survey};
 use crate::target_error::TargetError;
 use crate::thread::{Pid, StartTime, Stat, ThreadId};
+use crate::thread_scan::{HARDLY_RUNS, ScannedThread, same_crew, scan};
 use pinwise_measure::{Interrupt, MeasureError};
 use pinwise_topology::{Alike, CpuSet, Machine, SharingTree};
 use std::collections::{HashMap, HashSet};
@@ -44,12 +44,12 @@ pub fn common_contexts(
 pub struct Target {
     name: String,
     roster: Roster,
-    running: Option<Running>,
+    running: Option<LaunchedProgram>,
     /// The original mask of every thread that was pinned, as the guardian knows it.
     pinned: HashMap<ThreadId, CpuSet>,
     /// The processes the guardian knows.
     guarded: HashSet<(Pid, StartTime)>,
-    /// What each process ran when it was steady.
+    /// The program that each process ran when it was steady.
     programs: HashMap<(Pid, StartTime), PathBuf>,
     /// `None` only while dropping.
     guardian: Option<Guardian>,
@@ -101,7 +101,12 @@ impl Target {
         Ok(target)
     }
 
-    fn new(name: String, roster: Roster, running: Option<Running>, guardian: Guardian) -> Self {
+    fn new(
+        name: String,
+        roster: Roster,
+        running: Option<LaunchedProgram>,
+        guardian: Guardian,
+    ) -> Self {
         Self {
             name,
             roster,
@@ -126,20 +131,20 @@ impl Target {
 
     /// Watches its threads for `window` or longer, in the order of their creation. To raise
     /// `cancelled` ends this early.
-    pub fn survey(
+    pub fn scan(
         &mut self,
         window: Duration,
         cancelled: &Interrupt,
-    ) -> Result<Vec<SurveyedThread>, TargetError> {
+    ) -> Result<Vec<ScannedThread>, TargetError> {
         self.check()?;
         let stop = || cancelled.came();
-        let surveyed = survey(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
-        let surveyed = surveyed.map_err(|cause| self.unreadable(cause))?;
+        let scanned = scan(&mut self.roster, window, &|time| pause(time, cancelled), &stop);
+        let scanned = scanned.map_err(|cause| self.unreadable(cause))?;
         self.check()?;
-        Ok(surveyed)
+        Ok(scanned)
     }
 
-    /// Surveys until the threads that run in two successive windows exist in both. They need not
+    /// Scans until the threads that run in two successive windows exist in both. They need not
     /// run in both: a thread that uses about the limit of [`HARDLY_RUNS`] would keep pinwise
     /// waiting.
     pub fn wait_steady(
@@ -147,23 +152,23 @@ impl Target {
         window: Duration,
         patience: Duration,
         cancelled: &Interrupt,
-    ) -> Result<Vec<SurveyedThread>, TargetError> {
+    ) -> Result<Vec<ScannedThread>, TargetError> {
         let begin = Instant::now();
-        let mut previous: Vec<SurveyedThread> = Vec::new();
+        let mut previous: Vec<ScannedThread> = Vec::new();
         loop {
-            let surveyed = self.survey(window, cancelled)?;
+            let scanned = self.scan(window, cancelled)?;
             if cancelled.came() {
                 return Err(MeasureError::interrupted().into());
             }
-            let idle = surveyed.iter().all(|one| one.share < HARDLY_RUNS);
-            if !idle && same_crew(&previous, &surveyed) {
+            let idle = scanned.iter().all(|one| one.share < HARDLY_RUNS);
+            if !idle && same_crew(&previous, &scanned) {
                 let members = self.roster.members().iter();
                 self.programs = members
                     .filter_map(|member| {
                         Some(((member.pid, member.start), process::program_of(member.pid)?))
                     })
                     .collect();
-                return Ok(surveyed);
+                return Ok(scanned);
             }
             if begin.elapsed() >= patience {
                 let (name, waited) = (self.name.clone(), patience);
@@ -172,7 +177,7 @@ impl Target {
                     false => TargetError::Unsteady { name, window: window * 2, waited },
                 });
             }
-            previous = surveyed;
+            previous = scanned;
         }
     }
 
@@ -197,7 +202,7 @@ impl Target {
 
     /// Whether pinwise launched it and it ended successfully.
     pub fn finished(&self) -> bool {
-        let status = self.running.as_ref().and_then(Running::status);
+        let status = self.running.as_ref().and_then(LaunchedProgram::status);
         status.is_some_and(|status| status.success())
     }
 

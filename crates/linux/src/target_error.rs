@@ -2,7 +2,7 @@
 
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
-use crate::hold::Held;
+use crate::hold::HeldError;
 use crate::thread::Pid;
 use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
@@ -17,7 +17,7 @@ pub enum TargetError {
     /// The program could not be started.
     #[error("cannot start {program}: {}", why_not_started(cause))]
     Launch {
-        /// What was to be started.
+        /// The program that was to be started.
         program: String,
         /// Why not.
         cause: io::Error,
@@ -27,11 +27,11 @@ pub enum TargetError {
     NoProcess(Pid),
     /// Another pinwise measures or pins it.
     #[error(transparent)]
-    Held(#[from] Held),
+    Held(#[from] HeldError),
     /// The cgroup cannot be read.
     #[error("cannot read cgroup {}: {cause}", path.display())]
     Cgroup {
-        /// As given.
+        /// The path that the user gave.
         path: PathBuf,
         /// Why not.
         cause: io::Error,
@@ -42,11 +42,11 @@ pub enum TargetError {
     /// The program ended.
     #[error("{name} ended{how}{last}")]
     Ended {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// ` (exit status: 1) 0.2 s after its start`, or what is known of an attached one.
         how: String,
-        /// `; its last line was: …`, where there is one, and what to do where it ended as it
+        /// `; its last line was: …`, if there is one, and what to do if it ended as it
         /// should.
         last: String,
     },
@@ -54,7 +54,7 @@ pub enum TargetError {
     #[error("no thread of {name} used as much as 1 % of a CPU for {}: put it under load, then try \
         again", duration(*.waited))]
     Idle {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// How long was waited.
         waited: Duration,
@@ -67,7 +67,7 @@ pub enum TargetError {
         duration(*.after)
     )]
     Brief {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// How long a run took.
         after: Duration,
@@ -77,7 +77,7 @@ pub enum TargetError {
         "--include and --exclude leave no thread of {name} to place; those that run are {running}"
     )]
     NoneChosen {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Their names.
         running: String,
@@ -90,7 +90,7 @@ pub enum TargetError {
         duration(*.waited)
     )]
     Unsteady {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// How long they should have.
         window: Duration,
@@ -100,7 +100,7 @@ pub enum TargetError {
     /// None of the CPUs it may use is one that pinwise may use.
     #[error("{name} may run on CPU {theirs}, pinwise on CPU {ours}: no CPU is common to both")]
     NoCpu {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its CPUs.
         theirs: CpuSet,
@@ -116,7 +116,7 @@ pub enum TargetError {
     /// `/proc` could not be read.
     #[error("cannot look at the threads of {name}: {cause}")]
     Proc {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Why not.
         cause: io::Error,

@@ -62,7 +62,7 @@ pub struct ThreadId {
     pub pid: Pid,
     /// Its number.
     pub tid: Tid,
-    /// What distinguishes it from a later thread with the same number.
+    /// The start time, which distinguishes it from a later thread with the same number.
     pub start: StartTime,
 }
 
@@ -73,7 +73,7 @@ impl ThreadId {
     }
 }
 
-/// What `/proc/PID/task/TID/stat` says.
+/// The contents of `/proc/PID/task/TID/stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The name, at most 15 bytes; bytes that are no UTF-8 are replaced.
@@ -134,7 +134,7 @@ impl Stat {
 
 /// The scheduler's account of a thread since it started (`/proc/PID/task/TID/schedstat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
+pub struct SchedulerTimes {
     /// Time on a CPU. Exact for a thread that is not running, stale by up to two clock ticks (8 ms
     /// at 250 Hz) for one that is.
     pub ran: Duration,
@@ -145,7 +145,7 @@ pub struct Account {
     pub slices: u64,
 }
 
-impl Account {
+impl SchedulerTimes {
     /// Reads it; see [`gone`] for the errors of a thread that ended.
     pub fn read(pid: Pid, tid: Tid) -> io::Result<Self> {
         let text = match fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")) {
@@ -160,7 +160,7 @@ impl Account {
         )
     }
 
-    /// Reads the text of `schedstat`; `None` where it is not one.
+    /// Reads the text of `schedstat`; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace().map(|field| field.parse().ok());
         let mut next = || fields.next().flatten();
@@ -233,20 +233,20 @@ mod tests {
     fn time_on_a_cpu_grows_with_work() {
         let pid = Pid(rustix::process::getpid().as_raw_nonzero().get());
         let tid = Tid(rustix::thread::gettid().as_raw_nonzero().get());
-        let before = Account::read(pid, tid).unwrap().ran;
+        let before = SchedulerTimes::read(pid, tid).unwrap().ran;
         let mut x = 1u64;
-        while Account::read(pid, tid).unwrap().ran == before {
+        while SchedulerTimes::read(pid, tid).unwrap().ran == before {
             x = std::hint::black_box(x.wrapping_mul(3));
         }
     }
 
     #[test]
     fn an_account_has_three_numbers() {
-        let account = Account::parse("1500000000 250 7\n").unwrap();
+        let account = SchedulerTimes::parse("1500000000 250 7\n").unwrap();
         assert_eq!(account.ran, Duration::from_millis(1500));
         assert_eq!((account.waited, account.slices), (Duration::from_nanos(250), 7));
         for text in ["", "0", "1 2", "1 2 x", "-1 2 3"] {
-            assert_eq!(Account::parse(text), None, "{text}");
+            assert_eq!(SchedulerTimes::parse(text), None, "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The threads that the user wants placed, by name, and why the others are left alone.
 
-use pinwise_measure::{LeftAlone, Note};
+use pinwise_measure::{LeftAlone, ProgramNote};
 use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -87,12 +87,12 @@ impl ThreadFilter {
 }
 
 /// One note for each reason.
-pub fn left_alone<'a>(threads: impl Iterator<Item = (LeftAlone, &'a str)>) -> Vec<Note> {
+pub fn left_alone<'a>(threads: impl Iterator<Item = (LeftAlone, &'a str)>) -> Vec<ProgramNote> {
     let mut reasons: BTreeMap<LeftAlone, BTreeMap<String, usize>> = BTreeMap::new();
     for (why, comm) in threads {
         *reasons.entry(why).or_default().entry(comm.to_owned()).or_default() += 1;
     }
-    reasons.into_iter().map(|(reason, names)| Note::LeftAlone { reason, names }).collect()
+    reasons.into_iter().map(|(reason, names)| ProgramNote::LeftAlone { reason, names }).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What disturbed measurements.
 
-use crate::note::{Note, values_or_text};
+use crate::note::{ProgramNote, values_or_text};
 use serde::{Deserialize, Serialize};
 
 /// CPU time that other programs took of the contexts, in seconds.
@@ -20,5 +20,5 @@ pub struct Disturbances {
     pub others: Option<OtherLoad>,
     /// What else happened.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "values_or_text")]
-    pub notes: Vec<Note>,
+    pub notes: Vec<ProgramNote>,
 }

@@ -44,7 +44,7 @@ impl Fame {
             && self.distance(times).is_some_and(|distance| distance <= self.maiv)
     }
 
-    /// Whether to stop: enough repetitions, or so many that more will not help.
+    /// Whether to stop: there are enough repetitions, or more will not help.
     pub fn over(&self, times: &[f64]) -> bool {
         self.enough(times) || times.len() >= self.most
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
-    /// Of this work alone: whoever asked goes on with the next one.
+    /// A request to stop only this work: the caller goes on with the next one.
     given_up: Arc<AtomicBool>,
 }
 
@@ -17,17 +17,17 @@ impl Interrupt {
         self.asked.load(Ordering::Relaxed) || self.given_up.load(Ordering::Relaxed)
     }
 
-    /// The flag itself, for a signal handler: whoever sets it asks.
+    /// The flag, for a signal handler: setting it asks to stop.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.asked)
     }
 
-    /// The same request, for one piece of work that may be given up by itself.
+    /// The same request, for one piece of work that may be given up alone.
     pub fn of_one(&self) -> Self {
         Self { asked: self.flag(), given_up: Arc::default() }
     }
 
-    /// Ends this work. Whoever asks to stop other work is not concerned.
+    /// Ends this work. Requests to stop other work do not count.
     pub fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }

@@ -18,7 +18,7 @@ pub use measurement::{Detail, MeasureError, Measurement, Retry, Unit};
 pub use microbenchmark::{
     Bench, EffectiveCache, Microbenchmark, Pace, PaceUnit, Seat, WorkingSet, WorkingSets,
 };
-pub use note::{LeftAlone, Note, optional_value_or_text, value_or_text, values_or_text};
+pub use note::{LeftAlone, ProgramNote, optional_value_or_text, value_or_text, values_or_text};
 pub use probe::{Measure, Probe, Probed, Progress, SchedulingProfile};
 pub use role_time::{RoleTime, mark_critical};
 pub use workload::{Piece, Thread, Workload};
@@ -31,14 +31,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Setting {
-    /// As the operating system places them when nobody pins: the baseline.
+    /// Unpinned, as the operating system places them: the baseline.
     Unpinned,
     /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
     Pinned(Assignment),
-    /// Not the workload, but these pieces of it alone, pinned, with the rest of the machine free;
-    /// performance is that of the first, which the others are there to disturb. What predictors
-    /// are profiled with; see [`Testbed::profiles`]. A testbed of ready instances counts all of
-    /// them.
+    /// Only these pieces of the workload, pinned, with the rest of the machine free. Performance is
+    /// that of the first piece, which the others disturb. What predictors are profiled with; see
+    /// [`Testbed::profiles`]. A testbed of ready instances counts all of them.
     Profile(Vec<Piece>),
     /// The program run with another number of threads.
     Threads(ThreadCount),
@@ -63,9 +62,9 @@ pub struct ThreadCount {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placed {
-    /// By this assignment of the threads that are placed.
+    /// The placed threads have this assignment.
     At(Assignment),
-    /// As the policy says, once it is known how many threads there are.
+    /// By a policy, once the number of threads is known.
     By(Policy),
 }
 
@@ -149,8 +148,8 @@ pub trait Testbed {
     /// it would have. A real program ignores it.
     fn seek(&mut self, _number: u64) {}
 
-    /// What measuring each of `trials` in turn gives, bit for bit; in virtual time, several at
-    /// once.
+    /// The results of measuring each of `trials` one after the other, bit for bit. In virtual time,
+    /// several run at once.
     fn measure_all(
         &mut self,
         trials: &[(Setting, Effort)],

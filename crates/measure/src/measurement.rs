@@ -26,6 +26,11 @@ impl Unit {
         Self { name: name.into(), reciprocal: true }
     }
 
+    /// The name as a reader takes it: `per second` for `1/s`.
+    pub fn label(&self) -> &str {
+        if self.name == "1/s" { "per second" } else { &self.name }
+    }
+
     /// The quantity, as the user knows it, that a performance stands for (and back: it is its own
     /// inverse).
     pub fn quantity(&self, performance: f64) -> f64 {
@@ -33,7 +38,7 @@ impl Unit {
     }
 
     /// The interval of the quantity that performances from `low` to `high` stand for, its lower end
-    /// first; `None` for an end where nothing bounds it.
+    /// first; `None` for an end if nothing bounds it.
     pub fn interval(&self, low: f64, high: f64) -> [Option<f64>; 2] {
         let end = |performance: f64| {
             // A cost grows without end as the performance falls to nothing.
@@ -51,15 +56,15 @@ pub struct Measurement {
     pub performance: f64,
     /// The time measured over, without settling.
     pub duration: Duration,
-    /// Standard deviation of the parts the window consists of, where there were several.
+    /// Standard deviation of the parts the window consists of, if there were several.
     pub spread: Option<f64>,
-    /// What else the testbed observed, stored with the record. `None` where there is nothing else.
+    /// What else the testbed observed, stored with the record. `None` if there is nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Detail>,
 }
 
 impl Measurement {
-    /// A performance, measured over `duration`, of which nothing else is known.
+    /// A performance, measured over `duration`, without further details.
     pub fn new(performance: f64, duration: Duration) -> Self {
         Self { performance, duration, spread: None, detail: None }
     }
@@ -67,13 +72,13 @@ impl Measurement {
 
 /// What a testbed observed besides performance, as the testbed's own type serializes it.
 ///
-/// Campaigns store it without knowing the type. Whoever made the campaign reads it back.
+/// Campaigns store it without knowing the type. The code that made the campaign reads it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Detail(serde_json::Value);
 
 impl Detail {
-    /// The detail that stands for `value`; `None` where it cannot be serialized.
+    /// The detail that stands for `value`; `None` if it cannot be serialized.
     pub fn of(value: &impl Serialize) -> Option<Self> {
         serde_json::to_value(value).ok().map(Self)
     }

@@ -3,8 +3,8 @@
 //!
 //! A [`Bench`] executes and times a layout of microbenchmarks, as a [`crate::Testbed`] executes and
 //! times a workload. The host runs machine code on pinned threads and counts nanoseconds. A
-//! processor model runs instruction streams and counts cycles. Which layouts run, in which order,
-//! and what follows is decided by the caller, in the same way for both.
+//! processor model runs instruction streams and counts cycles. The caller decides, in the same way
+//! for both, which layouts run, in which order, and what follows.
 
 use crate::{Fame, MeasureError};
 use pinwise_topology::{DomainKind, Machine};
@@ -80,7 +80,7 @@ pub struct Pace {
 
 impl Pace {
     /// From the time per operation of every repetition, each of `operations` operations, on a
-    /// context of its own. `None` without repetitions.
+    /// separate context. `None` without repetitions.
     pub fn new(times: &[f64], operations: u64, fame: &Fame) -> Option<Self> {
         let repetitions = times.len();
         (repetitions > 0).then(|| Self {
@@ -120,7 +120,7 @@ pub struct EffectiveCache {
     pub level: u8,
     /// Bytes, as the kernel reports them.
     pub declared: Option<u64>,
-    /// The largest working set that it serves; none where no step of the curve belongs to it.
+    /// The largest working set that it serves; none if no step of the curve belongs to it.
     pub effective: Option<WorkingSet>,
 }
 
@@ -150,7 +150,7 @@ pub trait Bench: Sync {
     /// itself is measured, the number of processors where it is computed.
     fn at_once(&self) -> usize;
 
-    /// What was found about the caches by looking; none where nobody looked, and on models, whose
+    /// What was found about the caches by looking; none if nobody looked, and on models, whose
     /// caches are as described.
     fn working_sets(&self) -> Option<&WorkingSets> {
         None

@@ -27,7 +27,7 @@ impl LeftAlone {
 /// Something to know about a program or its measurements that no performance shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Note {
+pub enum ProgramNote {
     /// Other programs used the contexts.
     Busy {
         /// Share of the contexts' time that they took.
@@ -38,7 +38,7 @@ pub enum Note {
         /// How often.
         times: u64,
     },
-    /// Threads or child processes appeared after the survey. They were not placed.
+    /// Threads or child processes appeared after the thread scan. They were not placed.
     ThreadsAppeared {
         /// How many.
         threads: u64,
@@ -59,7 +59,7 @@ pub enum Note {
     },
     /// The metric never fell, so it may be a total and not a rate.
     MaybeTotal,
-    /// How the number of the metric is read, where the user did not say it.
+    /// How the number of the metric is read, if the user did not say it.
     MetricRead {
         /// As a counter, whose rate is measured. Otherwise it is a value, whose mean is measured.
         counter: bool,
@@ -85,7 +85,7 @@ pub enum Note {
     },
     /// The metric did not change before it was measured.
     MetricStill,
-    /// The metric changes at a pace of its own, so shorter windows are stretched.
+    /// The metric changes at its own pace, so shorter windows are stretched.
     MetricRenewed {
         /// From one change to the next.
         seconds: f64,
@@ -148,7 +148,7 @@ macro_rules! text_in_old_stores {
     };
 }
 
-text_in_old_stores!(Note);
+text_in_old_stores!(ProgramNote);
 
 /// A value, or the text that stood for it in earlier versions.
 #[derive(Deserialize)]
@@ -220,13 +220,14 @@ mod tests {
 
     #[test]
     fn notes_carry_their_kind_and_those_of_earlier_versions_are_text() {
-        let busy = Note::Busy { share: 0.25 };
+        let busy = ProgramNote::Busy { share: 0.25 };
         let written = serde_json::to_value(&busy).unwrap();
         assert_eq!(written, serde_json::json!({ "kind": "busy", "share": 0.25 }));
         let met = |notes| Disturbances { others: None, notes };
         let old: Disturbances = serde_json::from_str(r#"{"notes": ["a thread came"]}"#).unwrap();
-        assert_eq!(old, met(vec![Note::Text { text: "a thread came".into() }]));
-        let new = met(vec![busy, Note::MaybeTotal, Note::ThreadMissing { runs: 1, of: 9 }]);
+        assert_eq!(old, met(vec![ProgramNote::Text { text: "a thread came".into() }]));
+        let new =
+            met(vec![busy, ProgramNote::MaybeTotal, ProgramNote::ThreadMissing { runs: 1, of: 9 }]);
         let again: Disturbances =
             serde_json::from_value(serde_json::to_value(&new).unwrap()).unwrap();
         assert_eq!(again, new);

@@ -85,7 +85,7 @@ pub struct Probed {
     pub probe: Probe,
     /// What its progress is counted in.
     pub unit: Unit,
-    /// Mean power of the machine meanwhile, in watts. `None` where it is not known.
+    /// Mean power of the machine meanwhile, in watts. `None` if it is not known.
     pub watts: Option<f64>,
     /// How the threads of each role spent the window.
     #[serde(alias = "parts")]

@@ -21,7 +21,7 @@ pub struct RoleTime {
     pub ran: f64,
     /// Share in which they waited for one: a run queue's length over its threads.
     pub waited: f64,
-    /// Share in which they waited for other threads; `None` where this is not allowed to be
+    /// Share in which they waited for other threads; `None` if this is not allowed to be
     /// observed; then it is part of `slept`.
     pub locked: Option<f64>,
     /// Share in which they waited for something else, or had nothing to do.
@@ -40,7 +40,7 @@ pub struct RoleTime {
 const NEARLY: f64 = 0.9;
 
 /// Marks the roles whose threads compute or wait for a context for at least nine tenths as long as
-/// those of the role that does so most. None is marked where none ran.
+/// those of the role that does so most. None is marked if none ran.
 pub fn mark_critical(roles: &mut [RoleTime]) {
     let wanted = |role: &RoleTime| role.ran + role.waited;
     let most = roles.iter().filter(|role| role.ran > 0.0).map(wanted).fold(0.0, f64::max);

@@ -1,11 +1,12 @@
-//! The threads that are to be placed.
+//! A workload: the threads to place.
 
 use serde::{Deserialize, Serialize};
 
 /// One thread of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
-    /// As users know it: its `comm`, with its creation order where several share one (`pigz#3`).
+    /// The name that users know: its `comm`, with its creation order if several share one
+    /// (`pigz#3`).
     pub name: String,
     /// What it does, shared by threads that do the same (`R`, `worker`, the `comm` without its
     /// number).
@@ -38,7 +39,7 @@ impl Workload {
     }
 
     /// The threads of the `number`-th instance, counted in the order of [`Thread::instance`]; none
-    /// where there are fewer instances.
+    /// if there are fewer instances.
     pub fn members(&self, number: usize) -> Vec<usize> {
         let mut instances: Vec<usize> = self.threads.iter().map(|thread| thread.instance).collect();
         instances.sort_unstable();
@@ -53,7 +54,7 @@ impl Workload {
 /// A copy of one instance of a workload, which runs in a profile: see [`crate::Setting::Profile`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Piece {
-    /// Of which instance, as [`Workload::members`] counts them.
+    /// Its instance, as [`Workload::members`] counts them.
     pub instance: usize,
     /// The leaf of each of its threads, in the order in which the workload has them.
     pub leaves: Vec<u32>,

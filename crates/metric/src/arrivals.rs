@@ -4,7 +4,7 @@
 use crate::cadence::WITHIN_A_BLOCK;
 use crate::pattern::Pattern;
 use crate::reading::Interpretation;
-use crate::source::{Failure, Sample, Source, sleep_until};
+use crate::source::{Failure, MetricValue, Source, sleep_until};
 use crate::tail::FileLines;
 use pinwise_figures::counted;
 use pinwise_linux::{Line, quotable};
@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 /// One number, and when it came.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Arrival {
-    pub(crate) sample: Sample,
+    pub(crate) sample: MetricValue,
     pub(crate) at: Instant,
-    /// It may have come this much earlier: whoever looked for it was kept from running.
+    /// It may have come this much earlier, because the thread that looked for it could not run.
     pub(crate) late: Duration,
 }
 
@@ -221,7 +221,10 @@ impl Arrivals for Blocks {
             self.collected.push(arrival);
             if self.collected.len() == self.lines {
                 let value = self.collected.drain(..).map(|part| part.sample.value).sum();
-                return Ok(Some(Arrival { sample: Sample { value, ..arrival.sample }, ..arrival }));
+                return Ok(Some(Arrival {
+                    sample: MetricValue { value, ..arrival.sample },
+                    ..arrival
+                }));
             }
         }
         Ok(None)
@@ -236,8 +239,8 @@ impl Arrivals for Blocks {
     }
 }
 
-/// A source that is polled, and whose number the program renews at times of its own choosing. A
-/// change is an arrival. A value that stays the same for one and a half periods was renewed too.
+/// A source that is polled, and whose number the program renews when it likes. A change is an
+/// arrival. A value that stays the same for one and a half periods was renewed too.
 pub(crate) struct Renewals {
     pub(crate) source: Box<dyn Source>,
     pub(crate) interpretation: Interpretation,
@@ -341,7 +344,7 @@ pub(crate) mod tests {
                 return Ok(None);
             }
             self.arrivals.pop_front();
-            Ok(Some(Arrival { sample: Sample::of(value), at, late: Duration::ZERO }))
+            Ok(Some(Arrival { sample: MetricValue::of(value), at, late: Duration::ZERO }))
         }
 
         fn received(&self) -> String {

@@ -1,5 +1,5 @@
-//! Whether the source of a metric can exist at all. If it certainly cannot, the user hears so
-//! before anything is started.
+//! Whether the source of a metric can exist at all. If it certainly cannot, pinwise refuses before
+//! it starts anything.
 //!
 //! If the program already runs, its source exists now, or the name is wrong. A program that is yet
 //! to be started may create its files, sockets and pages. It creates no commands and hardly a
@@ -21,7 +21,7 @@ use std::{fs, io};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl MetricSpec {
-    /// The file that the numbers come from, where there is none yet: the program has to create it.
+    /// The file that the numbers come from, if there is none yet: the program has to create it.
     pub fn missing_file(&self) -> Option<&Path> {
         match self {
             Self::File { path, .. } if !path.exists() => Some(path),

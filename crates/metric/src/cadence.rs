@@ -3,7 +3,7 @@
 /// The cadence in which a program reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cadence {
-    /// Each line is a report of its own.
+    /// Each line is a separate report.
     Lines {
         /// Seconds.
         period: f64,
@@ -56,7 +56,7 @@ pub(crate) fn cadence(times: &[f64], late: &[f64]) -> Option<Cadence> {
     let mut sizes: Vec<usize> = starts.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
     let mut periods: Vec<f64> =
         starts.windows(2).map(|pair| times[pair[1]] - times[pair[0]]).collect();
-    // Of the great blocks, those that the program may have held back.
+    // The large blocks that the program may have held back.
     let held: Vec<bool> = starts[1..starts.len() - 1]
         .iter()
         .zip(&sizes)

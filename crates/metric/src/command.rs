@@ -5,7 +5,7 @@
 
 use crate::number;
 use crate::pattern::Pattern;
-use crate::source::{Failure, Sample, Source, last_line};
+use crate::source::{Failure, MetricValue, Source, last_line};
 use pinwise_figures::duration;
 use pinwise_linux::keep_nice;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,12 +37,12 @@ struct Output {
 const LONGEST: usize = 16 * 1024 * 1024;
 
 impl Source for ShellCommand {
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
         let output = self.run(Urgency::First, cancelled)?;
         let text = String::from_utf8_lossy(&output.stdout);
         let found = match &self.pick {
             Some(pattern) => pattern.find(&text)?,
-            None => number::parse(&text, None)?.map(Sample::of),
+            None => number::parse(&text, None)?.map(MetricValue::of),
         };
         // A number is a number, whatever the exit code: `grep` in the pipe may have failed on
         // another file.
@@ -81,13 +81,18 @@ impl Source for ShellCommand {
     }
 }
 
-/// Runs a command for its effect.
+/// Runs a command for its effect, with an environment variable (name, value).
 ///
 /// # Errors
 /// Why it did not succeed.
-pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Result<(), String> {
+pub fn run(
+    command: &str,
+    variable: (&str, &str),
+    timeout: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<(), String> {
     let command = ShellCommand { command: command.into(), pick: None, timeout, succeeded: false };
-    let output = match command.run(Urgency::Usual, cancelled) {
+    let output = match command.run(Urgency::Usual(variable), cancelled) {
         Ok(output) => output,
         Err(Failure::Cancelled) => return Err("it was stopped".into()),
         Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => return Err(why),
@@ -102,12 +107,13 @@ pub fn run(command: &str, timeout: Duration, cancelled: &dyn Fn() -> bool) -> Re
 }
 
 /// Whether a command goes before other programs.
-#[derive(PartialEq)]
-enum Urgency {
+#[derive(Clone, Copy, PartialEq)]
+enum Urgency<'a> {
     /// A reading does: next to a busy program it would take tens of milliseconds otherwise.
     First,
-    /// What a command starts for good has its priority, so that must be the usual one.
-    Usual,
+    /// What a command starts for good has its priority, so that must be the usual one. The command
+    /// has this environment variable.
+    Usual((&'a str, &'a str)),
 }
 
 impl ShellCommand {
@@ -123,15 +129,15 @@ impl ShellCommand {
         !self.succeeded && (cannot_run || silent && asks_nobody)
     }
 
-    fn run(&self, urgency: Urgency, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
+    fn run(&self, urgency: Urgency<'_>, cancelled: &dyn Fn() -> bool) -> Result<Output, Failure> {
         let fail =
             |error: io::Error| Failure::on(format_args!("command '{}'", self.command), error);
         // A word that is no program may be a builtin; and where it is neither the shell says so.
         let direct =
-            words(&self.command).and_then(|(program, arguments)| start(program, arguments).ok());
+            words(&self.command).and_then(|(program, words)| start(program, words, urgency).ok());
         let mut child = match direct {
             Some(child) => child,
-            None => start("sh", ["-c", &self.command]).map_err(fail)?,
+            None => start("sh", ["-c", &self.command], urgency).map_err(fail)?,
         };
         if let (Some(group), Urgency::First) = (group(&child), urgency) {
             // Where allowed.
@@ -225,10 +231,17 @@ pub(crate) fn unknown(command: &str) -> Option<&str> {
     shell.status().is_ok_and(|status| !status.success()).then_some(program)
 }
 
-/// Starts a program in a process group of its own. What it starts is stopped with it, and a Ctrl-C
-/// on the terminal reaches only pinwise.
-fn start<'a>(program: &str, arguments: impl IntoIterator<Item = &'a str>) -> io::Result<Child> {
+/// Starts a program in a new process group. What it starts is stopped with it, and a Ctrl-C on the
+/// terminal reaches only pinwise.
+fn start<'a>(
+    program: &str,
+    arguments: impl IntoIterator<Item = &'a str>,
+    urgency: Urgency<'_>,
+) -> io::Result<Child> {
     let mut command = Command::new(program);
+    if let Urgency::Usual((name, value)) = urgency {
+        command.env(name, value);
+    }
     command
         .args(arguments)
         .stdin(Stdio::null())
@@ -313,7 +326,7 @@ mod tests {
         let printed = folder.path().join("nice");
         // A reading is given its priority once it runs: leave time for that.
         let text = format!("sleep 0.2; nice > {}", printed.display());
-        run(&text, Duration::from_secs(60), &|| false).unwrap();
+        run(&text, ("PINWISE_SET", "1"), Duration::from_secs(60), &|| false).unwrap();
         let nice = rustix::process::getpriority_process(None).unwrap();
         assert_eq!(std::fs::read_to_string(printed).unwrap().trim(), nice.to_string());
     }

@@ -5,15 +5,15 @@
 
 use crate::reading::Reading;
 
-/// After so many rises without a fall, a value may be a total. A rate that warms up is noisy too:
-/// it falls now and then, the more often the nearer it comes to its level.
+/// After this many rises without a fall, a value may be a total. A rate that warms up is noisy too:
+/// it falls now and then, and more often near its final level.
 const RISES_OF_A_TOTAL: usize = 60;
 
-/// After so many rises without a fall, the user gets a warning. Nine readings in any order only
+/// After this many rises without a fall, the user gets a warning. Nine readings in any order only
 /// rise in one case of 9! = 362,880.
 const RISES_OF_A_DOUBT: usize = 8;
 
-/// The value has to rise in so many settings besides the first.
+/// The value has to rise in this many settings besides the first.
 const SETTINGS: usize = 2;
 
 /// The share of its growth that a total makes in a third of the time, at least and at most.
@@ -150,7 +150,8 @@ mod tests {
     #[test]
     fn a_program_that_warms_up_is_no_total_however_long_it_takes() {
         for slowness in [1.0, 5.0, 20.0, 40.0, 60.0, 100.0, 300.0, 1000.0] {
-            // 63 % of the way after so many readings, and so on.
+            // It covers 63 % of the way after this many readings, and 63 % of the rest after as
+            // many again.
             let warming = |at: i32| 100.0 - 50.0 * (-f64::from(at) / slowness).exp();
             assert!(!is_total((0..1000).map(warming)), "{slowness}");
             // The average since a start `slowness` readings before. In half of these it did

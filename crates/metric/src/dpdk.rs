@@ -1,7 +1,7 @@
 //! The telemetry socket that every DPDK program opens (`dpdk_telemetry.v2`): JSON over
 //! SOCK_SEQPACKET. One packet is a question (`/ethdev/stats,0`), one is an answer.
 
-use crate::source::{Failure, Sample, Source};
+use crate::source::{Failure, MetricValue, Source};
 use pinwise_figures::duration;
 use rustix::io::Errno;
 use rustix::net::{
@@ -71,13 +71,13 @@ impl Dpdk {
 }
 
 impl Source for Dpdk {
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
         let sum = self.sum(cancelled);
         if sum.is_err() {
             // An answer may still be under way: the next reading must not take it for its own.
             self.connection = None;
         }
-        Ok(Sample::of(sum?))
+        Ok(MetricValue::of(sum?))
     }
 
     fn exact(&self) -> bool {

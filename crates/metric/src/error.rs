@@ -85,7 +85,7 @@ pub enum MetricError {
         /// What it is if the comma is the decimal point.
         decimal: f64,
     },
-    /// `--pick` with a metric that has a pattern of its own, or needs none.
+    /// `--pick` with a metric that already has a pattern, or needs none.
     #[error("metric '{metric}' takes no --pick: it goes with cmd:")]
     PickWithoutCommand {
         /// The metric.

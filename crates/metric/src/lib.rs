@@ -8,7 +8,7 @@
 //!   it changed.
 //! - **At the program's pace**: the program prints (`stdout:`, `stderr:`, `file:`). A counter gives
 //!   the rate between the first and the last line in the window. A *value* stands for the time
-//!   since the line before it. A value that reaches back before the threads were moved is dropped.
+//!   since the line before it. A value whose time begins before the threads were moved is dropped.
 //!   No line is used twice.
 //!
 //! The user states whether a number is a counter or a value. Otherwise its name decides, or its
@@ -58,5 +58,5 @@ pub use pattern::Pattern;
 pub use procio::Pids;
 pub use prometheus::Selector;
 pub use reading::Interpretation;
-pub use source::Sample;
+pub use source::MetricValue;
 pub use spec::MetricSpec;

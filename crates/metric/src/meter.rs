@@ -1,7 +1,7 @@
 //! The interface of everything that measures a running program.
 
 use crate::counter_detection::CounterDetection;
-use crate::reading::Summary;
+use crate::reading::ReadingSummary;
 use pinwise_measure::{MeasureError, Measurement, Unit};
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) trait MetricMeter: Send {
         settle: Duration,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Summary, Duration), MeasureError>;
+    ) -> Result<(ReadingSummary, Duration), MeasureError>;
 
     /// See [`Meter::moved`].
     fn moved(&mut self) {}

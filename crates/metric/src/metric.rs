@@ -12,7 +12,7 @@ use crate::{
     tail,
 };
 use pinwise_linux::{Streams, thread::Pid};
-use pinwise_measure::{MeasureError, Measurement, Note, Retry, Unit};
+use pinwise_measure::{MeasureError, Measurement, ProgramNote, Retry, Unit};
 use std::time::{Duration, Instant};
 
 /// How to read a metric.
@@ -64,7 +64,7 @@ pub struct Metric {
     /// Measures with it.
     pub meter: Box<dyn Meter>,
     /// What was decided.
-    pub notes: Vec<Note>,
+    pub notes: Vec<ProgramNote>,
     /// Windows shorter than this are stretched, at the metric's pace.
     pub shortest_window: Duration,
 }
@@ -122,8 +122,8 @@ impl MetricSpec {
     ///
     /// # Errors
     /// [`MetricError`]: the metric does not go with the options or the program, no number came in
-    /// time, the readings leave open what they are, or `cancelled` (asked at least every 20 ms)
-    /// said so.
+    /// time, the readings do not show their kind, or `cancelled` (asked at least every 20 ms)
+    /// returned `true`.
     pub fn open(
         &self,
         options: &MetricOptions,
@@ -147,7 +147,7 @@ impl MetricSpec {
             failures: (matches!(self, Self::Command(_)) && !launched).then_some(30),
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };
-        // Of the user's unit, where one is named.
+        // Reads numbers in the user's unit, if one is named.
         let read = |pattern: &Pattern| options.reads(pattern);
         let lines = |lines, pattern: &Pattern, from: String| {
             probe::lines(
@@ -228,8 +228,8 @@ fn unit(options: &MetricOptions, interpretation: Interpretation, quantity: Optio
 /// Units that are rates by their name, behind a prefix for thousands.
 const RATES: [&str; 10] = ["bps", "flops", "fps", "hz", "iops", "ips", "pps", "qps", "rps", "tps"];
 
-/// The unit of a counter's rate, where the user named what is counted: `chunks` is `chunks/s`. Who
-/// has named a rate (`chunks/s`, `Mpps`, `blocks per minute`) is taken at that.
+/// The unit of a counter's rate, if the user named what is counted: `chunks` is `chunks/s`. If
+/// the user named a rate (`chunks/s`, `Mpps`, `blocks per minute`), it counts as one.
 fn per_second(named: &str) -> String {
     let small = named.to_lowercase();
     let is_rate = |name: &str| RATES.contains(&name);
@@ -245,7 +245,7 @@ fn per_second(named: &str) -> String {
 struct Converted {
     meter: Box<dyn MetricMeter>,
     unit: Unit,
-    /// Of the last performance.
+    /// The relative standard error of the last performance.
     error: Option<f64>,
 }
 
@@ -264,7 +264,8 @@ impl Meter for Converted {
         let Some(performance) = reading::performance(quantity, self.unit.reciprocal) else {
             let why = format!(
                 "{} {} has no reciprocal, and performance is one where lower is better",
-                quantity.value, self.unit.name
+                quantity.value,
+                self.unit.label()
             );
             return Err(MeasureError::new(Retry::Same, why));
         };

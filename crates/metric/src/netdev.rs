@@ -1,7 +1,7 @@
 //! `/proc/net/dev`: packets and bytes of a network interface.
 
 use crate::procio::Pids;
-use crate::source::{Failure, Sample, Source};
+use crate::source::{Failure, MetricValue, Source};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -73,10 +73,10 @@ impl Netdev {
 }
 
 impl Source for Netdev {
-    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
         let text = self.text()?;
         match parse(&text, &self.interface, &self.field) {
-            Some(value) => Ok(Sample::of(value as f64)),
+            Some(value) => Ok(MetricValue::of(value as f64)),
             None => {
                 let known: Vec<&str> = interfaces(&text).map(|(name, _)| name).collect();
                 Err(Failure::on(

@@ -277,7 +277,7 @@ mod tests {
             assert_eq!(parse(text, Some(Comma::Thousands)), Ok(Some(grouped)));
             assert_eq!(parse(text, Some(Comma::Decimal)), Ok(Some(decimal)));
         }
-        // The choice matters only where there is one.
+        // The choice matters only if there is one.
         assert_eq!(parse("1,234,567", Some(Comma::Decimal)), Ok(Some(1_234_567.0)));
         assert_eq!(parse("1,5", Some(Comma::Thousands)), Ok(Some(1.5)));
     }

@@ -2,7 +2,7 @@
 
 use crate::arrivals::read_dated;
 use crate::meter::MetricMeter;
-use crate::reading::Summary;
+use crate::reading::ReadingSummary;
 use crate::source::{Source, sleep_until};
 use crate::window::Window;
 use pinwise_figures::duration;
@@ -15,7 +15,7 @@ pub(crate) struct OnDemand {
     pub(crate) source: Box<dyn Source>,
 }
 
-/// Parts of a window, and the shortest that is worth a reading of its own.
+/// Parts of a window, and the shortest that is worth a separate reading.
 const PARTS: u32 = 5;
 const SHORTEST_PART: Duration = Duration::from_millis(10);
 
@@ -34,7 +34,7 @@ impl MetricMeter for OnDemand {
         settle: Duration,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Summary, Duration), MeasureError> {
+    ) -> Result<(ReadingSummary, Duration), MeasureError> {
         let begin = Instant::now() + settle;
         sleep_until(begin, cancelled)?;
         let first = read_dated(&mut *self.source, cancelled)?;
@@ -48,9 +48,9 @@ impl MetricMeter for OnDemand {
             .find(|&parts| SHORTEST_PART.max(least) * parts <= length)
             .unwrap_or(1);
         for part in 1..=parts {
-            // The window begins with its first reading, not before: one that came late (the thread
-            // that answers did not get a CPU) would otherwise find the next ones
-            // overdue, and leave a window of microseconds.
+            // The window begins with its first reading, not before. A reading may come late because
+            // the answering thread did not get a CPU. Otherwise the next readings would then be
+            // overdue, and the window would last microseconds.
             sleep_until(first.at + length * part / parts, cancelled)?;
             window.add(read_dated(&mut *self.source, cancelled)?);
         }
@@ -68,18 +68,18 @@ impl MetricMeter for OnDemand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::{Failure, Sample};
+    use crate::source::{Failure, MetricValue};
 
     /// Counts its readings; the first takes long.
     struct Late(f64);
 
     impl Source for Late {
-        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
             if self.0 == 0.0 {
                 std::thread::sleep(Duration::from_millis(50));
             }
             self.0 += 1.0;
-            Ok(Sample::of(self.0))
+            Ok(MetricValue::of(self.0))
         }
     }
 
@@ -89,7 +89,7 @@ mod tests {
         let window = Duration::from_millis(40);
         let (_, measured) = meter.summarize(Duration::ZERO, window, &|| false).unwrap();
         assert!(measured >= window, "{measured:?}");
-        // Nor may the window be short beside the reading that it begins with.
+        // The window must also be long compared with the reading that it begins with.
         assert!(measured >= Duration::from_millis(200), "{measured:?}");
     }
 }

@@ -3,7 +3,7 @@
 use crate::arrivals::{Arrival, Arrivals};
 use crate::counter_detection::CounterDetection;
 use crate::meter::MetricMeter;
-use crate::reading::{Interpretation, Reading, Summary, mean};
+use crate::reading::{Interpretation, Reading, ReadingSummary, mean};
 use crate::source::sleep_until;
 use crate::window::Window;
 use pinwise_figures::duration;
@@ -18,7 +18,7 @@ pub(crate) struct Paced {
     pub(crate) interpretation: Interpretation,
     /// How long to wait for a number before giving up.
     pub(crate) patience: Duration,
-    /// What a value did from the first one on; `None` where more than its name says that it is
+    /// What a value did from the first one on; `None` if more than its name says that it is
     /// one.
     pub(crate) detection: Option<(CounterDetection, Instant)>,
 }
@@ -29,7 +29,7 @@ impl MetricMeter for Paced {
         settle: Duration,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Summary, Duration), MeasureError> {
+    ) -> Result<(ReadingSummary, Duration), MeasureError> {
         let start = Instant::now() + settle;
         self.arrivals.resume();
         sleep_until(start, cancelled)?;
@@ -53,21 +53,21 @@ impl Paced {
         start: Instant,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Summary, Duration), MeasureError> {
+    ) -> Result<(ReadingSummary, Duration), MeasureError> {
         match self.interpretation {
             Interpretation::Counter => self.counter(start, window, cancelled),
             Interpretation::Value => self.values(start, window, cancelled),
         }
     }
 
-    /// First arrival after `start` to the last one in the window, which is extended until they are
-    /// half a window apart: lines held back by a program that stood still come at once.
+    /// First arrival after `start` to the last one in the window. The window is extended until they
+    /// are half a window apart, because lines held back by a program that stood still come at once.
     fn counter(
         &mut self,
         start: Instant,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Summary, Duration), MeasureError> {
+    ) -> Result<(ReadingSummary, Duration), MeasureError> {
         let mut kept = Window::new(start);
         let mut deadline = start + window;
         loop {
@@ -97,7 +97,7 @@ impl Paced {
         start: Instant,
         window: Duration,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(Summary, Duration), MeasureError> {
+    ) -> Result<(ReadingSummary, Duration), MeasureError> {
         let mut kept: Vec<Arrival> = Vec::new();
         let mut previous: Option<Instant> = None;
         let mut began = start;
@@ -191,7 +191,7 @@ mod tests {
         scripted: &mut Scripted,
         settle: u64,
         window: u64,
-    ) -> Result<(Summary, Duration), MeasureError> {
+    ) -> Result<(ReadingSummary, Duration), MeasureError> {
         let start = scripted.begin + Duration::from_millis(settle);
         scripted.paced.since(start, Duration::from_millis(window), &|| false)
     }

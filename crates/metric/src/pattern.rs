@@ -2,7 +2,7 @@
 
 use crate::MetricError;
 use crate::number::{self, Comma};
-use crate::source::Sample;
+use crate::source::MetricValue;
 use crate::spec::{self, unit_behind};
 use regex::{Captures, Regex};
 use std::fmt;
@@ -70,7 +70,7 @@ impl Pattern {
     ///
     /// # Errors
     /// [`MetricError::TwoReadings`]: the number may be either of two.
-    pub fn find(&self, text: &str) -> Result<Option<Sample>, MetricError> {
+    pub fn find(&self, text: &str) -> Result<Option<MetricValue>, MetricError> {
         self.regex
             .captures_iter(text)
             .find_map(|captures| self.read(&captures, text).transpose())
@@ -81,7 +81,7 @@ impl Pattern {
     ///
     /// # Errors
     /// [`MetricError::TwoReadings`]: a number may be either of two.
-    pub fn find_last(&self, text: &str) -> Result<Option<Sample>, MetricError> {
+    pub fn find_last(&self, text: &str) -> Result<Option<MetricValue>, MetricError> {
         let mut last = None;
         for captures in self.regex.captures_iter(text) {
             last = self.read(&captures, text)?.or(last);
@@ -95,7 +95,11 @@ impl Pattern {
         spec::quantity(self.as_str(), shown)
     }
 
-    fn read(&self, captures: &Captures<'_>, text: &str) -> Result<Option<Sample>, MetricError> {
+    fn read(
+        &self,
+        captures: &Captures<'_>,
+        text: &str,
+    ) -> Result<Option<MetricValue>, MetricError> {
         let number = |group: usize| match captures.get(group) {
             Some(found) => number::parse(found.as_str(), self.comma),
             None => Ok(None),
@@ -108,7 +112,7 @@ impl Pattern {
         let printed = if self.open { number::printed(&text[end..]) } else { None };
         let factor = printed.map_or(1.0, |printed| printed.factor / self.named);
         let unit = printed.and_then(|printed| printed.unit);
-        Ok(Some(Sample { value: value * factor, seconds: seconds.flatten(), unit }))
+        Ok(Some(MetricValue { value: value * factor, seconds: seconds.flatten(), unit }))
     }
 
     /// The pattern as written.
@@ -169,7 +173,7 @@ impl fmt::Display for Pattern {
 mod tests {
     use super::*;
 
-    fn find(pattern: &Pattern, text: &str) -> Option<Sample> {
+    fn find(pattern: &Pattern, text: &str) -> Option<MetricValue> {
         pattern.find(text).unwrap()
     }
 
@@ -232,7 +236,7 @@ mod tests {
     fn the_first_group_is_the_number() {
         let pattern = Pattern::new(r"Tx-pps: +(\d+)").unwrap();
         let found = find(&pattern, "  Tx-pps:      12034567          Tx-bps: 5776592000");
-        assert_eq!(found, Some(Sample { value: 12_034_567.0, seconds: None, unit: None }));
+        assert_eq!(found, Some(MetricValue { value: 12_034_567.0, seconds: None, unit: None }));
     }
 
     #[test]
@@ -240,10 +244,10 @@ mod tests {
         let pattern = Pattern::new(r"(?<seconds>[\d.]+)s (\w+) (?<value>[\d,]+)").unwrap();
         assert_eq!(
             find(&pattern, "1.5s packets 1,000,000"),
-            Some(Sample { value: 1e6, seconds: Some(1.5), unit: None })
+            Some(MetricValue { value: 1e6, seconds: Some(1.5), unit: None })
         );
         let pattern = Pattern::new(r"t=(?<seconds>[\d.]+) n=(\d+)").unwrap();
-        let expected = Sample { value: 7.0, seconds: Some(2.25), unit: None };
+        let expected = MetricValue { value: 7.0, seconds: Some(2.25), unit: None };
         assert_eq!(find(&pattern, "t=2.25 n=7"), Some(expected));
     }
 

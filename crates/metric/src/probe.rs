@@ -1,5 +1,5 @@
-//! How pinwise gets to know a metric before it measures with it: whether numbers come, whether they
-//! are a counter or values, in what cadence, and what a reading costs.
+//! How pinwise tests a metric before it measures with it: whether numbers come, whether they are a
+//! counter or values, how often they come, and how long a reading takes.
 
 use crate::MetricError;
 use crate::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
@@ -9,8 +9,8 @@ use crate::meter::MetricMeter;
 use crate::on_demand::OnDemand;
 use crate::paced::Paced;
 use crate::reading::{Interpretation, RISES_OF_A_COUNTER, interpret};
-use crate::source::{Failure, Sample, Source, sleep_until};
-use pinwise_measure::Note;
+use crate::source::{Failure, MetricValue, Source, sleep_until};
+use pinwise_measure::ProgramNote;
 use std::time::{Duration, Instant};
 
 /// What is known about the metric in advance.
@@ -34,7 +34,7 @@ pub(crate) struct DetectedMetric {
     pub(crate) meter: Box<dyn MetricMeter>,
     pub(crate) interpretation: Interpretation,
     /// What was decided.
-    pub(crate) notes: Vec<Note>,
+    pub(crate) notes: Vec<ProgramNote>,
     /// Windows shorter than this are stretched, to the pace at which numbers come.
     pub(crate) shortest_window: Duration,
     /// The unit that was printed behind the first number.
@@ -84,9 +84,9 @@ impl Known<'_> {
 }
 
 /// How the number is interpreted; empty if the user stated it.
-fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<Note> {
+fn decision(known: &Known<'_>, interpretation: Interpretation) -> Option<ProgramNote> {
     let counter = interpretation == Interpretation::Counter;
-    let read = Note::MetricRead { counter, by_name: known.hint.is_some() };
+    let read = ProgramNote::MetricRead { counter, by_name: known.hint.is_some() };
     known.stated.is_none().then_some(read)
 }
 
@@ -123,13 +123,14 @@ pub(crate) fn lines(
                 said = interpret(&values);
             }
             if let Some(interpretation) = said {
-                let mut notes: Vec<Note> = decision(known, interpretation).into_iter().collect();
+                let mut notes: Vec<ProgramNote> =
+                    decision(known, interpretation).into_iter().collect();
                 if lines > 1 {
-                    notes.push(Note::LinesAdded { lines, seconds: period });
+                    notes.push(ProgramNote::LinesAdded { lines, seconds: period });
                     arrivals = Box::new(Blocks::new(arrivals, lines, period));
                 }
                 if period > 0.1 {
-                    notes.push(Note::MetricRare { seconds: period });
+                    notes.push(ProgramNote::MetricRare { seconds: period });
                 }
                 let meter = Box::new(known.paced(arrivals, interpretation, false));
                 return Ok(DetectedMetric {
@@ -268,7 +269,7 @@ fn first_reading(
     source: &mut dyn Source,
     known: &Known<'_>,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Sample, MetricError> {
+) -> Result<MetricValue, MetricError> {
     let began = Instant::now();
     let (mut same, mut last) = (0, String::new());
     loop {
@@ -297,9 +298,9 @@ fn found(
     cost: Duration,
 ) -> DetectedMetric {
     let (cost, declared) = (cost_of(cost), source.declared().is_some());
-    let mut notes: Vec<Note> = decision(known, interpretation).into_iter().collect();
+    let mut notes: Vec<ProgramNote> = decision(known, interpretation).into_iter().collect();
     if cost > Duration::from_millis(1) {
-        notes.push(Note::MetricSlow { seconds: cost.as_secs_f64() });
+        notes.push(ProgramNote::MetricSlow { seconds: cost.as_secs_f64() });
     }
     // A reading or two without a change may be the program's doing; a number that is renewed stands
     // still more often.
@@ -322,8 +323,8 @@ fn found(
     let poll = poll.max(cost * 4);
     let period = period.unwrap_or(Duration::from_secs(1));
     notes.push(match changes.len() {
-        0 => Note::MetricStill,
-        _ => Note::MetricRenewed { seconds: period.as_secs_f64() },
+        0 => ProgramNote::MetricStill,
+        _ => ProgramNote::MetricRenewed { seconds: period.as_secs_f64() },
     });
     let arrivals = Box::new(Renewals::new(source, interpretation, poll, period));
     let meter = Box::new(known.paced(arrivals, interpretation, declared));
@@ -345,7 +346,7 @@ mod tests {
     fn a_source_that_fails_in_the_same_way_is_given_up() {
         struct Failing(Vec<&'static str>);
         impl Source for Failing {
-            fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+            fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
                 Err(Failure::Unreadable(self.0.remove(0).into()))
             }
         }
@@ -383,9 +384,9 @@ mod tests {
     struct Growing(f64, Option<Interpretation>);
 
     impl Source for Growing {
-        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+        fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
             self.0 += 1.0;
-            Ok(Sample::of(self.0))
+            Ok(MetricValue::of(self.0))
         }
 
         fn declared(&self) -> Option<Interpretation> {

@@ -1,6 +1,6 @@
 //! `/proc/PID/io`: how much the processes of a program have read and written.
 
-use crate::source::{Failure, Sample, Source};
+use crate::source::{Failure, MetricValue, Source};
 use pinwise_linux::thread::Pid;
 use std::fs;
 
@@ -21,7 +21,7 @@ pub(crate) struct ProcIo {
 }
 
 impl Source for ProcIo {
-    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
         let pids = (self.pids)();
         let mut sum = None;
         let mut failure = Failure::on("/proc/PID/io", "the program has no process any more");
@@ -46,7 +46,7 @@ impl Source for ProcIo {
             }
         }
         match sum {
-            Some(sum) => Ok(Sample::of(sum as f64)),
+            Some(sum) => Ok(MetricValue::of(sum as f64)),
             None => Err(failure),
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::MetricError;
 use crate::reading::Interpretation;
-use crate::source::{Failure, Sample, Source};
+use crate::source::{Failure, MetricValue, Source};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::mpsc;
@@ -203,7 +203,7 @@ impl Prometheus {
                 .get(&url)
                 .call()
                 .and_then(|mut response| response.body_mut().read_to_string());
-            // Nobody listens any more after a Ctrl-C.
+            // After a Ctrl-C the receiver is gone.
             let _ = sender.send(page);
         };
         std::thread::Builder::new()
@@ -226,7 +226,7 @@ impl Prometheus {
 }
 
 impl Source for Prometheus {
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
         let page = self.fetch(cancelled)?;
         let value = self.selector.sum(&page).map_err(|why| Failure::on(&self.url, why))?;
         if self.declared.is_none() {
@@ -236,7 +236,7 @@ impl Source for Prometheus {
                 _ => None,
             };
         }
-        Ok(Sample::of(value))
+        Ok(MetricValue::of(value))
     }
 
     fn declared(&self) -> Option<Interpretation> {
@@ -361,7 +361,7 @@ rpc_total 5 # {trace="x"} 1
         });
         let mut source = Prometheus::new(url, selector("ops_total"));
         for count in 1..=3 {
-            assert_eq!(source.read(&|| false), Ok(Sample::of(f64::from(count))));
+            assert_eq!(source.read(&|| false), Ok(MetricValue::of(f64::from(count))));
         }
         assert_eq!(source.declared(), Some(Interpretation::Counter));
         server.join().unwrap();

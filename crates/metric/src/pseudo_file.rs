@@ -2,7 +2,7 @@
 //! text.
 
 use crate::pattern::Pattern;
-use crate::source::{Failure, Sample, Source, last_line};
+use crate::source::{Failure, MetricValue, Source, last_line};
 use rustix::fs::statfs;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ pub(crate) fn is(path: &Path) -> bool {
 }
 
 impl Source for PseudoFile {
-    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<Sample, Failure> {
+    fn read(&mut self, _: &dyn Fn() -> bool) -> Result<MetricValue, Failure> {
         let text = std::fs::read_to_string(&self.path)
             .map_err(|error| Failure::on(self.path.display(), error))?;
         self.pattern.find(&text)?.ok_or_else(|| {

@@ -26,7 +26,7 @@ pub enum Interpretation {
 
 /// The summary of several readings.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct ReadingSummary {
     /// The rate of a counter, per second; the mean of a value.
     pub value: f64,
     /// Standard deviation of the parts, where there are two or more.
@@ -35,7 +35,7 @@ pub struct Summary {
     pub parts: usize,
 }
 
-impl Summary {
+impl ReadingSummary {
     /// Standard error of the value, as if its parts were independent; `None` for a single part.
     pub fn error(&self) -> Option<f64> {
         self.spread.map(|spread| spread / (self.parts as f64).sqrt())
@@ -85,7 +85,7 @@ impl From<RateError> for MeasureError {
 ///
 /// # Errors
 /// [`RateError`]: fewer than two readings, a counter that falls, a clock that stands still.
-pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
+pub fn rate(readings: &[Reading]) -> Result<ReadingSummary, RateError> {
     let (Some(first), Some(last)) = (readings.first(), readings.last()) else {
         return Err(RateError::TooFew);
     };
@@ -114,7 +114,7 @@ pub fn rate(readings: &[Reading]) -> Result<Summary, RateError> {
         .sum::<f64>()
         / total;
     let spread = (count >= 2).then(|| (variance * parts / (parts - 1.0)).sqrt());
-    Ok(Summary { value, spread, parts: count })
+    Ok(ReadingSummary { value, spread, parts: count })
 }
 
 /// Selects readings that are at least `seconds` apart: the first, the last, and as many between
@@ -137,7 +137,7 @@ pub fn apart(readings: &[Reading], seconds: f64) -> Vec<Reading> {
 
 /// The mean of values that cover equal times, and their sample standard deviation; `None` when
 /// there is no value.
-pub fn mean(values: &[f64]) -> Option<Summary> {
+pub fn mean(values: &[f64]) -> Option<ReadingSummary> {
     let n = values.len() as f64;
     if values.is_empty() {
         return None;
@@ -145,16 +145,16 @@ pub fn mean(values: &[f64]) -> Option<Summary> {
     let value = values.iter().sum::<f64>() / n;
     let squares = values.iter().map(|v| (v - value) * (v - value)).sum::<f64>();
     let spread = (values.len() >= 2).then(|| (squares / (n - 1.0)).sqrt());
-    Some(Summary { value, spread, parts: values.len() })
+    Some(ReadingSummary { value, spread, parts: values.len() })
 }
 
 /// Turns a summary into a performance, which is higher-is-better. A quantity that is better when
 /// lower becomes its reciprocal, with its spread by the delta method (sd / mean²). `None` if the
 /// result is not finite (the reciprocal of zero).
-pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
+pub fn performance(summary: ReadingSummary, lower_is_better: bool) -> Option<ReadingSummary> {
     let performance = if lower_is_better {
         let square = summary.value * summary.value;
-        Summary {
+        ReadingSummary {
             value: 1.0 / summary.value,
             spread: summary.spread.map(|spread| spread / square),
             ..summary
@@ -165,7 +165,7 @@ pub fn performance(summary: Summary, lower_is_better: bool) -> Option<Summary> {
     performance.value.is_finite().then_some(performance)
 }
 
-/// After so many readings in a row, none smaller than the one before, a number is taken for a
+/// After this many readings in a row, none smaller than the one before, a number counts as a
 /// counter. Readings of a noisy value rise five times in a row once in 120.
 pub const RISES_OF_A_COUNTER: usize = 5;
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_rate_is_growth_over_time() {
         let summary = rate(&readings(&[(10.0, 500.0), (12.0, 900.0)])).unwrap();
-        assert_eq!(summary, Summary { value: 200.0, spread: None, parts: 1 });
+        assert_eq!(summary, ReadingSummary { value: 200.0, spread: None, parts: 1 });
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(summary.value, 200.0);
         assert!((summary.spread.unwrap() - 100.0).abs() < 1e-9);
         let mean = mean(&[100.0, 200.0, 300.0]).unwrap();
-        assert_eq!(mean, Summary { value: 200.0, spread: Some(100.0), parts: 3 });
+        assert_eq!(mean, ReadingSummary { value: 200.0, spread: Some(100.0), parts: 3 });
         // The standard error of three is theirs over the root of 3.
         assert!(
             (mean.error().unwrap() - 57.735).abs() < 1e-3
@@ -256,13 +256,16 @@ mod tests {
 
     #[test]
     fn a_cost_becomes_its_reciprocal_with_the_spread_of_the_delta_method() {
-        let cost = Summary { value: 4.0, spread: Some(0.4), parts: 5 };
+        let cost = ReadingSummary { value: 4.0, spread: Some(0.4), parts: 5 };
         let performance = performance(cost, true).unwrap();
         assert_eq!(performance.value, 0.25);
         // The relative spread stays the same to first order.
         assert!((performance.spread.unwrap() / performance.value - 0.1).abs() < 1e-12);
         assert_eq!(super::performance(cost, false), Some(cost));
-        assert_eq!(super::performance(Summary { value: 0.0, spread: None, parts: 1 }, true), None);
+        assert_eq!(
+            super::performance(ReadingSummary { value: 0.0, spread: None, parts: 1 }, true),
+            None
+        );
     }
 
     #[test]

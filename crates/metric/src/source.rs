@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// One number from a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct MetricValue {
     /// The number.
     pub value: f64,
     /// The program's own clock, in seconds, if it prints one.
@@ -17,7 +17,7 @@ pub struct Sample {
     pub unit: Option<&'static str>,
 }
 
-impl Sample {
+impl MetricValue {
     /// A number alone.
     pub(crate) fn of(value: f64) -> Self {
         Self { value, seconds: None, unit: None }
@@ -62,7 +62,7 @@ impl From<Failure> for MeasureError {
 /// A source that gives its current number on request.
 pub(crate) trait Source: Send {
     /// Reads the number now. `cancelled` is asked at least every 20 ms.
-    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<Sample, Failure>;
+    fn read(&mut self, cancelled: &dyn Fn() -> bool) -> Result<MetricValue, Failure>;
 
     /// Whether it is a counter, if the source declares it after a reading (Prometheus types do).
     fn declared(&self) -> Option<Interpretation> {

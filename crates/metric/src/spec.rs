@@ -282,15 +282,16 @@ fn known_field(field: String, known: &'static [&'static str]) -> Result<String, 
 
 /// The error for a text that starts with no known kind, with what was probably meant.
 fn unknown(text: &str) -> MetricError {
-    let kind = text.split(':').next().unwrap_or_default();
-    let meant = |kinds: &[&str], kind: &'static str| {
-        kinds.contains(&text.split(':').next().unwrap_or_default()).then_some(kind)
-    };
+    let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+    let meant = |kinds: &[&str], meant: &'static str| kinds.contains(&kind).then_some(meant);
     let guess = if text.starts_with("http://") {
         Some(format!("prom:{text}{}", if text.contains('#') { "" } else { "#SERIES" }))
     } else if text.starts_with(['/', '.']) {
         Some(format!("file:{text}{}", if text.contains('(') { "" } else { r":(\d+)" }))
-    } else if text.contains('(') && !kind.chars().all(|c| c.is_ascii_lowercase()) {
+    } else if text.contains('(')
+        && !kind.chars().all(|c| c.is_ascii_lowercase())
+        && KINDS.iter().all(|(name, _)| !name.eq_ignore_ascii_case(kind))
+    {
         Some(format!("stdout:{text}"))
     } else {
         let alias = meant(&["command", "exec", "shell", "sh"], "cmd")
@@ -301,18 +302,44 @@ fn unknown(text: &str) -> MetricError {
             .or_else(|| meant(&["out", "output"], "stdout"))
             .or_else(|| meant(&["err"], "stderr"))
             .or_else(|| meant(&["testpmd", "telemetry"], "dpdk"));
-        let alike = || {
-            KINDS
-                .iter()
-                .map(|(name, _)| *name)
-                .find(|name| kind.len() > 1 && name.get(..2) == kind.get(..2))
-        };
-        alias
-            .or_else(alike)
-            .and_then(|kind| KINDS.iter().find(|(name, _)| *name == kind))
-            .map(|(_, example)| (*example).to_owned())
+        alias.or_else(|| alike(kind)).map(|name| with_kind(name, rest))
     };
     MetricError::UnknownKind { text: text.into(), suggestion: guess }
+}
+
+/// The kind that begins and ends most as this word does.
+fn alike(word: &str) -> Option<&'static str> {
+    let word = word.to_ascii_lowercase();
+    let same = |name: &str| {
+        let before = name.bytes().zip(word.bytes()).take_while(|(a, b)| a == b).count();
+        let behind = name.bytes().rev().zip(word.bytes().rev());
+        (before, before + behind.take_while(|(a, b)| a == b).count())
+    };
+    // Of several that are as alike, the first: it is the more common one.
+    KINDS
+        .iter()
+        .rev()
+        .map(|(name, _)| (same(name), *name))
+        .filter(|((before, all), name)| *before > 1 || *all > 1 && all + 2 >= name.len())
+        .max_by_key(|((_, all), _)| *all)
+        .map(|(_, name)| name)
+}
+
+/// A metric of the kind `name` with what was typed behind another one; an example where that is no
+/// such metric. A fault of its pattern is shown when it is used.
+fn with_kind(name: &str, rest: &str) -> String {
+    let typed = format!("{name}:{rest}");
+    match typed.parse::<MetricSpec>() {
+        Ok(_) | Err(MetricError::NoGroup { .. } | MetricError::Pattern { .. })
+            if !rest.is_empty() =>
+        {
+            typed
+        }
+        _ => {
+            let example = KINDS.iter().find(|(known, _)| *known == name);
+            example.map_or(typed, |(_, example)| (*example).to_owned())
+        }
+    }
 }
 
 impl fmt::Display for MetricSpec {
@@ -395,7 +422,15 @@ mod tests {
             ),
             ("/var/log/x", r"did you mean 'file:/var/log/x:(\d+)'?"),
             ("prometheus:x", "did you mean 'prom:"),
-            ("stdut:x", "did you mean 'stdout:"),
+            ("stdut:x", "did you mean 'stdout:x'?"),
+            // What was typed behind the kind is kept.
+            (r"stdot:ops: (\d+)", r"did you mean 'stdout:ops: (\d+)'?"),
+            (r"Stdout:ops: (\d+)", r"did you mean 'stdout:ops: (\d+)'?"),
+            (r"sdtout:ops: (\d+)", r"did you mean 'stdout:ops: (\d+)'?"),
+            (r"stdrr:fps=(\d+)", r"did you mean 'stderr:fps=(\d+)'?"),
+            (r"log:/tmp/a:n=(\d+)", r"did you mean 'file:/tmp/a:n=(\d+)'?"),
+            ("exec:redis-cli info", "did you mean 'cmd:redis-cli info'?"),
+            ("net:eth1:rx_bytes", "did you mean 'netdev:eth1:rx_bytes'?"),
             ("elapsed", "did you mean 'runtime'?"),
         ] {
             let error = text.parse::<MetricSpec>().unwrap_err().to_string();

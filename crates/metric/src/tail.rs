@@ -1,7 +1,7 @@
-//! A file that a program writes its progress to. pinwise follows it like `tail -F`, and reads it
-//! again from its start if it is replaced, truncated or overwritten.
+//! A file to which a program writes its progress. pinwise follows it like `tail -F`. It reads the
+//! file again from its start if it is replaced, truncated or overwritten.
 
-use pinwise_linux::{Fifo, Line, RunDelay};
+use pinwise_linux::{Line, RealtimeClass, RunDelay};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, inotify};
 use std::fs::{File, OpenOptions};
@@ -182,7 +182,8 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     }
 }
 
-/// The lines of a file as they appear, from a thread of its own; it ends when this is dropped.
+/// The lines of a file as they appear, from a separate thread. The thread ends when this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct FileLines {
     pub(crate) lines: Receiver<Line>,
@@ -210,7 +211,7 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     std::thread::Builder::new().name("follow".into()).spawn(move || {
         // Where allowed: a line is dated when it is seen, and next to spinning threads that would
         // be up to 15 ms late.
-        let _raised = Fifo::raise();
+        let _raised = RealtimeClass::raise();
         let inotify =
             inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
         let mut delay = RunDelay::of_this_thread();

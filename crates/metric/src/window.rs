@@ -1,7 +1,7 @@
 //! The readings of a counter in one window.
 
 use crate::arrivals::Arrival;
-use crate::reading::{Reading, Summary, rate};
+use crate::reading::{Reading, ReadingSummary, rate};
 use pinwise_measure::MeasureError;
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ impl Window {
     }
 
     /// The rate from the first reading to the last.
-    pub(crate) fn rate(&self) -> Result<Summary, MeasureError> {
+    pub(crate) fn rate(&self) -> Result<ReadingSummary, MeasureError> {
         Ok(rate(&self.readings)?)
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 /// The largest share of the program's CPU time that watching may take. This counts the CPU time of
-/// the watching thread. Measured from outside, the cost is up to 2.6 times as much: others fill the
-/// caches meanwhile, and an interrupted thread is late for those that wait for it.
+/// the watching thread. Measured from outside, the cost is up to 2.6 times as much: watching evicts
+/// cache lines, and an interrupted thread delays those that wait for it.
 pub(super) const SHARE: f64 = 0.008;
 /// A program that uses little CPU time leaves some to spare: it is looked at this often all the
 /// same,
@@ -19,7 +19,7 @@ pub(super) struct Budget {
     /// CPU time of all looks but the first. The first opens the files and does not represent the
     /// others.
     looking: Duration,
-    /// That of beginnings and ends of windows.
+    /// CPU time of beginnings and ends of windows.
     around: Duration,
     /// CPU time of the program, and in what time.
     ran: Duration,

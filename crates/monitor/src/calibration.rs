@@ -3,11 +3,11 @@
 //! Two threads on one CPU hand a token to each other. Each handover is one wake-up and one switch
 //! between watched threads, which is the most expensive case. Turns with the layer on and off
 //! alternate. Each turn has many rounds, because switching the layer on may take a hundred times as
-//! long as a round. What counts is CPU time, which other programs do not use up, and the cheapest
-//! round of each kind: whatever disturbs a round makes it more expensive.
+//! long as a round. It compares the CPU time, which other programs do not use up, of the cheapest
+//! round of each kind: a disturbance only makes a round more expensive.
 
 use crate::overhead::own_time;
-use pinwise_linux::{Fifo, sys};
+use pinwise_linux::{RealtimeClass, sys};
 use pinwise_topology::CpuSet;
 use std::io;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub(super) fn per_switch(
     work: &mut (dyn FnMut(bool) -> io::Result<()> + Send),
 ) -> io::Result<Duration> {
-    // A thread of its own, because it goes to one CPU and stays there.
+    // A separate thread, because it goes to one CPU and stays there.
     scope(|scope| {
         let calibration =
             Builder::new().name("monitor-ping".into()).spawn_scoped(scope, || alternate(work))?;
@@ -86,7 +86,7 @@ fn handovers() -> io::Result<Duration> {
     let token = Token::default();
     let side = |other: bool| {
         // Where it is allowed other programs do not come between.
-        let _punctual = Fifo::raise();
+        let _punctual = RealtimeClass::raise();
         token.pass(other);
         let before = own_time();
         (0..HANDOVERS).for_each(|_| token.pass(other));

@@ -1,9 +1,9 @@
 //! The kernel's counters of one thread, and the files they are in.
 //!
-//! To read an open file takes a fifth of the time of opening it again. A process may have only so
-//! many open files, 1,024 by default. Files beyond that are opened for each reading.
+//! Reading an open file takes a fifth of the time of opening it again. A process may have only a
+//! limited number of open files, 1,024 by default. Files beyond that are opened for each reading.
 
-use pinwise_linux::thread::{Account, Stat, ThreadId};
+use pinwise_linux::thread::{SchedulerTimes, Stat, ThreadId};
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 /// Since the thread's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
-    pub(super) account: Account,
+    pub(super) account: SchedulerTimes,
     /// Times it gave up its CPU to wait for something.
     pub(super) voluntary: u64,
     /// Times its CPU was taken from it.
@@ -54,22 +54,22 @@ impl CounterFiles {
     }
 
     /// What the scheduler has accounted to it. Fails if the thread has ended.
-    pub(super) fn account(&mut self) -> io::Result<Account> {
+    pub(super) fn account(&mut self) -> io::Result<SchedulerTimes> {
         match self
             .read(SCHEDSTAT)
             .ok()
-            .and_then(|text| Account::parse(std::str::from_utf8(text).ok()?))
+            .and_then(|text| SchedulerTimes::parse(std::str::from_utf8(text).ok()?))
         {
             Some(account) => Ok(account),
             // A kernel that does not report it; then its clock ticks.
-            None => Account::read(self.id.pid, self.id.tid),
+            None => SchedulerTimes::read(self.id.pid, self.id.tid),
         }
     }
 
     /// Its counters. Fails if the thread has ended.
     pub(super) fn counters(&mut self) -> io::Result<Counters> {
         let account = self.account()?;
-        // One file that has all of them, where there is one: a text as long as that takes as long
+        // One file that has all of them, if there is one: a text as long as that takes as long
         // as three short ones.
         if let Ok(sched) = self.read(SCHED)
             && let (Some(voluntary), Some(involuntary)) =

@@ -2,17 +2,17 @@
 //!
 //! `bpf/monitor.bpf.c` runs at every context switch, wake-up, fork and exec of the machine. It
 //! updates one account per watched thread. Nothing is sent, so only the number of threads can
-//! overflow. To attach it waits for all CPUs, which takes a tenth of a second and more next to busy
-//! threads. So the first window attaches it, and it stays attached. A window is what was added to
-//! the accounts in it.
+//! overflow. Attaching it waits for all CPUs, which takes a tenth of a second and more next to busy
+//! threads. So the first window attaches it, and it stays attached. The result of a window is the
+//! growth of the accounts.
 //!
 //! The account of a living thread is deleted only while the program is detached. The kernel gives
 //! its room to another thread at once, even if somebody still writes to it. Nobody writes to the
 //! account of a thread that has ended.
 //!
-//! pinwise passes process numbers to the kernel's side, which adds what they fork itself. A thread
-//! that existed before has no past. The first thing that happens to it shows what it does. Until
-//! then `/proc` does.
+//! pinwise passes process numbers to the kernel's side, which adds the processes that they fork. A
+//! thread that existed before has no past. The first thing that happens to it shows what it does.
+//! Until then `/proc` does.
 //!
 //! Looks add only the accounts of threads that the kernel's side cannot know of. Between a look and
 //! the action on it, a thread may end and its number may become another's. So an account is deleted
@@ -37,7 +37,7 @@ use kernel::Kernel;
 use obstacle::{obstacle, refused};
 use pinwise_linux::{
     Roster,
-    thread::{Account as Schedstat, Pid, Stat, ThreadId, Tid},
+    thread::{Pid, SchedulerTimes as Schedstat, Stat, ThreadId, Tid},
 };
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -381,7 +381,8 @@ mod tests {
             Ok(ebpf) => ebpf,
             Err(reason) => return pinwise_synthetic::not_judged(reason),
         };
-        // A process of its own, whose threads nobody else begins: each line it reads has it go on.
+        // A separate process, whose threads nobody else starts. It goes on with each line that it
+        // reads.
         let mut shell = Command::new("sh")
             .args(["-c", "read a; (read b); :"])
             .stdin(Stdio::piped())

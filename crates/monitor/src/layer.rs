@@ -130,7 +130,7 @@ pub enum Obstacle {
     NotInBuild,
     /// This kernel does not have it.
     NotInKernel,
-    /// pinwise runs in a PID namespace of its own.
+    /// pinwise runs in a private PID namespace.
     PidNamespace,
     /// The kernel is locked down.
     LockedDown,

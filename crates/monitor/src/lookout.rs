@@ -1,8 +1,8 @@
 //! Watches one program over several windows, and gives up a layer that costs it too much.
 //!
 //! The cost of [`Layer::Perf`] and [`Layer::Ebpf`] is what the kernel does at each context switch,
-//! times the switches of the program. Nothing bounds it. (The cost of looks is bounded: they come
-//! less often if they cost much.) So the first windows show whether such a layer suits this
+//! times the switches of the program. Nothing bounds this cost. The cost of looks is bounded: they
+//! come less often if they cost much. So the first windows show whether such a layer suits this
 //! program.
 
 use crate::activity::Activity;

@@ -9,7 +9,7 @@ use crate::overhead::{self, Overhead};
 use crate::perf;
 use crate::sampling::Sampling;
 use crate::source::{COUNT, Source};
-use pinwise_linux::{Fifo, Roster, Scope, thread::ThreadId};
+use pinwise_linux::{RealtimeClass, Roster, Scope, thread::ThreadId};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -130,7 +130,7 @@ impl Monitor {
         cancelled: &dyn Fn() -> bool,
     ) -> io::Result<Activity> {
         // Without the class looks are late next to busy threads; they are still looks.
-        let _punctual = Fifo::raise();
+        let _punctual = RealtimeClass::raise();
         let spent = overhead::own_time();
         let follows = match self.ended.take() {
             Some((ended, left))

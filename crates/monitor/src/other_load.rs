@@ -1,4 +1,4 @@
-//! The load of other programs while one is measured. It leaves less to the program, and so its
+//! The load of other programs while one is measured. Such a load slows the program down, so its
 //! speed means less.
 //!
 //! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs, including
@@ -209,7 +209,8 @@ mod tests {
         };
         let share = |after: Moment| meter.between(moment(1, 100, 10), after, second);
         assert_eq!(share(moment(4, 106, 11)), Some(OtherLoad { taken: 4.0, of: 6.0 }));
-        // What a CPU did since boot is gone; and the others of it are not told of later.
+        // The sums since boot fell, since the figures of a CPU are gone. They say nothing of the
+        // others.
         assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));
     }
 

@@ -1,7 +1,7 @@
 //! The cost of watching, measured on the spot.
 //!
-//! The kernel reports the CPU time of the watching thread. What a layer adds to every context
-//! switch is spent in the program's own time. It is the number of switches on the machine in the
+//! The kernel reports the CPU time of the watching thread. The time that a layer adds to context
+//! switches is part of the program's own time. It is the number of switches on the machine in the
 //! window times the measured cost of one.
 
 use rustix::thread::ClockId;
@@ -12,11 +12,11 @@ use std::time::Duration;
 /// CPU time that watching took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overhead {
-    /// Of the thread that watches.
+    /// CPU time of the thread that watches.
     pub watching: Duration,
     /// In the kernel, at context switches: `switches * per_switch`.
     pub switching: Duration,
-    /// Context switches of the whole machine in the window; 0 where the layer adds nothing to
+    /// Context switches of the whole machine in the window; 0 if the layer adds nothing to
     /// them.
     pub switches: u64,
     /// What the layer adds to one, measured before the window.
@@ -36,7 +36,7 @@ impl Overhead {
     }
 }
 
-/// Of two windows that follow each other.
+/// Adds up two windows that follow each other.
 impl AddAssign for Overhead {
     fn add_assign(&mut self, later: Self) {
         self.watching += later.watching;

@@ -24,7 +24,7 @@ use crate::source::Source;
 use crate::source::{COUNT, LOOK};
 use pinwise_linux::{
     Roster,
-    sys::Ring,
+    sys::SwitchRing,
     thread::{Pid, StartTime, ThreadId, Tid},
 };
 use pinwise_topology::{CpuId, CpuSet};
@@ -37,7 +37,7 @@ use turns::{Book, Turns};
 /// The records of every CPU.
 #[derive(Debug)]
 pub(super) struct Perf {
-    rings: Vec<(CpuId, Ring)>,
+    rings: Vec<(CpuId, SwitchRing)>,
     /// CPUs that cannot be watched in this window: they disappear at that moment, or there is no
     /// room for more buffers.
     unwatched: BTreeSet<CpuId>,
@@ -48,7 +48,7 @@ pub(super) struct Perf {
     /// may have an earlier record still to come.
     later: Vec<(CpuId, Record)>,
     bytes: Vec<u8>,
-    /// Of the window, all CPUs' together.
+    /// Context switches in the window, of all CPUs together.
     switches: u64,
     /// When the list of online CPUs was read last, since the window began.
     checked: Duration,
@@ -86,7 +86,7 @@ impl Perf {
         let new: Vec<CpuId> = online.iter().filter(new).collect();
         for cpu in new {
             // CPU numbers fit an int.
-            match Ring::switches(cpu.0 as i32) {
+            match SwitchRing::switches(cpu.0 as i32) {
                 Ok(ring) => self.rings.push((cpu, ring)),
                 Err(error) => {
                     self.unwatched.insert(cpu);

@@ -40,7 +40,7 @@ struct WatchedThread {
 }
 
 impl Sampling {
-    /// Of everything in `/proc`.
+    /// A sampler of everything in `/proc`.
     pub(super) fn new() -> Self {
         Self { switches: true, watched: HashMap::new(), ended: Vec::new(), last: Duration::ZERO }
     }

@@ -1,11 +1,11 @@
-//! What is known of the best possible performance.
+//! [`Bound`]: the limit of the best possible performance.
 
-use crate::confirmation::FreshWindows;
+use crate::fresh_windows::FreshWindows;
 use crate::search::history::{Guess, History};
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::Alone;
 use crate::statistics::estimate;
-use crate::{BoundNote, Estimate, Question};
+use crate::{BoundNote, Estimate, PlacementQuestion};
 use pinwise_evt::{Method, Options, Sample};
 use pinwise_measure::values_or_text;
 use pinwise_topology::Assignment;
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// moves, not how fast.
 const MOST_STILL: f64 = 0.5;
 
-/// What is known of the best possible performance.
+/// A bound on the best possible performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bound {
     /// Estimate of the best possible performance; `None` when the sample supports none (`notes`
@@ -30,31 +30,67 @@ pub struct Bound {
     pub gap: Option<f64>,
     /// (upb_high - best) / upb_high.
     pub gap_high: Option<f64>,
-    /// Of the upper end.
+    /// Confidence of the upper end.
     pub confidence: f64,
-    /// `exact` when every class was measured, `predicted` by what a learned predictor supports,
-    /// `solo` from what instances did alone, `cap` as the user says, else the estimator.
-    pub method: String,
+    /// The method that gave it.
+    pub method: BoundMethod,
     /// Number of assignments it rests on.
     pub n: usize,
-    /// What qualifies it, or why there is none.
+    /// Notes that qualify it, or say why there is none.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<BoundNote>,
 }
 
-impl Bound {
-    /// The [`Bound::method`] where every class was measured.
-    pub const EXACT: &str = "exact";
-    /// The [`Bound::method`] where a learned predictor supports the bound.
-    pub const PREDICTED: &str = "predicted";
-    /// The [`Bound::method`] where the bound is what instances did alone.
-    pub const SOLO: &str = "solo";
-    /// The [`Bound::method`] where the bound is what the user says cannot be exceeded.
-    pub const CAP: &str = "cap";
+/// The method of a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BoundMethod {
+    /// Every different assignment was measured.
+    Exact,
+    /// A learned predictor supports it.
+    #[serde(alias = "steered")]
+    Predicted,
+    /// It is what instances did alone.
+    Solo,
+    /// It is what the user says cannot be exceeded.
+    Cap,
+    /// The tail of a sample, by [`Method::Bayes`].
+    Bayes,
+    /// The tail of a sample, by [`Method::Profile`].
+    Profile,
+}
 
-    /// From one performance per randomly drawn assignment, and the performance to compare with: the
-    /// best on fresh windows, or the best of the sample while it is being drawn.
-    pub(crate) fn from_sample(question: &Question, sample: Vec<f64>, best: Option<f64>) -> Self {
+impl BoundMethod {
+    /// The word for it: `bayes`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Predicted => "predicted",
+            Self::Solo => "solo",
+            Self::Cap => "cap",
+            Self::Bayes => "bayes",
+            Self::Profile => "profile",
+        }
+    }
+}
+
+impl From<Method> for BoundMethod {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Bayes => Self::Bayes,
+            Method::Profile => Self::Profile,
+        }
+    }
+}
+
+impl Bound {
+    /// Takes one performance per randomly drawn assignment. `best` is the performance to compare
+    /// with: the best on fresh windows, or the best of the sample while it is being drawn.
+    pub(crate) fn from_sample(
+        question: &PlacementQuestion,
+        sample: Vec<f64>,
+        best: Option<f64>,
+    ) -> Self {
         let sample = Sample::new(sample);
         let options = Options {
             method: question.method,
@@ -62,10 +98,7 @@ impl Bound {
             cap: question.cap,
             ..Options::default()
         };
-        let method = match question.method {
-            Method::Bayes => "bayes",
-            Method::Profile => "profile",
-        };
+        let method = BoundMethod::from(question.method);
         let n = sample.n();
         match pinwise_evt::estimate(&sample, &options) {
             Err(refusal) => Self::unknown(question, method, n, vec![refusal.into()]),
@@ -88,7 +121,7 @@ impl Bound {
                         .zip(estimate.upb_high)
                         .and_then(|(best, high)| gap(high, best)),
                     confidence: estimate.confidence,
-                    method: method.to_owned(),
+                    method,
                     n,
                     notes,
                 }
@@ -100,7 +133,7 @@ impl Bound {
     /// `alone`, and the user's cap; the lowest is claimed. `best` is the best performance and
     /// the lower end of its interval.
     pub(crate) fn of_all(
-        question: &Question,
+        question: &PlacementQuestion,
         residual_bound: Option<ResidualBound>,
         alone: Option<Alone>,
         history: &History,
@@ -116,17 +149,17 @@ impl Bound {
         bound.or_cap(question, mean)
     }
 
-    /// From what a learned predictor supports, where there is such a bound and nothing above it was
+    /// From what a learned predictor supports, if there is such a bound and nothing above it was
     /// measured; else from the random draws. `confidence` is what the claim's leaves to this
     /// bound alone ([`Alone::beside`]).
     fn from_draws(
-        question: &Question,
+        question: &PlacementQuestion,
         confidence: f64,
         residual_bound: Option<ResidualBound>,
         history: &History,
         best: Option<f64>,
     ) -> Self {
-        let alone = Question { cap: None, confidence, ..question.clone() };
+        let alone = PlacementQuestion { cap: None, confidence, ..question.clone() };
         let sampled = || {
             let bound = Self::from_sample(&alone, history.sample(), best);
             Self { confidence: question.confidence, ..bound }
@@ -145,10 +178,10 @@ impl Bound {
         }
     }
 
-    /// What a search may stop by that was steered: hard bounds, and what its predictor supports.
-    /// Its random draws are too few.
+    /// The bound that may end a steered search: hard limits and the predictor's bound. A steered
+    /// search has too few random draws for another one.
     pub(crate) fn while_searching(
-        question: &Question,
+        question: &PlacementQuestion,
         residual_bound: Option<ResidualBound>,
         solo: Option<Alone>,
         best: Option<Guess>,
@@ -159,7 +192,7 @@ impl Bound {
             .filter(|residual_bound| best.is_none_or(|best| best <= residual_bound.upper))
         {
             Some(residual_bound) => Self::predicted(question, residual_bound, best),
-            None => Self::unknown(question, Self::PREDICTED, 0, Vec::new()),
+            None => Self::unknown(question, BoundMethod::Predicted, 0, Vec::new()),
         };
         let bound = match solo {
             Some(solo) => bound.or_solo(solo, best.map(|best| (best, low))),
@@ -168,7 +201,11 @@ impl Bound {
         bound.or_cap(question, best)
     }
 
-    fn predicted(question: &Question, residual_bound: ResidualBound, best: Option<f64>) -> Self {
+    fn predicted(
+        question: &PlacementQuestion,
+        residual_bound: ResidualBound,
+        best: Option<f64>,
+    ) -> Self {
         let ResidualBound { scatter, n: draws, .. } = residual_bound;
         let point =
             residual_bound.point.min(residual_bound.upper).max(best.unwrap_or(f64::NEG_INFINITY));
@@ -179,17 +216,16 @@ impl Bound {
             gap: best.and_then(|best| gap(point, best)),
             gap_high: best.and_then(|best| gap(residual_bound.upper, best)),
             confidence: question.confidence,
-            method: Self::PREDICTED.to_owned(),
+            method: BoundMethod::Predicted,
             n: residual_bound.n,
             notes: vec![BoundNote::Predicted { scatter, draws }],
         }
     }
 
-    /// Where every class of the space was measured, nothing is estimated but the noise: the upper
-    /// end is the highest end of any class's interval, at a level shared by all classes
-    /// (Bonferroni).
+    /// If every different assignment was measured, only the noise is estimated. The upper end is
+    /// the highest end of any interval, at a level shared by all of them (Bonferroni).
     pub(crate) fn exact(
-        question: &Question,
+        question: &PlacementQuestion,
         history: &History,
         fresh: &FreshWindows,
         best: Option<f64>,
@@ -208,10 +244,15 @@ impl Bound {
             .map(|estimate| estimate.high);
         let high = searched.chain(announced).fold(f64::NEG_INFINITY, f64::max);
         if n == 0 {
-            return Self::unknown(question, Self::EXACT, n, vec![BoundNote::NothingMeasured]);
+            return Self::unknown(
+                question,
+                BoundMethod::Exact,
+                n,
+                vec![BoundNote::NothingMeasured],
+            );
         }
         if !high.is_finite() {
-            return Self::unknown(question, Self::EXACT, n, vec![BoundNote::FewWindows]);
+            return Self::unknown(question, BoundMethod::Exact, n, vec![BoundNote::FewWindows]);
         }
         let failed = history.classes().filter(|(_, class)| class.failed).count();
         let left_out = (failed > 0).then_some(BoundNote::LeftOut { assignments: failed });
@@ -223,22 +264,22 @@ impl Bound {
             gap: best.and_then(|best| gap(best, best)),
             gap_high: best.and_then(|best| gap(high.max(best), best)),
             confidence: question.confidence,
-            method: Self::EXACT.to_owned(),
+            method: BoundMethod::Exact,
             n,
             notes,
         }
     }
 
-    /// This bound, or the user's cap where that is lower or there is no bound.
-    fn or_cap(self, question: &Question, best: Option<f64>) -> Self {
+    /// This bound, or the user's cap if that is lower or there is no bound.
+    fn or_cap(self, question: &PlacementQuestion, best: Option<f64>) -> Self {
         let Some(cap) = question.cap else { return self };
         if best.is_some_and(|best| best > cap) {
             return self.and(BoundNote::WrongCap { cap });
         }
-        self.limited(Self::CAP, Alone { sum: cap, high: cap, n: 0 }, best)
+        self.limited(BoundMethod::Cap, Alone { sum: cap, high: cap, n: 0 }, best)
     }
 
-    /// This bound, or what instances did alone where that is lower or there is no bound.
+    /// This bound, or what instances did alone if that is lower or there is no bound.
     /// `best` is the best performance and the lower end of its interval.
     pub(crate) fn or_solo(self, alone: Alone, best: Option<(f64, f64)>) -> Self {
         if alone.sum <= 0.0 {
@@ -248,7 +289,7 @@ impl Bound {
             let notes = if self.upb.is_some() { self.notes } else { Vec::new() };
             return Self { notes, ..self }.and(BoundNote::CompanyHelps);
         }
-        self.limited(Self::SOLO, alone, best.map(|(best, _)| best))
+        self.limited(BoundMethod::Solo, alone, best.map(|(best, _)| best))
     }
 
     /// This bound with another note.
@@ -257,15 +298,15 @@ impl Bound {
         self
     }
 
-    /// This bound, or a hard one where that is lower or there is no other; it says which is not
+    /// This bound, or a hard one if that is lower or there is no other; it says which is not
     /// used.
-    fn limited(self, method: &str, hard: Alone, best: Option<f64>) -> Self {
+    fn limited(self, method: BoundMethod, hard: Alone, best: Option<f64>) -> Self {
         let standing = self.upb_high.filter(|_| self.gap_high.is_some() || best.is_none());
         if standing.is_some_and(|high| high < hard.high) {
-            return self.and(BoundNote::HigherLimit { method: method.to_owned(), high: hard.high });
+            return self.and(BoundNote::HigherLimit { method, high: hard.high });
         }
-        let unused = standing.map(|high| BoundNote::NoLower { method: self.method.clone(), high });
-        let limit = BoundNote::Limit { method: method.to_owned() };
+        let unused = standing.map(|high| BoundNote::NoLower { method: self.method, high });
+        let limit = BoundNote::Limit { method };
         let reached = best.unwrap_or(f64::NEG_INFINITY);
         // Noise may lift the best above; then nothing is left to gain.
         let (point, high) =
@@ -276,16 +317,16 @@ impl Bound {
             upb_high: Some(high),
             gap: best.and_then(|best| gap(point, best)),
             gap_high: best.and_then(|best| gap(high, best)),
-            method: method.to_owned(),
+            method,
             n: hard.n,
             notes: std::iter::once(limit).chain(unused).collect(),
             ..self
         }
     }
 
-    /// This bound, or none where what else was measured speaks against it. `best` is the best
-    /// announced, `unpinned` what the program did by itself, `still` the share of windows in
-    /// which the metric did not move.
+    /// This bound, or none if what else was measured speaks against it. `best` is the best
+    /// announced, `unpinned` the performance of the unpinned program, `still` the share of windows
+    /// in which the metric did not move.
     pub(crate) fn unless_doubtful(
         self,
         best: Option<&Estimate>,
@@ -306,7 +347,12 @@ impl Bound {
         Self { notes: vec![reason], ..none }
     }
 
-    fn unknown(question: &Question, method: &str, n: usize, notes: Vec<BoundNote>) -> Self {
+    fn unknown(
+        question: &PlacementQuestion,
+        method: BoundMethod,
+        n: usize,
+        notes: Vec<BoundNote>,
+    ) -> Self {
         Self {
             upb: None,
             upb_low: None,
@@ -314,14 +360,14 @@ impl Bound {
             gap: None,
             gap_high: None,
             confidence: question.confidence,
-            method: method.to_owned(),
+            method,
             n,
             notes,
         }
     }
 
-    /// The gap that a stop at `within` is decided by: the upper end's where it is calibrated
-    /// (Bayes), the point estimate's where the published algorithm says so (profile).
+    /// The gap that a stop at `within` is decided by: the upper end's if it is calibrated
+    /// (Bayes), the point estimate's if the published algorithm says so (profile).
     pub(crate) fn deciding_gap(&self, method: Method) -> Option<f64> {
         match method {
             Method::Bayes => self.gap_high,
@@ -330,7 +376,7 @@ impl Bound {
     }
 }
 
-/// How far `best` is below `bound`, relative to it; 0 where it is above. `None` for a bound that is
+/// How far `best` is below `bound`, relative to it; 0 if it is above. `None` for a bound that is
 /// not positive.
 fn gap(bound: f64, best: f64) -> Option<f64> {
     (bound > 0.0 && bound.is_finite()).then(|| ((bound - best) / bound).max(0.0))
@@ -342,9 +388,9 @@ mod tests {
     use crate::{Budget, StrategyName};
 
     fn bound() -> Bound {
-        let question = Question::new(StrategyName::Auto, Budget::Measurements(1));
+        let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(1));
         let found = Some(100.0);
-        let bound = Bound::unknown(&question, "exact", 4, vec![BoundNote::AllMeasured]);
+        let bound = Bound::unknown(&question, BoundMethod::Exact, 4, vec![BoundNote::AllMeasured]);
         Bound {
             upb: found,
             upb_low: found,
@@ -359,6 +405,17 @@ mod tests {
         let best =
             Estimate { mean: 100.0, low: 98.0, high: 102.0, n, confidence: 0.95, spread: 1.0 };
         bound().unless_doubtful(Some(&best), unpinned, still)
+    }
+
+    #[test]
+    fn a_method_is_stored_as_its_name() {
+        use BoundMethod::{Bayes, Cap, Exact, Predicted, Profile, Solo};
+        for method in [Exact, Predicted, Solo, Cap, Bayes, Profile] {
+            let stored = serde_json::to_value(method).unwrap();
+            assert_eq!(stored, method.name());
+            assert_eq!(serde_json::from_value::<BoundMethod>(stored).unwrap(), method);
+        }
+        assert_eq!(serde_json::from_str::<BoundMethod>("\"steered\"").unwrap(), Predicted);
     }
 
     #[test]

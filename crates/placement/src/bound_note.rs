@@ -1,11 +1,12 @@
-//! What to know about a bound, as values. The text is made where it is shown.
+//! Notes on a bound, as values. The crate `present` makes the text.
 
+use crate::BoundMethod;
 use crate::outcome::no_high;
 use pinwise_evt::{Diagnostic, Refusal};
 use pinwise_measure::Unit;
 use serde::{Deserialize, Serialize};
 
-/// What qualifies a bound, or why there is none. Performances are better when higher.
+/// A note that qualifies a bound, or says why there is none. Performances are better when higher.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BoundNote {
@@ -18,7 +19,7 @@ pub enum BoundNote {
     Exceeded,
     /// The best was measured above the bound by prediction, which is wrong then.
     PredictionExceeded {
-        /// That bound.
+        /// The bound.
         high: f64,
     },
     /// The bound rests on how far predictions near the top are off.
@@ -36,7 +37,7 @@ pub enum BoundNote {
     AllMeasured,
     /// Assignments that could not be measured are left out.
     LeftOut {
-        /// How many.
+        /// The number of these assignments.
         assignments: usize,
     },
     /// The best is above the cap of the user, which is wrong and not used.
@@ -46,22 +47,22 @@ pub enum BoundNote {
     },
     /// The bound is a limit that nothing is known to exceed.
     Limit {
-        /// [`crate::Bound::CAP`] or [`crate::Bound::SOLO`].
-        method: String,
+        /// [`BoundMethod::Cap`] or [`BoundMethod::Solo`].
+        method: BoundMethod,
     },
     /// Such a limit is higher than the bound, and not used.
     HigherLimit {
-        /// [`crate::Bound::CAP`] or [`crate::Bound::SOLO`].
-        method: String,
-        /// Infinity where nothing bounds it (`null` in JSON).
+        /// [`BoundMethod::Cap`] or [`BoundMethod::Solo`].
+        method: BoundMethod,
+        /// Infinity if nothing bounds it (`null` in JSON).
         #[serde(deserialize_with = "no_high")]
         high: f64,
     },
     /// Another bound is no lower than the limit that is used.
     NoLower {
         /// Its method.
-        method: String,
-        /// That bound.
+        method: BoundMethod,
+        /// The bound.
         high: f64,
     },
     /// The best did better than the instances did alone, so these are no limit.
@@ -85,7 +86,7 @@ pub enum BoundNote {
         /// The sentence.
         text: String,
     },
-    /// What the estimate says of itself.
+    /// A note of the estimate on itself.
     #[serde(untagged)]
     Diagnostic(Diagnostic),
     /// Why the sample supports no estimate.
@@ -145,11 +146,10 @@ mod tests {
 
     #[test]
     fn every_note_is_read_back_and_that_of_an_earlier_version_is_text() {
-        let method = || "cap".to_owned();
         let notes = [
             BoundNote::AnyDistribution { share: 0.1 },
-            BoundNote::HigherLimit { method: method(), high: f64::INFINITY },
-            BoundNote::NoLower { method: method(), high: 2.0 },
+            BoundNote::HigherLimit { method: BoundMethod::Cap, high: f64::INFINITY },
+            BoundNote::NoLower { method: BoundMethod::Bayes, high: 2.0 },
             BoundNote::SingleWindow,
             BoundNote::Diagnostic(Diagnostic::Saturated { ties: 6 }),
             BoundNote::Diagnostic(Diagnostic::Unbounded),

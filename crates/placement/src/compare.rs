@@ -8,4 +8,4 @@ pub use comparison::{
     BeforeRounds, ClaimVerdict, Comparison, JudgedClaim, Leader, Loss, Row, Standing, Unclear,
 };
 pub use strategy::ComparisonStrategy;
-pub use ways::{BoundClaim, ComparedWays, Contender, Entry, LeftOut, LeftOutReason};
+pub use ways::{BoundClaim, ComparedWays, Contender, LeftOut, LeftOutReason, WayResult};

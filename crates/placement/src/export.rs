@@ -1,20 +1,23 @@
 //! Plans in the pinning syntax of other tools.
 //!
-//! Few tools can say all that a plan says. Those that pin whole processes get the union of the
-//! threads' CPUs; those that pin a list of CPUs in the order of thread creation cannot leave a
-//! thread out. Every format says in a note what it had to leave out, and refuses where the result
-//! would be another placement under the same name.
+//! Few tools can express a whole plan. Formats that pin whole processes get the union of the
+//! threads' CPUs. Formats that pin a list of CPUs in the order of thread creation cannot leave a
+//! thread out. Every format says in a note what it had to leave out. It refuses if the tool would
+//! not place the threads as the plan says.
 
 mod dpdk;
-mod instances;
 mod json;
+mod launchers;
 mod likwid;
+mod note;
 mod openmp;
-mod process;
 mod script;
 mod scx_layered;
 mod suricata;
 mod vpp;
+mod whole_process;
+
+pub use note::{ExportNote, LeftOutBy};
 
 use crate::{Plan, PlannedThread};
 use pinwise_topology::{CpuId, CpuSet};
@@ -22,9 +25,9 @@ use pinwise_topology::{CpuId, CpuSet};
 /// A pinning syntax.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// As users type it.
+    /// The name that users type.
     pub name: &'static str,
-    /// What is written and how to use it.
+    /// A description: what is written and how to use it.
     pub about: &'static str,
     write: fn(&Plan) -> Result<Export, String>,
 }
@@ -34,8 +37,8 @@ pub struct Format {
 pub struct Export {
     /// The text, ending in a newline.
     pub text: String,
-    /// What the syntax could not say, and what it relies on.
-    pub notes: Vec<String>,
+    /// Notes on what the syntax could not say, and what it relies on.
+    pub notes: Vec<ExportNote>,
 }
 
 /// Why a plan cannot be said in a syntax.
@@ -44,7 +47,7 @@ pub struct Export {
 pub struct ExportError {
     /// The format's name.
     pub format: &'static str,
-    /// What it lacks, and what to use instead.
+    /// The reason: what the syntax lacks, and what to use instead.
     pub reason: String,
 }
 
@@ -63,40 +66,44 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "cpulist",
         about: "the CPUs of all threads, as 0,3,7-11",
-        write: process::cpulist,
+        write: whole_process::cpulist,
     },
     Format {
         name: "mask",
         about: "the CPUs of all threads, as taskset's mask 0x5",
-        write: process::mask,
+        write: whole_process::mask,
     },
     Format {
         name: "hwloc",
         about: "the CPUs of all threads, as hwloc's cpuset",
-        write: process::hwloc,
+        write: whole_process::hwloc,
     },
     Format {
         name: "taskset",
         about: "taskset -c LIST, to put before the command",
-        write: process::taskset,
+        write: whole_process::taskset,
     },
     Format {
         name: "numactl",
         about: "numactl --physcpubind=LIST, to put before the command",
-        write: process::numactl,
+        write: whole_process::numactl,
     },
     Format {
         name: "systemd",
         about: "a drop-in for a unit: CPUAffinity=",
-        write: process::systemd,
+        write: whole_process::systemd,
     },
     Format {
         name: "systemd_cpuset",
         about: "a drop-in for a unit: AllowedCPUs=, which no thread of it can leave",
-        write: process::systemd_cpuset,
+        write: whole_process::systemd_cpuset,
     },
-    Format { name: "cgroup", about: "cpuset.cpus of a cgroup (version 2)", write: process::cgroup },
-    Format { name: "gamemode", about: "gamemode.ini: pin_cores=", write: process::gamemode },
+    Format {
+        name: "cgroup",
+        about: "cpuset.cpus of a cgroup (version 2)",
+        write: whole_process::cgroup,
+    },
+    Format { name: "gamemode", about: "gamemode.ini: pin_cores=", write: whole_process::gamemode },
     Format {
         name: "openmp",
         about: "OMP_PLACES, OMP_PROC_BIND, OMP_NUM_THREADS for a shell",
@@ -119,12 +126,12 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "slurm",
         about: "srun --cpu-bind=mask_cpu, one task per instance",
-        write: instances::slurm,
+        write: launchers::slurm,
     },
     Format {
         name: "rankfile",
         about: "a rankfile of Open MPI 4, one rank per instance",
-        write: instances::rankfile,
+        write: launchers::rankfile,
     },
     Format {
         name: "scx_layered",
@@ -150,14 +157,12 @@ impl Format {
             )));
         }
         let mut export = (self.write)(plan).map_err(refused)?;
-        export
-            .notes
-            .extend(number.map(|n| format!("this holds for n = {n}: start the program with it")));
+        export.notes.extend(number.map(|n| ExportNote::ForNumber { n }));
         Ok(export)
     }
 }
 
-/// The one CPU of a thread; the reason to refuse where it may run on several.
+/// The one CPU of a thread; the reason to refuse if it may run on several.
 fn only_cpu(thread: &PlannedThread) -> Result<CpuId, String> {
     match thread.cpus.first() {
         Some(cpu) if thread.cpus.len() == 1 => Ok(cpu),
@@ -183,9 +188,9 @@ fn number_after(name: &str, prefix: &str) -> Option<usize> {
 }
 
 /// A note that names threads a syntax has no words for.
-fn left_out(threads: &[&PlannedThread], why: &str) -> Option<String> {
-    let names: Vec<&str> = threads.iter().map(|thread| thread.name.as_str()).collect();
-    (!names.is_empty()).then(|| format!("left out, {why}: {}", names.join(" ")))
+fn left_out(threads: &[&PlannedThread], by: LeftOutBy) -> Option<ExportNote> {
+    let threads: Vec<String> = threads.iter().map(|thread| thread.name.clone()).collect();
+    (!threads.is_empty()).then_some(ExportNote::LeftOut { by, threads })
 }
 
 fn union<'a>(threads: impl IntoIterator<Item = &'a PlannedThread>) -> CpuSet {

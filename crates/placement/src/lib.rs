@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod blackbox_forecast;
 mod bound;
 mod bound_note;
 mod compare;
-mod confirmation;
-mod contest;
 mod export;
 #[cfg(test)]
 mod fixture;
-mod forecast;
+mod fresh_windows;
+mod last_comparison;
 mod outcome;
 mod plan;
 mod question;
@@ -20,24 +20,27 @@ mod statistics;
 mod tune_note;
 mod tune_step;
 
-pub use bound::Bound;
+pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment, blackbox_per_context};
+pub use bound::{Bound, BoundMethod};
 pub use bound_note::BoundNote;
 pub use compare::{
     BeforeRounds, BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonStrategy,
-    Contender, Entry, JudgedClaim, Leader, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
+    Contender, JudgedClaim, Leader, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
+    WayResult,
 };
-pub use contest::{Choice, Contest, Gain, Way};
-pub use export::{Export, ExportError, FORMATS, Format};
-pub use forecast::{Finalist, Forecast, room};
-pub use outcome::{Advice, Best, Cost, Drift, Estimate, Outcome, OutcomeNote};
+pub use export::{Export, ExportError, ExportNote, FORMATS, Format, LeftOutBy};
+pub use last_comparison::{ComparedRounds, Gain, LastComparisonVerdict, Way};
+pub use outcome::{Best, Cost, Drift, Estimate, Outcome, OutcomeNote, PlacementVerdict};
 pub use pinwise_prediction::ProfilingEnd;
-pub use plan::{Measured, Number, Origin, Plan, PlanError, PlanNote, PlannedThread};
-pub use question::{BlackboxOptions, Budget, LevelSource, Question, StrategyName};
+pub use plan::{Plan, PlanError, PlanEvidence, PlanNote, PlanOrigin, PlannedNumber, PlannedThread};
+pub use question::{
+    BlackboxOptions, Budget, LevelSource, PlacementQuestion, StrategyName, TestbedAbilities,
+};
 pub use reason::{StopReason, StrategyReason};
-pub use search::{Search, SearchError, core_local};
+pub use search::{PlacementSearch, SearchError, core_local};
 pub use selection::{
     DrawnSelection, PlacedSelection, SelectionError, SelectionOutcome, SelectionQuestion,
     SelectionSearch,
 };
 pub use tune_note::{TuneNote, Unmeasured};
-pub use tune_step::TuneStep;
+pub use tune_step::TunePart;

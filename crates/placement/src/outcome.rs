@@ -1,20 +1,22 @@
-//! The answer, with everything needed to judge it.
+//! The outcome of a placement search, computed from its records.
 
 mod as_found;
 
 pub use as_found::OutcomeNote;
 
-use crate::confirmation::FreshWindows;
+use crate::fresh_windows::FreshWindows;
 use crate::search::history::History;
-use crate::search::learned_model::Modeler;
+use crate::search::learned_predictor::Modeler;
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
 use crate::statistics::{estimate, mean, t_quantile, variance};
-use crate::{Bound, Forecast, Question, StopReason, StrategyReason, Unmeasured};
+use crate::{BlackboxForecast, Bound, PlacementQuestion, StopReason, StrategyReason, Unmeasured};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, settled};
 use pinwise_figures::{self as figures, Scale};
-use pinwise_measure::{Note, Setting, Unit, Workload, optional_value_or_text, values_or_text};
+use pinwise_measure::{
+    ProgramNote, Setting, Unit, Workload, optional_value_or_text, values_or_text,
+};
 use pinwise_topology::{Assignment, Space};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -31,10 +33,10 @@ pub struct Estimate {
     /// Upper end; infinity from fewer than 2 values (`null` in JSON).
     #[serde(deserialize_with = "no_high")]
     pub high: f64,
-    /// How many measurements.
+    /// The number of measurements.
     pub n: usize,
-    /// Of the interval; of the intervals of all assignments together, where one was chosen among
-    /// them.
+    /// Confidence of the interval. If one assignment was chosen among several, it is that of all
+    /// their intervals together.
     pub confidence: f64,
     /// Standard deviation of the measurements; 0 from fewer than 2.
     pub spread: f64,
@@ -70,12 +72,12 @@ impl Estimate {
     }
 }
 
-/// An end of an interval that nothing bounds is `null` in JSON.
+/// Reads the lower end of an interval. An end that nothing bounds is `null` in JSON.
 pub(crate) fn no_low<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NEG_INFINITY))
 }
 
-/// As [`no_low`], for the upper end.
+/// Reads the upper end, like [`no_low`].
 pub(crate) fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
 }
@@ -85,44 +87,44 @@ pub(crate) fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64,
 pub struct Best {
     /// In canonical form, leaf indices of the sharing tree.
     pub assignment: Assignment,
-    /// On fresh windows. The interval is corrected for the best having been chosen among several
-    /// (Bonferroni over all that got fresh windows); the mean is not, and the mean of the best
-    /// is on average a little above what it will be.
+    /// On fresh windows. The interval is corrected for the choice among several (Bonferroni over
+    /// all that got fresh windows). The mean is not: on average the mean of the best is a little
+    /// too high.
     pub performance: Estimate,
 }
 
-/// How a reference assignment changed through the run.
+/// How a reference assignment changed during the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
     /// Relative change from the first to the last third of its measurements.
     pub change: f64,
     /// Whether it is more than its noise explains.
     pub significant: bool,
-    /// How many measurements.
+    /// The number of measurements.
     pub n: usize,
 }
 
-/// What it cost.
+/// The cost of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// Measurements made, failed ones included.
     pub measurements: u64,
-    /// Of these, failed.
+    /// The failed ones among these.
     pub failed: u64,
-    /// Different classes measured.
+    /// Different assignments measured.
     pub classes: u64,
     /// Time measuring.
     pub time: Duration,
 }
 
-/// What to do.
+/// The verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Advice {
+pub enum PlacementVerdict {
     /// The best beats the baseline: the whole interval of the gain is above 0.
     Pin,
     /// Nothing beats the default: the gain's interval is below 0, or contains it and is narrower
-    /// than what was asked ([`Question::within`] to either side).
+    /// than what was asked ([`PlacementQuestion::within`] to either side).
     KeepDefault,
     /// The best or the baseline could not be measured, or not well enough to say.
     Undecided,
@@ -131,40 +133,40 @@ pub enum Advice {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// What to do.
-    pub advice: Advice,
-    /// What performance is counted in.
+    /// The verdict.
+    pub advice: PlacementVerdict,
+    /// The unit of performance.
     pub unit: Unit,
     /// The best assignment.
     pub best: Option<Best>,
-    /// Where there is no best: the assignment with the highest mean of the search's own windows,
-    /// and the interval of these. It was chosen by them, so that they overstate it.
+    /// If there is no best: the assignment with the highest mean of the search's own windows, and
+    /// the interval of these. It was chosen by them, so that they overstate it.
     #[serde(default)]
     pub so_far: Option<Best>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
-    /// The program before anything was pinned for the first time; `None` where that was not
+    /// The program before anything was pinned for the first time; `None` if that was not
     /// measured.
     #[serde(default)]
     pub as_found: Option<Estimate>,
-    /// best / baseline - 1 with its interval, where both were measured twice or more: (estimate,
+    /// best / baseline - 1 with its interval, if both were measured twice or more: (estimate,
     /// low, high). The interval is paired by round, and corrected for the best having been
     /// chosen among several.
     pub gain: Option<(f64, f64, f64)>,
     /// Every other assignment with fresh windows that do not differ from those of the best beyond
-    /// chance, best mean first. An assignment without fresh windows is none of them, even where it
+    /// chance, best mean first. An assignment without fresh windows is none of them, even if it
     /// may be the best by the windows before ([`StopReason::FewLeft`]).
     pub ties: Vec<Best>,
     /// The bound on the best possible.
     pub bound: Bound,
-    /// Number of classes in the space (decimal, exact).
+    /// Number of different assignments in the space (decimal, exact).
     pub assignments: String,
-    /// How a reference changed through the run, where it was measured often enough.
+    /// How a reference changed during the search, if it was measured often enough.
     pub drift: Option<Drift>,
-    /// What disturbed the measurements: a busy machine, a metric that may be a total.
+    /// Notes on what disturbed the measurements: a busy machine, a metric that may be a total.
     #[serde(default, deserialize_with = "values_or_text")]
-    pub notes: Vec<Note>,
-    /// What it cost.
+    pub notes: Vec<ProgramNote>,
+    /// The cost of the search.
     pub cost: Cost,
     /// Why the last measurement that failed did.
     #[serde(default, deserialize_with = "optional_value_or_text")]
@@ -175,20 +177,20 @@ pub struct Outcome {
     /// Why the search stopped.
     #[serde(deserialize_with = "values_or_text")]
     pub stopped_because: Vec<StopReason>,
-    /// What was predicted, where that is how it was searched.
+    /// The predictions, if the search was by prediction.
     #[serde(default)]
-    pub forecast: Option<Forecast>,
+    pub forecast: Option<BlackboxForecast>,
 }
 
 impl Outcome {
-    /// What `records` answer: a pure function. `strategy` and `stopped_because` are passed on for
-    /// the user.
+    /// Computes the outcome of `records`: a pure function. `strategy` and `stopped_because` are
+    /// passed on for the user.
     ///
     /// Performances announced come from fresh windows alone ([`Purpose::Final`]); without any there
-    /// is no best, and the advice is [`Advice::Undecided`]. Failed trials count in the cost and
-    /// nowhere else.
+    /// is no best, and the advice is [`PlacementVerdict::Undecided`]. Failed trials count in the
+    /// cost and nowhere else.
     pub fn new(
-        question: &Question,
+        question: &PlacementQuestion,
         space: &Space,
         workload: &Workload,
         unit: &Unit,
@@ -241,7 +243,7 @@ impl Outcome {
             Bound::of_all(question, residual_bound, alone, &history, announced)
         };
         let cost = Cost::of(records);
-        // What the budget allows was estimated before the first measurement.
+        // The reason was decided before the first measurement, from an estimate.
         let all = BigUint::from(cost.classes) == count;
         let strategy = strategy.into_iter().map(|reason| match reason {
             StrategyReason::ExhaustiveAsked { assignments, .. } if all => {
@@ -273,7 +275,7 @@ impl Outcome {
         }
     }
 
-    pub(crate) fn with_forecast(mut self, forecast: Option<Forecast>) -> Self {
+    pub(crate) fn with_forecast(mut self, forecast: Option<BlackboxForecast>) -> Self {
         if let Some(forecast) = &forecast {
             let best = self.best.as_ref().map(|best| best.performance);
             let alone = Alone { sum: forecast.solo, high: forecast.solo_high, n: forecast.base };
@@ -282,7 +284,7 @@ impl Outcome {
         Self { forecast, ..self }
     }
 
-    /// Without a bound where the unpinned program, or how the metric moved in `records`, speaks
+    /// Without a bound if the unpinned program, or how the metric moved in `records`, speaks
     /// against it.
     pub(crate) fn cautious(mut self, records: &[Record]) -> Self {
         let best = self.best.as_ref().map(|best| best.performance);
@@ -320,14 +322,16 @@ fn still(records: &[Record]) -> f64 {
     f64::from(still) / f64::max(f64::from(all), 1.0)
 }
 
-/// What the gain says. How the program was found has no vote: that is a moment of one placement,
-/// which the scheduler may have left a moment later; the unpinned windows in between are many.
-fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> Advice {
-    gain.map_or(Advice::Undecided, |(_, low, high)| Advice::by(low, high, within))
+/// The verdict by the gain. The program as found has no vote: it shows one placement, which the
+/// scheduler may leave a moment later. There are many unpinned windows in between.
+fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
+    gain.map_or(PlacementVerdict::Undecided, |(_, low, high)| {
+        PlacementVerdict::by(low, high, within)
+    })
 }
 
-impl Advice {
-    /// What the interval of a gain over the default says.
+impl PlacementVerdict {
+    /// The verdict by the interval of a gain over the default.
     pub(crate) fn by(low: f64, high: f64, within: f64) -> Self {
         match (low, high) {
             (low, _) if low > 0.0 => Self::Pin,
@@ -393,10 +397,10 @@ mod tests {
 
     #[test]
     fn without_a_gain_the_width_of_its_interval_decides() {
-        assert_eq!(advice(Some((0.0, -0.01, 0.01)), 0.025), Advice::KeepDefault);
-        assert_eq!(advice(Some((-0.1, -0.3, -0.01)), 0.025), Advice::KeepDefault);
-        assert_eq!(advice(Some((0.1, -0.2, 0.4)), 0.025), Advice::Undecided);
-        assert_eq!(advice(None, 0.025), Advice::Undecided);
+        assert_eq!(advice(Some((0.0, -0.01, 0.01)), 0.025), PlacementVerdict::KeepDefault);
+        assert_eq!(advice(Some((-0.1, -0.3, -0.01)), 0.025), PlacementVerdict::KeepDefault);
+        assert_eq!(advice(Some((0.1, -0.2, 0.4)), 0.025), PlacementVerdict::Undecided);
+        assert_eq!(advice(None, 0.025), PlacementVerdict::Undecided);
     }
 
     #[test]

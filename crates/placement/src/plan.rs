@@ -1,5 +1,6 @@
-//! The part of an outcome that can be kept and applied: which thread runs on which CPUs, how many
-//! threads there are to be where that was asked, and on which machine that was found.
+//! The plan: the part of an outcome that can be stored and applied. It says which thread runs on
+//! which CPUs, how many threads the program gets if that was asked, and on which machine it was
+//! found.
 //!
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are
 //! the kernel's numbers, so it means nothing on another machine; [`Plan::differences`] tells
@@ -11,7 +12,7 @@ mod identity;
 pub use error::PlanError;
 use error::malformed;
 
-use crate::{Advice, Estimate, Outcome};
+use crate::{Estimate, Outcome, PlacementVerdict};
 use pinwise_campaign::CampaignIdentity;
 use pinwise_measure::{Unit, Workload, values_or_text};
 use pinwise_topology::{CpuSet, Fingerprint, SharingTree};
@@ -21,7 +22,7 @@ use std::collections::{BTreeMap, HashSet};
 /// The version of the file format that is written, and the only one that is read.
 const VERSION: u32 = 1;
 
-/// What the file says on top.
+/// The head of the file.
 const HEADER: &str = "# A pinwise plan: on which CPUs each thread of a program runs.
 #   pinwise \
     apply PLAN --pid PID       re-pins the program while it runs
@@ -37,19 +38,19 @@ const HEADER: &str = "# A pinwise plan: on which CPUs each thread of a program r
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Of the format; 1.
+    /// Version of the format: 1.
     version: u32,
     /// The command or the name of the program.
     pub program: String,
     /// The search that found it; absent from a plan that was written otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<Origin>,
-    /// What was measured. Information, nothing depends on it.
+    pub origin: Option<PlanOrigin>,
+    /// The measurements. They inform the reader; nothing depends on them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<Measured>,
-    /// How many threads the program is to have; absent where that was not asked.
+    pub measured: Option<PlanEvidence>,
+    /// How many threads the program is to have; absent if that was not asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub number: Option<Number>,
+    pub number: Option<PlannedNumber>,
     /// The machine it was found on.
     pub machine: Fingerprint,
     /// The threads, in the order of their creation. None: they are left to the operating system,
@@ -61,16 +62,16 @@ pub struct Plan {
 /// The search that found a plan, and what it advised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// The campaign of that search; absent where it is not known.
+pub struct PlanOrigin {
+    /// The campaign of that search; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "identity::read")]
     pub campaign: Option<CampaignIdentity>,
     /// Whether pinning is better than leaving the threads to the operating system.
-    pub advice: Advice,
+    pub advice: PlacementVerdict,
     /// The machine is a model: its CPUs are no machine's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
-    /// What to know in addition to the verdict.
+    /// Notes in addition to the verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "values_or_text")]
     pub notes: Vec<PlanNote>,
 }
@@ -101,8 +102,9 @@ impl PlanNote {
 }
 
 impl PlanNote {
-    /// Kinds that explain a result, and do not weaken it.
-    const EXPLAINING: [&str; 12] = [
+    /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
+    const EXPLAINING: [&str; 13] = [
+        "drift",
         "default_assumed",
         "default_inferred",
         "single_runs",
@@ -136,9 +138,9 @@ impl From<String> for PlanNote {
 /// How a program gets its number of threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Number {
-    /// What takes the place of `{n}` in the program's arguments: its threads, or what they follow
-    /// from; at least 1.
+pub struct PlannedNumber {
+    /// The number that takes the place of `{n}` in the program's arguments: its threads, or the
+    /// number from which they follow; at least 1.
     pub n: u32,
     /// Environment variables to start it with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -148,8 +150,8 @@ pub struct Number {
     pub set: Option<String>,
 }
 
-impl Number {
-    /// What stands for the number in a command line.
+impl PlannedNumber {
+    /// The text that stands for the number in a command line.
     pub const PLACE: &str = "{n}";
 
     /// `word` of a command line with the number in its place.
@@ -162,30 +164,30 @@ impl Number {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedThread {
-    /// Its `comm`, with `#` and its creation order where several share one.
+    /// Its `comm`, with `#` and its creation order if several share one.
     pub name: String,
-    /// What it does.
+    /// Its role.
     pub role: String,
     /// Which instance of the application it belongs to, counted from 0.
     pub instance: usize,
-    /// Where it may run, by the kernel's numbers.
+    /// The CPUs on which it may run, by the kernel's numbers.
     pub cpus: CpuSet,
 }
 
-/// What was measured, in the unit the user asked for.
+/// The measurements, in the unit the user asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Measured {
-    /// What the numbers are counted in.
+pub struct PlanEvidence {
+    /// The unit of the performances.
     pub unit: String,
     /// Mean of the fresh measurements of this placement.
     pub performance: f64,
     /// Its interval; absent from a single measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Of the interval.
+    /// The confidence of the interval.
     pub confidence: f64,
-    /// How many measurements.
+    /// The number of fresh measurements of this placement.
     pub measurements: usize,
     /// Mean of the unpinned baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,7 +215,7 @@ impl Plan {
         }
     }
 
-    /// The plan of an outcome: its best assignment, whatever the advice is. `None` where nothing
+    /// The plan of an outcome: its best assignment, whatever the advice is. `None` if nothing
     /// could be measured.
     pub fn from_outcome(
         workload: &Workload,
@@ -238,16 +240,16 @@ impl Plan {
             .map(place)
             .collect::<Option<Vec<_>>>()?;
         let bound = outcome.bound.upb_high.map(|bound| outcome.unit.quantity(bound));
-        let measured = Measured {
+        let measured = PlanEvidence {
             bound,
-            ..Measured::new(&outcome.unit, &best.performance, outcome.baseline.as_ref())
+            ..PlanEvidence::new(&outcome.unit, &best.performance, outcome.baseline.as_ref())
         };
         Some(Self { measured: Some(measured), ..Self::new(&workload.name, machine, threads) })
     }
 
     /// Reads a plan.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
-        /// Of whatever version: a newer one may have fields that are unknown here.
+        /// Reads only the version: a newer plan may have fields that are unknown here.
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
@@ -262,7 +264,7 @@ impl Plan {
         let plan: Self = toml::from_str(text).map_err(|error| malformed(text, &error))?;
         match &plan.number {
             None if plan.threads.is_empty() => return Err(PlanError::Empty),
-            Some(Number { n: 0, .. }) => return Err(PlanError::NoNumber),
+            Some(PlannedNumber { n: 0, .. }) => return Err(PlanError::NoNumber),
             _ => {}
         }
         let mut names = HashSet::new();
@@ -284,16 +286,18 @@ impl Plan {
         format!("{HEADER}\n{body}")
     }
 
-    /// What speaks against the plan, in one line; `None` where nothing does. [`Origin`] has all of
-    /// it.
+    /// A caution: what speaks against the plan, in one line. `None` if nothing does. [`PlanOrigin`]
+    /// has all of it.
     pub fn caution(&self) -> Option<String> {
         let origin = self.origin.as_ref()?;
         let advice = match origin.advice {
-            Advice::Pin => None,
+            PlacementVerdict::Pin => None,
             // A plan that leaves them unpinned does as advised.
-            Advice::KeepDefault if self.threads.is_empty() => None,
-            Advice::KeepDefault => Some("its search found nothing better than unpinned".to_owned()),
-            Advice::Undecided => Some("its search was undecided".to_owned()),
+            PlacementVerdict::KeepDefault if self.threads.is_empty() => None,
+            PlacementVerdict::KeepDefault => {
+                Some("its search found nothing better than unpinned".to_owned())
+            }
+            PlacementVerdict::Undecided => Some("its search was undecided".to_owned()),
         };
         let model = origin.simulated.then(|| {
             format!("its CPU numbers are those of {}, a simulated processor", self.machine.model)
@@ -313,7 +317,7 @@ impl Plan {
         self.threads.iter().flat_map(|thread| thread.cpus.iter()).collect()
     }
 
-    /// How the machine differs from the one the plan was found on, one line each; empty where the
+    /// How the machine differs from the one the plan was found on, one line each; empty if the
     /// plan fits. A condition that either side does not know is no difference.
     pub fn differences(&self, now: &Fingerprint) -> Vec<String> {
         let then = &self.machine;
@@ -344,8 +348,8 @@ impl Plan {
     }
 }
 
-impl Measured {
-    /// Of the plan itself, and of the program without it; nothing is known of a bound.
+impl PlanEvidence {
+    /// The figures of the plan, and of the program without it. There is no bound.
     pub fn new(unit: &Unit, best: &Estimate, baseline: Option<&Estimate>) -> Self {
         let interval = match unit.interval(best.low, best.high) {
             [Some(low), Some(high)] => Some([low, high]),
@@ -385,7 +389,7 @@ mod tests {
             thread("ipfwd0-P", "P", "2-4"),
             thread("x#0", "x", "7"),
         ];
-        let measured = Measured {
+        let measured = PlanEvidence {
             unit: "packets/s".into(),
             performance: 1.25e6,
             interval: Some([1.2e6, 1.3e6]),
@@ -405,8 +409,8 @@ mod tests {
     #[test]
     fn a_plan_names_its_campaign_in_a_table_and_earlier_ones_in_a_sentence() {
         let origin = |campaign| {
-            let (advice, simulated, notes) = (Advice::Pin, false, Vec::new());
-            Some(Origin { campaign, advice, simulated, notes })
+            let (advice, simulated, notes) = (PlacementVerdict::Pin, false, Vec::new());
+            Some(PlanOrigin { campaign, advice, simulated, notes })
         };
         let whole = Plan { origin: origin(Some(campaign())), ..plan() };
         let text = whole.to_toml();
@@ -444,8 +448,8 @@ mod tests {
     #[test]
     fn notes_have_kind_values_and_text_and_earlier_ones_are_sentences() {
         let origin = |notes| {
-            let (advice, simulated, campaign) = (Advice::Pin, false, None);
-            Some(Origin { campaign, advice, simulated, notes })
+            let (advice, simulated, campaign) = (PlacementVerdict::Pin, false, None);
+            Some(PlanOrigin { campaign, advice, simulated, notes })
         };
         let whole = Plan { origin: origin(vec![busy()]), ..plan() };
         let text = whole.to_toml();
@@ -472,20 +476,20 @@ mod tests {
     fn a_plan_says_in_one_line_what_speaks_against_it() {
         let of = |advice, simulated| {
             let notes = if simulated { vec![busy()] } else { Vec::new() };
-            let origin = Some(Origin { campaign: Some(campaign()), advice, simulated, notes });
+            let origin = Some(PlanOrigin { campaign: Some(campaign()), advice, simulated, notes });
             let plan = Plan { origin, ..plan() };
             assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
             plan.caution()
         };
-        assert_eq!((plan().caution(), of(Advice::Pin, false)), (None, None));
+        assert_eq!((plan().caution(), of(PlacementVerdict::Pin, false)), (None, None));
         let left_alone = |note| {
             PlanNote::new(&serde_json::json!({ "kind": "while_placed", "n": 4,
             "note": { "kind": note }, "text": "While n = 4 was placed, something." }))
         };
         assert_eq!(["left_alone", "busy"].map(|kind| left_alone(kind).weakens()), [false, true]);
-        assert_eq!(of(Advice::Undecided, false).unwrap(), "its search was undecided");
+        assert_eq!(of(PlacementVerdict::Undecided, false).unwrap(), "its search was undecided");
         assert_eq!(
-            of(Advice::KeepDefault, true).unwrap(),
+            of(PlacementVerdict::KeepDefault, true).unwrap(),
             "its search found nothing better than unpinned, its CPU numbers are those of 2x2x2, a \
              simulated processor, its search says: The machine was busy"
         );
@@ -494,17 +498,18 @@ mod tests {
     #[test]
     fn a_plan_that_pins_nothing_speaks_against_itself_only_where_it_was_undecided() {
         let of = |advice| {
-            let origin = Origin { campaign: None, advice, simulated: false, notes: Vec::new() };
+            let origin = PlanOrigin { campaign: None, advice, simulated: false, notes: Vec::new() };
             Plan { threads: Vec::new(), origin: Some(origin), ..plan() }.caution()
         };
-        assert_eq!(of(Advice::KeepDefault), None);
-        assert_eq!(of(Advice::Undecided).unwrap(), "its search was undecided");
+        assert_eq!(of(PlacementVerdict::KeepDefault), None);
+        assert_eq!(of(PlacementVerdict::Undecided).unwrap(), "its search was undecided");
     }
 
     #[test]
     fn a_number_goes_with_threads_and_without() {
         let environment = BTreeMap::from([("OMP_NUM_THREADS".to_owned(), "6".to_owned())]);
-        let number = Some(Number { n: 6, environment, set: Some("echo 6 > workers".into()) });
+        let number =
+            Some(PlannedNumber { n: 6, environment, set: Some("echo 6 > workers".into()) });
         let both = Plan { number: number.clone(), ..plan() };
         assert_eq!(Plan::parse(&both.to_toml()), Ok(both));
         let free = Plan { threads: Vec::new(), measured: None, number, ..plan() };
@@ -536,7 +541,7 @@ mod tests {
         }
         let none = Plan { threads: Vec::new(), ..plan() };
         assert_eq!(Plan::parse(&none.to_toml()), Err(PlanError::Empty));
-        let number = Number { n: 0, environment: BTreeMap::new(), set: None };
+        let number = PlannedNumber { n: 0, environment: BTreeMap::new(), set: None };
         assert_eq!(
             Plan::parse(&Plan { number: Some(number), ..plan() }.to_toml()),
             Err(PlanError::NoNumber)

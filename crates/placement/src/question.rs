@@ -1,5 +1,6 @@
-//! What the user asks.
+//! The question of a placement search: strategy, budget, precision.
 
+use pinwise_campaign::Record;
 use pinwise_measure::{Testbed, value_or_text};
 use pinwise_topology::{Alike, DomainKind};
 use serde::{Deserialize, Serialize};
@@ -9,18 +10,19 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyName {
-    /// Exhaustive where every class can be measured within half of the budget or so, otherwise
-    /// guided; random sampling followed by climbing where the budget is too small for either.
+    /// Exhaustive if every different assignment can be measured within about half of the budget,
+    /// otherwise guided. If the budget is too small for either, random sampling followed by
+    /// climbing.
     #[default]
     Auto,
     /// Random sampling with the iterative algorithm (optimal-assignment-evt, section 5.3).
     Random,
-    /// Every class.
+    /// Every different assignment.
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
-    /// As `Auto`, under the name of what it does in a large space: a predictor learned on the way
-    /// chooses what to measure, and the bound comes from how wrong it is.
+    /// The choice of `Auto` in a large space: a predictor that learns during the search chooses
+    /// what to measure, and the bound comes from its error.
     Guided,
     /// Profile, predict every assignment, measure the most promising (blackbox-scheduler, section
     /// 3).
@@ -37,14 +39,14 @@ pub struct BlackboxOptions {
     #[serde(deserialize_with = "value_or_text")]
     pub core_local_because: LevelSource,
     /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`];
-    /// all of them, as published, where it is 1.
+    /// all of them, as published, if it is 1.
     pub share: f64,
     /// How many assignments are measured by what is predicted; `None` for as many as the spread of
     /// the predictions asks for.
     pub top: Option<usize>,
 }
 
-/// What decides within which level threads are taken to interfere.
+/// The source of the level within which threads are taken to interfere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LevelSource {
@@ -69,19 +71,32 @@ impl Default for BlackboxOptions {
     }
 }
 
-/// What may be spent.
+/// The budget of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// That many measurements.
+    /// A number of measurements.
     Measurements(u64),
-    /// That much time, from the first measurement to the last.
+    /// A time, from the first measurement to the last.
     Time(Duration),
 }
 
 impl Budget {
-    /// What is left of it after `time` was spent on something else than measuring; `None` when
-    /// nothing is.
+    /// The share that `history` has used; above 1 if it was exceeded. It depends on what was
+    /// recorded alone, never on a clock, so that a resumed campaign decides as it would have.
+    pub(crate) fn used(&self, history: &[Record]) -> f64 {
+        let (used, whole) = match self {
+            Self::Measurements(whole) => (history.len() as f64, *whole as f64),
+            Self::Time(whole) => (
+                history.last().map_or(0.0, |record| record.elapsed.as_secs_f64()),
+                whole.as_secs_f64(),
+            ),
+        };
+        if whole > 0.0 { used / whole } else { 1.0 }
+    }
+
+    /// The rest of it after `time` was spent on something else than measuring; `None` if nothing is
+    /// left.
     pub fn after(self, time: Duration) -> Option<Self> {
         match self {
             Self::Measurements(_) => Some(self),
@@ -92,16 +107,16 @@ impl Budget {
     }
 }
 
-/// What is asked.
+/// The question of a placement search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Question {
+pub struct PlacementQuestion {
     /// How to look.
     pub strategy: StrategyName,
     /// Stop once the best is within this fraction of the bound (0.025 for 2.5 %).
     pub within: f64,
     /// Confidence of every interval and of the bound.
     pub confidence: f64,
-    /// What may be spent.
+    /// The budget.
     pub budget: Budget,
     /// At most this many threads per context; `None` decides by the size of the space.
     pub per_context: Option<usize>,
@@ -118,22 +133,30 @@ pub struct Question {
     pub cap: Option<f64>,
     /// Half-width of an interval, relative to the estimate, at which repetition stops.
     pub precision: f64,
-    /// Of all randomness.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// Of the strategy that profiles.
+    /// The options of the strategy that profiles.
     #[serde(default)]
     pub profile: BlackboxOptions,
-    /// Whether the testbed can run instances of the workload by themselves ([`Testbed::profiles`]):
-    /// what they do alone bounds what they do together. [`Self::on`] fills it in.
-    #[serde(default)]
-    pub pieces: bool,
-    /// About how long it takes to start and measure one instance ([`Testbed::restart`]). `None`: it
-    /// is not started for that. [`Self::on`] fills it in.
-    #[serde(default)]
-    pub restart: Option<Duration>,
+    /// The abilities of the testbed. [`Self::on`] asks for them.
+    #[serde(flatten)]
+    pub abilities: TestbedAbilities,
 }
 
-impl Question {
+/// The abilities of a testbed that a search must know. By default the testbed can do none of it.
+/// Other values come from a testbed ([`PlacementQuestion::on`]), or are stored with the question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TestbedAbilities {
+    /// Whether instances of the workload can run alone ([`Testbed::profiles`]). What they do alone
+    /// bounds what they do together.
+    pub(crate) pieces: bool,
+    /// The approximate time to start and measure one instance ([`Testbed::restart`]). `None`:
+    /// instances are not started for a measurement.
+    pub(crate) restart: Option<Duration>,
+}
+
+impl PlacementQuestion {
     /// The usual [`Self::within`].
     pub const WITHIN: f64 = 0.025;
     /// The usual [`Self::confidence`].
@@ -146,7 +169,7 @@ impl Question {
     pub const SEED: u64 = 1;
 
     /// A question with this strategy and budget. The rest has its defaults: within 2.5 %, at 95 %
-    /// confidence, intervals of 1 %, and seed 1. As few threads per context as fit, and there is no
+    /// confidence, intervals of 1 %, and seed 1. As few threads per context as possible, and no
     /// cap. Alike domains are interchangeable, but NUMA nodes are not: memory that a program has
     /// lies in one of them. Looks at the bound keep its confidence.
     pub fn new(strategy: StrategyName, budget: Budget) -> Self {
@@ -164,8 +187,7 @@ impl Question {
             precision: Self::PRECISION,
             seed: Self::SEED,
             profile: BlackboxOptions::default(),
-            pieces: false,
-            restart: None,
+            abilities: TestbedAbilities::default(),
         }
     }
 
@@ -173,6 +195,25 @@ impl Question {
     /// testbed can do.
     pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
         let pieces = testbed.profiles();
-        Self { pieces, restart: testbed.restart().filter(|_| pieces), ..self }
+        let restart = testbed.restart().filter(|_| pieces);
+        Self { abilities: TestbedAbilities { pieces, restart }, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_testbed_can_do_is_stored_flat_and_absent_in_old_questions() {
+        let abilities = TestbedAbilities { pieces: true, restart: Some(Duration::from_secs(2)) };
+        let plain = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(60));
+        let question = PlacementQuestion { abilities, ..plain.clone() };
+        let mut stored = serde_json::to_value(&question).unwrap();
+        assert_eq!(serde_json::from_value::<PlacementQuestion>(stored.clone()).unwrap(), question);
+        let fields = stored.as_object_mut().unwrap();
+        assert_eq!(fields.remove("pieces"), Some(true.into()));
+        assert!(fields.remove("restart").is_some());
+        assert_eq!(serde_json::from_value::<PlacementQuestion>(stored).unwrap(), plain);
     }
 }

@@ -1,16 +1,19 @@
-//! Why a search is made the way it is, and why it stopped: values, each with its text.
+//! Why a search uses its strategy, and why it stopped, as values. The crate `present` makes the
+//! text.
 
-use crate::LevelSource;
+use crate::{BoundMethod, LevelSource};
+use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
-/// Why a search stopped, or went on from searching to fresh windows.
+/// Why a placement search stopped, or went on from searching to fresh windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StopReason {
     /// After repeated rounds over all assignments, few can still be the best.
     FewLeft {
-        /// How many.
+        /// The assignments that are left.
         left: u64,
         /// All assignments.
         of: u64,
@@ -19,7 +22,7 @@ pub enum StopReason {
     },
     /// The best assignments tie.
     Tied {
-        /// How many.
+        /// The assignments that are left.
         left: u64,
         /// All assignments.
         of: u64,
@@ -32,8 +35,8 @@ pub enum StopReason {
         gap: f64,
         /// The gap asked for.
         within: f64,
-        /// The method of the bound ([`crate::Bound::method`]).
-        method: String,
+        /// The method of the bound.
+        method: BoundMethod,
     },
     /// The best of a random sample came near the bound.
     SampleNearBound {
@@ -51,7 +54,7 @@ pub enum StopReason {
     },
     /// Many random assignments in a row could not be measured.
     SampleFailed {
-        /// How many.
+        /// The number of these assignments.
         last: u64,
     },
     /// Climbing found nothing better.
@@ -70,7 +73,7 @@ pub enum StopReason {
     NoProfile,
     /// The assignments most promising by prediction were measured.
     Predicted {
-        /// How many.
+        /// The number of these assignments.
         measured: u64,
         /// Their number follows from how far predictions were off, and was not given.
         by_error: bool,
@@ -86,10 +89,10 @@ pub enum StopReason {
     },
     /// The budget is used up.
     BudgetUsed {
-        /// Seconds that another measurement takes, where much time is left.
+        /// Seconds that another measurement takes, if much time is left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         another_seconds: Option<f64>,
-        /// Seconds that are left, where they are many.
+        /// Seconds that are left, if they are many.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left_seconds: Option<f64>,
     },
@@ -113,8 +116,11 @@ pub enum StopReason {
     Interrupted {
         /// It was killed.
         killed: bool,
-        /// The command that resumes it.
-        resume: String,
+        /// The campaign, which can be resumed.
+        campaign: CampaignId,
+        /// Its store, if a command has to name it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        store: Option<PathBuf>,
     },
     /// Text: from a store that was written before reasons had kinds.
     Text {

@@ -1,36 +1,35 @@
 //! The search for the best assignment, as a campaign strategy.
 //!
-//! A run has four parts. *Opening*: the unpinned baseline and a reference assignment, in turn,
-//! which also shows what a trial costs. *Approach*: which space to search and how is chosen by what
-//! the budget affords. *Looking*: proposers propose assignments; between their trials the baseline
-//! and the reference are measured again, the one for its spread, the other to see drift.
-//! *Selection*: the winner, its rivals and the baseline get fresh windows; nothing else is
-//! announced.
+//! A search has four phases. *Opening*: the unpinned baseline, then a reference assignment, which
+//! also show how long a trial takes. *Approach*: the budget decides which space to search and how.
+//! *Looking*: proposers propose assignments. Between their trials the search measures the baseline
+//! again, for its spread, and the reference, to see drift. *Fresh windows*: the winner, its rivals
+//! and the baseline are measured again. Only these windows decide the answer.
 //!
-//! Every step is a function of the question, the machine, the seed and the records. No clock is
-//! read: a budget in time is compared with the time recorded.
+//! Every step is a function of the question, the machine, the seed and the records. The search
+//! reads no clock: it compares a budget in time with the time recorded.
 
 mod approach;
 mod blackbox;
-mod budget;
 mod climb;
 mod error;
 mod exhaustive;
 mod finalists;
 pub(crate) mod guided;
 pub(crate) mod history;
-pub(crate) mod learned_model;
+pub(crate) mod learned_predictor;
 mod proposer;
 pub(crate) mod residual_bound;
 mod sample;
 pub(crate) mod solo_bound;
 
-use crate::confirmation::{BASELINE_WINDOWS, FreshWindows};
-use crate::{Budget, Forecast, Outcome, Question, StopReason, StrategyName, StrategyReason};
+use crate::fresh_windows::{BASELINE_WINDOWS, FreshWindows};
+use crate::{
+    BlackboxForecast, Budget, Outcome, PlacementQuestion, StopReason, StrategyName, StrategyReason,
+};
 use approach::{Approach, narrow_space};
 use blackbox::Predicting;
 pub use blackbox::core_local;
-use budget::SEARCH_SHARE;
 pub use error::SearchError;
 use finalists::Finalists;
 use history::History;
@@ -40,6 +39,9 @@ use pinwise_measure::{Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
 use proposer::{Next, View, pinned, trial};
 use std::collections::VecDeque;
+
+/// The share of the budget that searching may use; the rest is for fresh windows.
+const SEARCH_SHARE: f64 = 0.75;
 
 /// How many assignments get fresh windows, at most.
 pub(crate) const FINALISTS: usize = 8;
@@ -67,10 +69,10 @@ enum Phase {
     Stopped,
 }
 
-/// The strategy that answers a [`Question`].
+/// The strategy that answers a [`PlacementQuestion`].
 #[derive(Debug)]
-pub struct Search {
-    question: Question,
+pub struct PlacementSearch {
+    question: PlacementQuestion,
     workload: Workload,
     random: Random,
     space: Space,
@@ -87,20 +89,20 @@ pub struct Search {
     since_visit: usize,
     /// Why looking ended, then why everything did.
     reasons: Vec<StopReason>,
-    /// What proposers that are done predicted.
-    forecast: Option<Forecast>,
+    /// The predictions of proposers that are done.
+    forecast: Option<BlackboxForecast>,
 }
 
-impl Search {
+impl PlacementSearch {
     /// The search for the best assignment of the workload's threads to the contexts of `tree`.
     pub fn new(
-        question: &Question,
+        question: &PlacementQuestion,
         tree: &SharingTree,
         workload: &Workload,
     ) -> Result<Self, SearchError> {
         let space = narrow_space(question, tree, workload.threads.len())?;
         if question.strategy == StrategyName::Blackbox {
-            // What it cannot do is known before anything is measured.
+            // A search that cannot work is refused before anything is measured.
             let least = Predicting::new(question, tree, workload, 0.0)?.least() as u64;
             if let Budget::Measurements(budget) = question.budget
                 && budget < least
@@ -109,8 +111,8 @@ impl Search {
             }
         }
         let contexts = tree.leaves().len() as u32;
-        // Threads in order over the contexts, in turn: in every space, and what many would do by
-        // hand.
+        // Threads in order, one on each context, round and round. It is in every space, and what
+        // many would do by hand.
         let in_turn = Assignment::new(
             (0..workload.threads.len() as u32).map(|thread| thread % contexts).collect(),
         );
@@ -139,9 +141,9 @@ impl Search {
         Ok(search)
     }
 
-    /// A search that has seen `records`, as after a run of them.
+    /// A search that has seen `records`, as after measuring them.
     pub fn replay(
-        question: &Question,
+        question: &PlacementQuestion,
         tree: &SharingTree,
         workload: &Workload,
         records: &[Record],
@@ -186,7 +188,7 @@ impl Search {
         (looking + fresh).min(fresh / (1.0 - SEARCH_SHARE)).ceil() as u64
     }
 
-    /// Measurements of the least profile and what it predicts best, where there is to be one.
+    /// Measurements of the smallest profile and of its best predictions, if the search makes one.
     fn least_profile(&self) -> Option<u64> {
         let profiles = self.question.strategy == StrategyName::Blackbox;
         let predicting =
@@ -201,8 +203,8 @@ impl Search {
             .map_or_else(|| vec![StrategyReason::NotChosen], |approach| approach.why.clone())
     }
 
-    /// What `records`, all that was measured, answer. `ended` says why there are no more where that
-    /// was not this search's doing.
+    /// The outcome of `records`, which are all that was measured. `ended` says why there are no
+    /// more, if this search did not end itself.
     pub fn outcome(&self, unit: &Unit, records: &[Record], ended: Option<StopReason>) -> Outcome {
         let outcome = Outcome::new(
             &self.question,
@@ -216,8 +218,8 @@ impl Search {
         outcome.with_forecast(self.forecast()).cautious(records)
     }
 
-    /// What was predicted, where that is how it searches.
-    fn forecast(&self) -> Option<Forecast> {
+    /// The predictions, if it searches by prediction.
+    fn forecast(&self) -> Option<BlackboxForecast> {
         let at_work = self.approach.as_ref().and_then(|approach| approach.proposers.front());
         let now = at_work.and_then(|proposer| proposer.forecast(&self.question, &self.history));
         now.or_else(|| self.forecast.clone())
@@ -252,12 +254,12 @@ impl Search {
         failed && trial.purpose != Purpose::Final
     }
 
-    /// What one trial costs, as a share of the budget.
+    /// The cost of one trial, as a share of the budget.
     fn cost(&self, used: f64) -> f64 {
         used / self.seen.max(1) as f64
     }
 
-    /// The share of the budget that searching may use: more than usual where the fresh windows need
+    /// The share of the budget that searching may use: more than usual if the fresh windows need
     /// less than the rest.
     fn until(&self, used: f64) -> f64 {
         let reserve = Finalists::likely_trials(&self.question, &self.history) * self.cost(used);
@@ -268,7 +270,7 @@ impl Search {
         if self.history.failed(&self.reference) {
             self.reference = self.space.sample(&mut self.random);
         }
-        // Of what is left for searching, visits to baseline and reference take their share.
+        // Visits to baseline and reference take a share of the rest for searching.
         let cost = self.cost(used);
         let affordable = (SEARCH_SHARE - used) / cost / (1.0 + VISITS);
         self.approach = Some(Approach::choose(
@@ -338,7 +340,7 @@ impl Search {
         ));
     }
 
-    /// That the budget is used up, and why where much of it is left.
+    /// The reason that the budget is used up, with the cause if much of it is left.
     fn all_used(&self, used: f64) -> StopReason {
         let left = 1.0 - used;
         let (another_seconds, left_seconds) = match self.question.budget {
@@ -358,7 +360,7 @@ impl Search {
     }
 }
 
-impl Strategy for Search {
+impl Strategy for PlacementSearch {
     fn step(&mut self, history: &[Record]) -> Step {
         self.learn(history);
         let used = self.question.budget.used(history);

@@ -5,20 +5,20 @@
 //! was published for the second and leaves both together to future work (optimal-assignment-evt,
 //! section 5.4). Here one draw is both: a set of the ready instances, every set of the wanted size
 //! equally likely, and a uniform placement of its threads. Draws are independent and from one
-//! distribution, which is all that the bound of section 3 asks of them: it holds for the best
-//! selection on its best assignment.
+//! distribution. The bound of section 3 needs no more, so it holds for the best selection on its
+//! best assignment.
 //!
 //! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and
 //! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000): the sum over the instances that run of their
-//! packets/s, each divided by what the instance does alone on the machine. As long as company makes
-//! nobody faster it is at most the number of instances, which caps the bound.
+//! packets/s, each divided by what the instance does alone on the machine. As long as co-runners
+//! make no instance faster, it is at most the number of instances, which caps the bound.
 //!
 //! [`SelectionSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows
 //! of the [`FINALISTS`] best: only these are announced.
 
 use crate::search::FINALISTS;
 use crate::statistics::{estimate, mean, ratio};
-use crate::{Bound, Budget, Estimate, Question, StrategyName};
+use crate::{Bound, Budget, Estimate, PlacementQuestion, StrategyName};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Piece, Setting, Workload};
 use pinwise_prediction::ThreadKinds;
@@ -29,16 +29,16 @@ use std::collections::{BTreeMap, VecDeque};
 /// Share of the budget that is drawn; the rest is for fresh windows.
 const SAMPLE_SHARE: f64 = 0.75;
 
-/// What is asked.
+/// The question of a selection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SelectionQuestion {
     /// How many of the ready instances run together.
     pub choose: usize,
     /// Measurements that may be made.
     pub budget: u64,
-    /// Of every interval and of the bound.
+    /// Confidence of every interval and of the bound.
     pub confidence: f64,
-    /// Of all randomness.
+    /// The seed of all randomness.
     pub seed: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct PlacedSelection {
     pub performance: Estimate,
 }
 
-/// What the draws of one selection came to, whatever the placement.
+/// The result of the draws of one selection, over all placements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DrawnSelection {
     /// How many instances of each application run.
@@ -149,8 +149,8 @@ impl SelectionSearch {
         Ok(search)
     }
 
-    /// One set of instances, every set equally likely, on a uniform placement. Of alike instances
-    /// the first are meant.
+    /// One set of instances, every set equally likely, on a uniform placement. Among alike
+    /// instances it takes the first.
     fn draw(&mut self) -> Result<Vec<Piece>, SpaceError> {
         let instances = self.thread_kinds.instances();
         let mut order: Vec<usize> = (0..instances.len()).collect();
@@ -200,7 +200,7 @@ impl SelectionSearch {
         }
     }
 
-    /// What `records`, all that was measured, answer.
+    /// The outcome of `records`, which are all that was measured.
     pub fn outcome(&self, records: &[Record]) -> SelectionOutcome {
         let confidence = self.question.confidence;
         let sample = windows(records, Purpose::Sample);
@@ -225,10 +225,13 @@ impl SelectionSearch {
                 .is_none_or(|ratio| ratio.high >= 1.0)
         };
         let ties: Vec<PlacedSelection> = announced.filter(is_tie).collect();
-        let question = Question {
+        let question = PlacementQuestion {
             confidence,
             cap: Some(self.question.choose as f64),
-            ..Question::new(StrategyName::Random, Budget::Measurements(self.question.budget))
+            ..PlacementQuestion::new(
+                StrategyName::Random,
+                Budget::Measurements(self.question.budget),
+            )
         };
         let values = sample.values().map(|windows| mean(windows)).collect();
         let top = best.as_ref().map(|best| best.performance.mean);
@@ -257,8 +260,9 @@ impl SelectionSearch {
         }
     }
 
-    /// In how many ways so many instances can be taken, if those of one application are alike. It
-    /// is the coefficient of x^choose in the product of 1 + x + … + x^ready over the applications.
+    /// The number of ways to choose this number of instances, if those of one application are
+    /// alike. It is the coefficient of x^choose in the product of 1 + x + … + x^ready over the
+    /// applications.
     fn different(&self) -> u64 {
         let all: Vec<usize> = (0..self.thread_kinds.instances().len()).collect();
         let mut ways = vec![0u64; self.question.choose + 1];
@@ -333,8 +337,8 @@ mod tests {
         SharingTree::new(&Machine::from_shape("3x2").unwrap(), Alike::ByStructure)
     }
 
-    /// Alone all do 1. A heavy instance on a core takes 0.4 from whoever else is on it; distance
-    /// costs a little, so that no two selections are equal.
+    /// Alone all do 1. A heavy instance on a core takes 0.4 from the others on it. Distance costs a
+    /// little, so that no two selections are equal.
     fn speedup(pieces: &[Piece]) -> f64 {
         let core = |piece: &Piece| piece.leaves[0] / 2;
         let one = |piece: &Piece| {

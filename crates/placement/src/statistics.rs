@@ -1,9 +1,9 @@
 //! Intervals for means and for ratios of paired means.
 //!
-//! Performance is averaged by the plain mean, on purpose: it is what a program does in an hour.
-//! Windows may fall into two groups (a bistable baseline); a median shows one group and hides the
-//! other. A stray window then widens the interval; it does not move a conclusion, since windows of
-//! everything compared are interleaved and compared round by round.
+//! The average is the plain mean, on purpose: it is the work of an hour. Windows may fall into two
+//! groups (a bistable baseline). A median shows one group and hides the other. A stray window then
+//! widens the interval. It does not move a conclusion, since the windows of all ways are
+//! interleaved and compared round by round.
 
 use crate::Estimate;
 use statrs::distribution::{ContinuousCDF, StudentsT};

@@ -1,7 +1,7 @@
-//! What to know about a search for the number of threads and their placement together, as values.
-//! The text is made where it is shown.
+//! Notes of `tune` and of last comparisons, and why something was not measured, as values. The
+//! crate `present` makes the text.
 
-use pinwise_measure::{Note, value_or_text};
+use pinwise_measure::{ProgramNote, value_or_text};
 use pinwise_topology::Policy;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Unmeasured {
     Interrupted,
     /// It failed.
     Failed {
-        /// As whatever failed says it.
+        /// The message of the failure.
         error: String,
     },
     /// A sentence that begins small and has no full stop: from a store that was written before
@@ -36,7 +36,7 @@ pub enum TuneNote {
     DefaultAssumed {
         /// The default.
         n: u32,
-        /// The threads that the program began with, where these were counted.
+        /// The threads that the program began with, if these were counted.
         threads: Option<u32>,
     },
     /// The default follows from the threads that the program began with.
@@ -66,10 +66,10 @@ pub enum TuneNote {
     WhilePlaced {
         /// The number.
         n: u32,
-        /// What.
-        note: Note,
+        /// The note.
+        note: ProgramNote,
     },
-    /// Other programs used the contexts. Where several stages say so it is said once.
+    /// Other programs used the contexts. If several stages say so it is said once.
     Busy {
         /// Share of the contexts' time that they took, in the stage where it was the largest.
         share: f64,
@@ -81,7 +81,7 @@ pub enum TuneNote {
     },
     /// Windows of the last comparison are missing.
     WindowsMissing {
-        /// How many; 0 where an earlier version did not count them.
+        /// How many; 0 if an earlier version did not count them.
         #[serde(default)]
         windows: u64,
         /// Why.

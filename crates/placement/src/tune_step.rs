@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A part, as its campaign names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TuneStep {
+pub enum TunePart {
     /// The search for the number alone.
     Threads,
     /// Numbers under policies of placement.

@@ -3,7 +3,8 @@
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
-    BlackboxOptions, Budget, Outcome, Question, Search, SearchError, StopReason, StrategyName,
+    BlackboxOptions, BoundMethod, Budget, Outcome, PlacementQuestion, PlacementSearch, SearchError,
+    StopReason, StrategyName,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, SharingTree, Space};
@@ -31,17 +32,17 @@ fn bed(instances: usize, noise: f64) -> Contention {
     )
 }
 
-fn question(share: f64, top: Option<usize>, budget: u64) -> Question {
+fn question(share: f64, top: Option<usize>, budget: u64) -> PlacementQuestion {
     let profile = BlackboxOptions {
         core_local: Some(DomainKind::Package),
         share,
         top,
         ..BlackboxOptions::default()
     };
-    Question {
+    PlacementQuestion {
         per_context: Some(1),
         profile,
-        ..Question::new(StrategyName::Blackbox, Budget::Measurements(budget))
+        ..PlacementQuestion::new(StrategyName::Blackbox, Budget::Measurements(budget))
     }
 }
 
@@ -49,8 +50,8 @@ fn tree() -> SharingTree {
     SharingTree::new(&Machine::from_shape("4x2x4").unwrap(), Alike::ByStructure)
 }
 
-fn run(question: &Question, mut testbed: Contention) -> (Outcome, Vec<Record>) {
-    let mut search = Search::new(question, &tree(), testbed.workload()).unwrap();
+fn run(question: &PlacementQuestion, mut testbed: Contention) -> (Outcome, Vec<Record>) {
+    let mut search = PlacementSearch::new(question, &tree(), testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     while let Step::Measure(trial) = search.step(&records) {
         testbed.seek(records.len() as u64);
@@ -98,7 +99,7 @@ fn the_best_of_few_threads_is_found_from_a_part_of_the_profile() {
             forecast.finalists.iter().all(|finalist| finalist.predicted <= upper * (1.0 + 1e-9))
         );
         // What instances do alone bounds what they do together, here by construction.
-        assert_eq!(outcome.bound.method, "solo");
+        assert_eq!(outcome.bound.method, BoundMethod::Solo);
         assert!(outcome.bound.upb_high.unwrap() >= optimum * (1.0 - 1e-9));
     }
 }
@@ -125,13 +126,13 @@ fn a_campaign_goes_on_as_if_nothing_had_happened() {
     for cut in [7, 40, records.len() / 2] {
         let testbed = bed(3, 0.01);
         let replayed =
-            Search::replay(&asked, &tree(), testbed.workload(), &records[..cut]).unwrap();
+            PlacementSearch::replay(&asked, &tree(), testbed.workload(), &records[..cut]).unwrap();
         let (outcome, _) =
             (replayed.outcome(testbed.unit(), &records[..cut], Some(StopReason::Running)), ());
         assert!(outcome.forecast.is_some(), "after {cut}");
     }
     let testbed = bed(3, 0.01);
-    let replayed = Search::replay(&asked, &tree(), testbed.workload(), &records).unwrap();
+    let replayed = PlacementSearch::replay(&asked, &tree(), testbed.workload(), &records).unwrap();
     assert_eq!(replayed.outcome(testbed.unit(), &records, None).forecast, whole.forecast);
     assert_eq!(run(&asked, bed(3, 0.01)).1, records);
 }
@@ -140,7 +141,7 @@ fn a_campaign_goes_on_as_if_nothing_had_happened() {
 fn a_level_that_is_not_there_is_refused_before_anything_is_measured() {
     let mut asked = question(0.1, None, 400);
     asked.profile.core_local = Some(DomainKind::L3);
-    let error = Search::new(&asked, &tree(), bed(2, 0.0).workload()).unwrap_err();
+    let error = PlacementSearch::new(&asked, &tree(), bed(2, 0.0).workload()).unwrap_err();
     assert!(
         matches!(error, SearchError::Local(_)) && error.to_string().contains("--core-local"),
         "{error}"

@@ -6,7 +6,7 @@
 
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
+use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
 use pinwise_synthetic::{Disturbance, Replay};
@@ -45,9 +45,12 @@ fn search(
     let mut replay =
         Replay::new(machine, workload, testbed.unit().clone(), known, unpinned, disturbance);
     let budget = Budget::Measurements(1500);
-    let question =
-        Question { per_context: Some(1), seed, ..Question::new(StrategyName::Auto, budget) };
-    let mut search = Search::new(&question, tree, testbed.workload()).unwrap();
+    let question = PlacementQuestion {
+        per_context: Some(1),
+        seed,
+        ..PlacementQuestion::new(StrategyName::Auto, budget)
+    };
+    let mut search = PlacementSearch::new(&question, tree, testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     while let Step::Measure(trial) = search.step(&records) {
         let outcome = replay.measure(&trial.setting, trial.effort);

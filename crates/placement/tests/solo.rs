@@ -1,9 +1,10 @@
-//! What instances do alone as a bound, on a processor on paper where every performance is known.
+//! The bound from instances alone, on a simulated processor where every performance is known.
 
 use pinwise_campaign::{Purpose, Record, Step, Strategy};
 use pinwise_measure::{Setting, Testbed};
 use pinwise_placement::{
-    Bound, BoundNote, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
+    BoundMethod, BoundNote, Budget, Outcome, PlacementQuestion, PlacementSearch, StopReason,
+    StrategyName, StrategyReason,
 };
 use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, Machine, PerContext, SharingTree, Space};
@@ -31,9 +32,9 @@ fn tree() -> SharingTree {
 }
 
 fn run(budget: u64, cap: Option<f64>, mut testbed: Contention) -> (Outcome, Vec<Record>) {
-    let usual = Question::new(StrategyName::Auto, Budget::Measurements(budget));
-    let question = Question { per_context: Some(1), cap, ..usual }.on(&testbed);
-    let mut search = Search::new(&question, &tree(), testbed.workload()).unwrap();
+    let usual = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(budget));
+    let question = PlacementQuestion { per_context: Some(1), cap, ..usual }.on(&testbed);
+    let mut search = PlacementSearch::new(&question, &tree(), testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     while let Step::Measure(trial) = search.step(&records) {
         testbed.seek(records.len() as u64);
@@ -46,7 +47,8 @@ fn run(budget: u64, cap: Option<f64>, mut testbed: Contention) -> (Outcome, Vec<
         });
     }
     let outcome = search.outcome(testbed.unit(), &records, None);
-    let replayed = Search::replay(&question, &tree(), testbed.workload(), &records).unwrap();
+    let replayed =
+        PlacementSearch::replay(&question, &tree(), testbed.workload(), &records).unwrap();
     assert_eq!(replayed.outcome(testbed.unit(), &records, None), outcome);
     (outcome, records)
 }
@@ -59,15 +61,12 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
     for noise in [0.0, 0.002, 0.01] {
         let (outcome, records) = run(600, None, bed(2, demand(), noise));
         let bound = &outcome.bound;
-        assert_eq!(bound.method, "solo", "{bound:?}");
-        assert!(
-            bound.notes.contains(&BoundNote::Limit { method: Bound::SOLO.into() }),
-            "{bound:?}"
-        );
+        assert_eq!(bound.method, BoundMethod::Solo, "{bound:?}");
+        assert!(bound.notes.contains(&BoundNote::Limit { method: BoundMethod::Solo }), "{bound:?}");
         assert!(bound.gap_high.unwrap() <= 0.025, "{bound:?}");
         assert!(bound.upb_high.unwrap() >= optimum, "{bound:?}");
         let reached = |reason: &StopReason| match reason {
-            StopReason::NearBound { method, .. } => method == Bound::SOLO,
+            StopReason::NearBound { method, .. } => *method == BoundMethod::Solo,
             _ => false,
         };
         assert!(outcome.stopped_because.iter().any(reached), "{:?}", outcome.stopped_because);
@@ -85,19 +84,19 @@ fn a_few_instances_are_certified_before_anything_is_extrapolated() {
 #[test]
 fn a_budget_too_small_to_learn_from_has_the_bound_too() {
     let (outcome, _) = run(200, None, bed(2, demand(), 0.0));
-    assert_eq!(outcome.bound.method, "solo");
+    assert_eq!(outcome.bound.method, BoundMethod::Solo);
     assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
 }
 
 /// How many of the first 200 trials are of instances alone, and how many of random assignments,
 /// where that takes 1.5 s and a trial takes 50 ms.
 fn shares(seconds: u64) -> (usize, usize) {
-    let mut testbed = bed(4, demand(), 0.002);
-    let budget = Budget::Time(Duration::from_secs(seconds));
     let start = Duration::from_millis(1500);
-    let usual = Question::new(StrategyName::Auto, budget);
-    let question = Question { per_context: Some(1), pieces: true, restart: Some(start), ..usual };
-    let mut search = Search::new(&question, &tree(), testbed.workload()).unwrap();
+    let mut testbed = bed(4, demand(), 0.002).starting_instances(start);
+    let budget = Budget::Time(Duration::from_secs(seconds));
+    let usual = PlacementQuestion::new(StrategyName::Auto, budget);
+    let question = PlacementQuestion { per_context: Some(1), ..usual }.on(&testbed);
+    let mut search = PlacementSearch::new(&question, &tree(), testbed.workload()).unwrap();
     let mut records: Vec<Record> = Vec::new();
     let mut elapsed = Duration::ZERO;
     while let (Step::Measure(trial), ..200) = (search.step(&records), records.len()) {
@@ -138,8 +137,8 @@ fn what_is_predicted_beside_it_is_at_half_the_error() {
     let space = Space::new(tree(), 24, PerContext::AtMost(1)).unwrap();
     let bed = bed(8, demand(), 0.0);
     let bound = |pieces: bool| {
-        let question =
-            Question { pieces, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) };
+        let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(600));
+        let question = if pieces { question.on(&bed) } else { question };
         let (strategy, stopped) = (Vec::new(), Vec::new());
         Outcome::new(&question, &space, bed.workload(), bed.unit(), &records, strategy, stopped)
             .bound
@@ -148,19 +147,19 @@ fn what_is_predicted_beside_it_is_at_half_the_error() {
     let (beside, only) = (bound(true), bound(false));
     assert_eq!(beside.upb_high, outcome.bound.upb_high);
     for bound in [&beside, &only] {
-        assert_eq!((bound.method.as_str(), bound.confidence), ("predicted", 0.95), "{bound:?}");
+        assert_eq!((bound.method, bound.confidence), (BoundMethod::Predicted, 0.95), "{bound:?}");
     }
     assert!(beside.upb_high > only.upb_high, "{beside:?}, {only:?}");
 }
 
 #[test]
 fn company_that_helps_refutes_it() {
-    // Every instance by itself on a core is worth a fifth more than any instance does alone, says
-    // this made-up machine.
+    // On this made-up machine, an instance alone on a core gains a fifth over any instance alone on
+    // the machine.
     let (outcome, _) = run(600, None, bed(8, Demand { needle: Some(1.2), ..demand() }, 0.0));
     let bound = &outcome.bound;
     let best = outcome.best.as_ref().unwrap().performance.mean;
-    assert_ne!(bound.method, "solo");
+    assert_ne!(bound.method, BoundMethod::Solo);
     assert_eq!(bound.confidence, 0.95);
     assert!(bound.notes.contains(&BoundNote::CompanyHelps), "{bound:?}");
     assert!(
@@ -180,7 +179,7 @@ fn the_cap_is_the_bound_where_it_is_lowest() {
         "{:?}",
         outcome.bound
     );
-    assert_eq!(outcome.bound.method, "cap");
+    assert_eq!(outcome.bound.method, BoundMethod::Cap);
     let (outcome, _) = run(600, Some(cap), bed(4, demand(), 0.0));
     assert!(outcome.bound.notes.contains(&BoundNote::WrongCap { cap }), "{:?}", outcome.bound);
 }

@@ -1,8 +1,8 @@
 //! Assignments drawn where a predictor expects good ones: with probability proportional to
 //! prediction^(1/T).
 //!
-//! The end of a distribution is the same under any law of sampling that leaves nothing out, but a
-//! sample that is mostly good assignments reaches the end in far fewer measurements. T is the
+//! The end of a distribution is the same under any law of sampling that can draw everything. But a
+//! sample of mostly good assignments reaches the end in far fewer measurements. T is the
 //! temperature: at T = 0.01 an assignment predicted 1 % better is drawn e times as often.
 //!
 //! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements. One step
@@ -11,7 +11,7 @@
 //! keeps its temperature over the second, and gives its last state. Each draw has its own chain, so
 //! draws are independent.
 
-use crate::{Change, Predictor, Walk};
+use crate::{Change, PredictedWalk, Predictor};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 
 /// Temperature at which a chain begins: predictions that differ by less than half are all the same
@@ -42,7 +42,7 @@ pub fn draw(
 
 /// A walk over the labelled placements of a space.
 struct Chain<'a> {
-    walk: Box<dyn Walk + 'a>,
+    walk: Box<dyn PredictedWalk + 'a>,
     leaves: Vec<u32>,
     /// The threads on every context.
     held: Vec<Vec<usize>>,

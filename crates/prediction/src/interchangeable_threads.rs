@@ -1,4 +1,4 @@
-//! Who the threads of a workload are: which are interchangeable, and which belong together.
+//! Which threads of a workload are interchangeable, and which belong together.
 //!
 //! Instances whose threads have the same roles run the same *application*. Threads of one
 //! application and one role are of one *kind*: a table that knows one of them knows them all. The

@@ -8,4 +8,4 @@ mod pipeline;
 pub(crate) mod ridge;
 
 pub use colocation::{Colocation, Learned};
-pub use pipeline::{Fitted, PipelinePredictor};
+pub use pipeline::{FittedPipeline, PipelinePredictor};

@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
-//! A [`Predictor`] predicts the performance of an assignment. [`BlackBox`] is the published one: it
-//! combines what each instance does alone ([`BaseTable`]) with what each layout of co-runners costs
-//! a thread ([`SlowdownTable`]). [`Profiling`] chooses the experiments that fill these tables: all
-//! of them, as published, or the few that decide.
+//! A [`Predictor`] predicts the performance of an assignment. The published one is [`BlackBox`]. It
+//! combines the performance of each instance alone ([`BaseTable`]) with the slowdown of a thread by
+//! each layout of co-runners ([`SlowdownTable`]). Experiments fill these tables. [`Profiling`]
+//! chooses them: all, as published, or the few that decide.
 //!
 //! [`Learned`] needs no profile. From a few hundred measurements it learns what each sharing costs
 //! ([`Colocation`]), or how the threads of an instance slow each other down
@@ -14,8 +14,8 @@
 //! [`BlackBox::selected`] chooses which of them to measure.
 //!
 //! [`ThreadKinds`] says which threads are interchangeable, [`CoreLocal`] within which part of the
-//! machine threads interfere. [`Layouts`] numbers what can be around a thread there, and
-//! [`ExperimentCount`] counts the measurements that this takes.
+//! machine threads interfere. There, [`Layouts`] numbers the possible neighbourhoods of a thread,
+//! and [`ExperimentCount`] counts the measurements that these take.
 //!
 //! Source: *Thread Assignment of Multithreaded Network Applications in Multicore/Multithreaded
 //! Processors*, IEEE TPDS (blackbox-scheduler.txt).
@@ -31,9 +31,9 @@ mod tables;
 
 pub use importance_draws::draw;
 pub use interchangeable_threads::{Instance, ThreadKind, ThreadKinds};
-pub use learned::{Colocation, Fitted, Learned, PipelinePredictor};
+pub use learned::{Colocation, FittedPipeline, Learned, PipelinePredictor};
 pub use optimum::{Optima, Predicted, ProofProgress};
-pub use predictor::{Change, Predictor, Walk};
+pub use predictor::{Change, PredictedWalk, Predictor};
 pub use tables::{
     BaseSpace, BaseTable, BlackBox, Build, Checked, CoreLocal, CoreLocalError, Experiment,
     ExperimentCount, Layouts, PlacedInstance, Profiling, ProfilingEnd, ProfilingError,

@@ -7,7 +7,7 @@ pub trait Predictor {
 
     /// A walk that begins there. A predictor that can predict a neighbour for less than a whole
     /// prediction does so here.
-    fn walk<'a>(&'a self, _leaves: &[u32]) -> Box<dyn Walk + 'a> {
+    fn walk<'a>(&'a self, _leaves: &[u32]) -> Box<dyn PredictedWalk + 'a> {
         Box::new(Anew { predictor: self })
     }
 }
@@ -26,7 +26,7 @@ pub struct Change {
 }
 
 /// Predictions along a walk from assignment to assignment.
-pub trait Walk {
+pub trait PredictedWalk {
     /// [`Predictor::predict`] of `leaves`, to the last bit; these differ by `change` from those
     /// before.
     fn step(&mut self, leaves: &[u32], change: Change) -> f64;
@@ -40,7 +40,7 @@ struct Anew<'a, P: ?Sized> {
     predictor: &'a P,
 }
 
-impl<P: Predictor + ?Sized> Walk for Anew<'_, P> {
+impl<P: Predictor + ?Sized> PredictedWalk for Anew<'_, P> {
     fn step(&mut self, leaves: &[u32], _: Change) -> f64 {
         self.predictor.predict(leaves)
     }

@@ -1,5 +1,5 @@
-//! BlackBox: what each instance does alone, what co-runners do to a thread, and the experiments
-//! that fill both tables.
+//! The tables of BlackBox: the performance of each instance alone, the slowdown of a thread by
+//! co-runners, and the experiments that fill both.
 //!
 //! Source: blackbox-scheduler.txt. Start at `blackbox.rs`.
 

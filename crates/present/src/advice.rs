@@ -1,10 +1,10 @@
 //! What a search for a number of threads recommends, in a line.
 
-use pinwise_threads::{Advice, Interval};
+use pinwise_threads::{Interval, NumberAdvice};
 
 /// `n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %`
-pub fn advice_text(advice: &Advice) -> String {
-    let Advice { threads: n, between: (low, high), probed, .. } = advice;
+pub fn advice_text(advice: &NumberAdvice) -> String {
+    let NumberAdvice { threads: n, between: (low, high), probed, .. } = advice;
     let unprobed = if *probed { "" } else { ", not probed" };
     let answer = format!("n = {n} ({low}-{high}{unprobed})");
     if advice.numbers == 1 && low < high {
@@ -30,7 +30,7 @@ fn more(n: u32, cost: &Interval<f64>) -> String {
     let half = half(cost) * 100.0;
     let decimals = usize::from(half < 1.0);
     let percent = |share: f64| format!("{:.decimals$}", share * 100.0);
-    // Of both what is divided is their ratio, 1 - cost.
+    // The ratio of the two speeds is 1 - cost.
     let skewed = is_skewed(&Interval {
         value: 1.0 - cost.value,
         low: 1.0 - cost.high,
@@ -84,10 +84,10 @@ fn is_skewed(interval: &Interval<f64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_threads::Ended;
+    use pinwise_threads::SpeedSearchEnd;
 
-    fn advice() -> Advice {
-        Advice {
+    fn advice() -> NumberAdvice {
+        NumberAdvice {
             threads: 26,
             between: (23, 29),
             value: Interval { value: 8.7, low: 8.5, high: 8.9 },
@@ -97,7 +97,7 @@ mod tests {
             probed: true,
             loss: 0.001,
             more: Some((72, Interval { value: 0.04, low: 0.02, high: 0.06 })),
-            ended: Ended::Settled,
+            ended: SpeedSearchEnd::Settled,
             probes: 7,
             numbers: 6,
             readings: 2,
@@ -111,22 +111,22 @@ mod tests {
             "n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %"
         );
         let gain = Interval { value: 1.234, low: 1.22, high: 1.26 };
-        let unsure = Advice { probed: false, gain, more: None, ..advice() };
+        let unsure = NumberAdvice { probed: false, gain, more: None, ..advice() };
         assert_eq!(advice_text(&unsure), "n = 26 (23-29, not probed), speed-up about 1.23 ± 0.02");
         // A pipeline of several pools: n = 1 is far from sequential.
-        let pipeline = Advice { reference_threads: 7, gain, more: None, ..advice() };
+        let pipeline = NumberAdvice { reference_threads: 7, gain, more: None, ..advice() };
         assert_eq!(advice_text(&pipeline), "n = 26 (23-29), 1.23 ± 0.02 times n = 1 (7 threads)");
         let eight =
-            Advice { reference: Some(8), reference_threads: 8, gain, more: None, ..advice() };
+            NumberAdvice { reference: Some(8), reference_threads: 8, gain, more: None, ..advice() };
         assert_eq!(advice_text(&eight), "n = 26 (23-29), 1.23 ± 0.02 times n = 8");
-        let fewest = Advice {
+        let fewest = NumberAdvice {
             threads: 1,
             between: (1, 3),
             gain: Interval { value: 1.0, low: 1.0, high: 1.0 },
             ..advice()
         };
         assert_eq!(advice_text(&fewest), "n = 1 (1-3), n = 72 costs 4 ± 2 %");
-        let of = |value, low, high| Advice {
+        let of = |value, low, high| NumberAdvice {
             more: Some((72, Interval { value, low, high })),
             ..fewest.clone()
         };
@@ -135,12 +135,12 @@ mod tests {
             "n = 1 (1-3), n = 72 is as fast (± 0.5 %)"
         );
         assert_eq!(advice_text(&of(-0.12, -0.20, -0.04)), "n = 1 (1-3), n = 72 gains 12 ± 8 %");
-        let single = Advice { numbers: 1, ..advice() };
+        let single = NumberAdvice { numbers: 1, ..advice() };
         assert_eq!(
             advice_text(&single),
             "n = 26 (23-29), the only number probed: no speed-up is known"
         );
-        let only = Advice { between: (26, 26), more: None, reference: Some(26), ..single };
+        let only = NumberAdvice { between: (26, 26), more: None, reference: Some(26), ..single };
         assert_eq!(advice_text(&only), "n = 26 (26-26)", "there is no other");
         assert_eq!(
             advice_text(&advice().over_sequential(2.0)),
@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn wide_intervals_are_told_by_their_ends() {
-        let of = |gain, more| advice_text(&Advice { gain, more: Some((72, more)), ..advice() });
+        let of =
+            |gain, more| advice_text(&NumberAdvice { gain, more: Some((72, more)), ..advice() });
         let wide = Interval { value: 1.6, low: 0.7, high: 13.1 };
         let gains = Interval { value: -0.5, low: -1.31, high: 0.11 };
         assert_eq!(

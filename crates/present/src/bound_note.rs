@@ -3,7 +3,7 @@
 use crate::figures::{self, Scale};
 use crate::note::tagged;
 use pinwise_measure::Unit;
-use pinwise_placement::{Bound, BoundNote};
+use pinwise_placement::{Bound, BoundMethod, BoundNote};
 use serde_json::Value;
 
 /// The notes of a bound, each as a clause. `typical` is about the size of performances.
@@ -21,8 +21,8 @@ pub fn tagged_bound_notes(bound: &Bound, unit: &Unit, typical: f64) -> Vec<Value
 
 fn text(note: &BoundNote, scale: &Scale) -> String {
     let say = |performance: f64| scale.show(performance);
-    let premise = |method: &str| match method {
-        Bound::CAP => "the cap as given: nothing can exceed it",
+    let premise = |method: BoundMethod| match method {
+        BoundMethod::Cap => "the cap as given: nothing can exceed it",
         _ => {
             "the sum of the best of each instance alone; this assumes that company never makes one \
              faster"
@@ -30,7 +30,7 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
     };
     match note {
         BoundNote::AnyDistribution { share } => format!(
-            "whatever the distribution, at most {} of all placements beat the best of this sample",
+            "whatever the distribution, at most {} of all assignments beat the best of this sample",
             figures::percent(*share)
         ),
         BoundNote::Exceeded => {
@@ -59,12 +59,12 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
         BoundNote::WrongCap { cap } => {
             format!("the best is above the cap of {}: the cap is not used, raise it", say(*cap))
         }
-        BoundNote::Limit { method } => premise(method).to_owned(),
+        BoundNote::Limit { method } => premise(*method).to_owned(),
         BoundNote::HigherLimit { method, high } => {
-            format!("{}; at {} that is higher, and not used", premise(method), say(*high))
+            format!("{}; at {} that is higher, and not used", premise(*method), say(*high))
         }
         BoundNote::NoLower { method, high } => {
-            format!("the {method} bound is no lower: {}", say(*high))
+            format!("the {} bound is no lower: {}", method.name(), say(*high))
         }
         BoundNote::CompanyHelps => "the best did better than the instances did alone: company \
              helps here, so there is no bound"

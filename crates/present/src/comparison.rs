@@ -6,12 +6,12 @@ use pinwise_placement::{
     ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing,
 };
 
-/// Ways beyond this many that are not told apart from the best known are counted, not listed: the
-/// table marks each.
+/// If more ways than this cannot be distinguished from the best known, they are counted, not
+/// listed. The table marks each.
 const TIES_SHOWN: usize = 3;
 
-/// Which way is the best known, what the default loses against it, and what is not told apart from
-/// it.
+/// Which way is the best known, how much the default loses against it, and which ways cannot be
+/// distinguished from it.
 pub fn comparison_verdict(comparison: &Comparison) -> String {
     let Some(best) = comparison.best() else {
         return nothing_yet(comparison);
@@ -45,7 +45,7 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
     format!("The best known placement is that of {}: {reaches}.{against}{tied}", best.name)
 }
 
-/// What there is before the first round of fresh windows.
+/// The result before the first round of fresh windows.
 fn nothing_yet(comparison: &Comparison) -> String {
     let Some(before) = &comparison.before else {
         return "Nothing is compared yet: the fresh windows come last.".to_owned();
@@ -74,8 +74,8 @@ pub fn claim_verdict(judged: &JudgedClaim) -> String {
     }
 }
 
-/// `at most 3.1 %` where a loss may be none, else `2.0 % to 3.1 %`; of what is a gain beyond doubt
-/// both ends, `-3.1 % to -2.0 %`.
+/// `at most 3.1 %` if the loss may be none, else `2.0 % to 3.1 %`. A gain beyond doubt has both
+/// ends, `-3.1 % to -2.0 %`.
 pub fn lost(loss: &Loss) -> String {
     let high = figures::percent(loss.high);
     match loss.low > 0.0 || loss.high < 0.0 {
@@ -84,13 +84,14 @@ pub fn lost(loss: &Loss) -> String {
     }
 }
 
-/// `2.5 %`; `none` where there is no share of what got nothing done.
+/// `2.5 %`; `none` if there is no share of what got nothing done.
 pub fn loses(loss: &Loss) -> String {
     if loss.estimate.is_finite() { figures::percent(loss.estimate) } else { "none".to_owned() }
 }
 
-/// Where the fresh windows contradict the choice of the best known, that they do; then what they
-/// were too few or too noisy to tell apart, and how many would do. `None` where nothing is open.
+/// Says if the fresh windows contradict the choice of the best known. Then it names the ways that
+/// they were too few or too noisy to distinguish, and how many would suffice. `None` if nothing
+/// is open.
 pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
     let sentences = [contradiction(comparison), unclear(comparison, simulated)];
     sentences.into_iter().flatten().reduce(|all, next| format!("{all} {next}"))

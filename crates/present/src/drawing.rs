@@ -7,9 +7,9 @@
 //! 7 x Package: free (4-31)
 //! ```
 //!
-//! A row is a domain whose contexts have nothing smaller in common; each context stands with its
-//! number and, in brackets, its threads. Free contexts in a row and free domains side by side are
-//! drawn once. Plain ASCII, no colour.
+//! A row is a domain whose contexts have nothing smaller in common. Each context has its number
+//! and, in brackets, its threads. Free contexts in a row and free domains side by side are drawn
+//! once. Plain ASCII, no colour.
 
 use crate::outline::{Outline, runs};
 use crate::printable::one_line;

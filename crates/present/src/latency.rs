@@ -32,7 +32,7 @@ pub struct LatencyFindings<'a> {
     pub unfinished: Option<&'a Unfinished>,
     /// The levels that they imply.
     pub levels: &'a LatencyLevels,
-    /// Whether that is what is declared; `None` where nothing is.
+    /// Whether that is what is declared; `None` if nothing is.
     pub agrees: Option<bool>,
     /// What the head of a file declares.
     pub header: &'a [HeaderCheck],

@@ -7,6 +7,7 @@ mod characterization;
 mod comparison;
 mod did_you_mean;
 mod drawing;
+mod export_note;
 mod latency;
 mod note;
 mod notice;
@@ -32,6 +33,7 @@ pub use comparison::{
 };
 pub use did_you_mean::did_you_mean;
 pub use drawing::draw_assignment;
+pub use export_note::{export_note, tagged_export_notes};
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use note::{note, sentence, tagged, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};

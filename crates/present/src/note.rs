@@ -1,74 +1,81 @@
-//! The notes of measurements as text, and as JSON: the kind, its values and the text. What a job
-//! says while it runs is a [`Notice`](crate::Notice).
+//! The notes of measurements as text, and as JSON: the kind, its values and the text. While it
+//! runs, a job says a [`Notice`](crate::Notice).
 
 use crate::figures;
 use crate::other_load::busy;
-use pinwise_measure::{LeftAlone, Note};
+use pinwise_measure::{LeftAlone, ProgramNote};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// A note as text that begins small and has no full stop.
-pub fn note(note: &Note) -> String {
+pub fn note(note: &ProgramNote) -> String {
     match note {
-        Note::Busy { share } => busy(*share, "measurements"),
-        Note::ThreadsReplaced { times } => {
+        ProgramNote::Busy { share } => busy(*share, "measurements"),
+        ProgramNote::ThreadsReplaced { times } => {
             let times = figures::counted(*times, "time");
             format!("placed threads that ended were replaced by new ones of their name {times}")
         }
-        Note::ThreadsAppeared { threads: 1 } => {
-            "a thread or child process appeared after the survey and was not placed: place it \
+        ProgramNote::ThreadsAppeared { threads: 1 } => {
+            "a thread or child process appeared after the thread scan and was not placed: place it \
                 again now"
                 .to_owned()
         }
-        Note::ThreadsAppeared { threads } => format!(
-            "{threads} threads or child processes appeared after the survey and were not placed: \
-             place it again now"
+        ProgramNote::ThreadsAppeared { threads } => format!(
+            "{threads} threads or child processes appeared after the thread scan and were not \
+             placed: place it again now"
         ),
-        Note::ThreadMissing { runs, of } => {
+        ProgramNote::ThreadMissing { runs, of } => {
             format!(
                 "its threads vary: in {runs} of {of} runs a placed thread did not appear; \
                  --exclude it"
             )
         }
-        Note::ThreadUnknown { runs, of } => format!(
+        ProgramNote::ThreadUnknown { runs, of } => format!(
             "its threads vary: in {runs} of {of} runs a thread was busy that the first run did not \
              have; it was not placed: place it again"
         ),
-        Note::MaybeTotal => "the metric never fell while it was measured: if it is a total, this \
+        ProgramNote::MaybeTotal => {
+            "the metric never fell while it was measured: if it is a total, this \
             says nothing of the program, and --counter measures its rate; if it is a rate, the \
             program was still warming up"
-            .to_owned(),
-        Note::MetricRead { counter: true, by_name } => {
+                .to_owned()
+        }
+        ProgramNote::MetricRead { counter: true, by_name } => {
             let why = if *by_name { "by its name" } else { "it only grew" };
             format!(
                 "read as a counter: its rate is measured ({why}; --gauge if it is not a counter)"
             )
         }
-        Note::MetricRead { counter: false, by_name } => {
+        ProgramNote::MetricRead { counter: false, by_name } => {
             let why = if *by_name { "by its name" } else { "it went down" };
             format!("read as a gauge: its mean is measured ({why}; --counter if it only grows)")
         }
-        Note::LinesAdded { lines, seconds } => {
+        ProgramNote::LinesAdded { lines, seconds } => {
             format!("{lines} lines each {}: their numbers are added up", time(*seconds))
         }
-        Note::MetricRare { seconds } => format!(
+        ProgramNote::MetricRare { seconds } => format!(
             "the program prints every {}: a measurement takes up to {} (a metric that can be asked \
              at any time, such as cmd: or prom:, is faster)",
             time(*seconds),
             time(2.0 * seconds)
         ),
-        Note::MetricSlow { seconds } => {
-            format!("a reading of the metric takes {} or more", time(*seconds))
+        ProgramNote::MetricSlow { seconds } => {
+            let takes = time(*seconds);
+            format!(
+                "a reading of the metric takes {takes} or more: a faster one allows more windows"
+            )
         }
-        Note::MetricStill => "it did not change while it was watched".to_owned(),
-        Note::MetricRenewed { seconds } => {
+        ProgramNote::MetricStill => {
+            "it did not change while it was watched: is the program under load?".to_owned()
+        }
+        ProgramNote::MetricRenewed { seconds } => {
             format!("it is renewed about every {}: shorter windows are stretched", time(*seconds))
         }
-        Note::PeriodStretched { seconds, asked } => {
+        ProgramNote::PeriodStretched { seconds, asked } => {
             format!("--period is {}, not {}: the metric needs it", time(*seconds), time(*asked))
         }
-        Note::LeftAlone { reason, names } => {
+        ProgramNote::LeftAlone { reason, names } => {
             let reason = match reason {
                 LeftAlone::HardlyRuns => {
                     let share = 100.0 * LeftAlone::HARDLY_RUNS;
@@ -85,27 +92,31 @@ pub fn note(note: &Note) -> String {
             let names: Vec<String> = names.iter().map(name).collect();
             format!("threads not placed, since {reason}: {}", names.join(", "))
         }
-        Note::NotPunctual { error } => format!(
+        ProgramNote::NotPunctual { error } => format!(
             "the measuring thread could not be made SCHED_FIFO ({error}), so windows are less \
              punctual: allow it with `ulimit -r 1` or cap_sys_nice"
         ),
-        Note::NoInstructions { error } => {
+        ProgramNote::NoInstructions { error } => {
             format!("instructions cannot be counted ({error}): use --metric or --per-run")
         }
-        Note::PinnedBefore { threads, of } => format!(
+        ProgramNote::PinnedBefore { threads, of } => format!(
             "{threads} of {of} threads were pinned before the search: \"unpinned\" means as they \
              were; if pinwise pinned them, first do: pinwise apply --undo --pid PID"
         ),
-        Note::ThreadsMissed => "runs are so short that threads went unseen: their number is taken \
+        ProgramNote::ThreadsMissed => {
+            "runs are so short that threads went unseen: their number is taken \
             from n; measure longer runs to see it"
-            .into(),
-        Note::LockUnseen => {
+                .into()
+        }
+        ProgramNote::LockUnseen => {
             "LOCK is not visible here and counts as 0: run pinwise as the program's user".to_owned()
         }
-        Note::MigrationsUnseen => "MIGR_RATE is not visible here and counts as 0: the kernel does \
+        ProgramNote::MigrationsUnseen => {
+            "MIGR_RATE is not visible here and counts as 0: the kernel does \
             not report migrations"
-            .to_owned(),
-        Note::Text { text } => text.clone(),
+                .to_owned()
+        }
+        ProgramNote::Text { text } => text.clone(),
     }
 }
 
@@ -114,8 +125,7 @@ pub(crate) fn time(seconds: f64) -> String {
     figures::duration(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
-/// `text`, which begins small and has no full stop, as a sentence of its own. The number n stays
-/// small.
+/// `text`, which begins small and has no full stop, as a sentence. The number n stays small.
 pub fn sentence(text: &str) -> String {
     if text.starts_with("n = ") {
         return format!("{text}.");
@@ -125,8 +135,8 @@ pub fn sentence(text: &str) -> String {
     format!("{}{}.", first.into_iter().flatten().collect::<String>(), letters.as_str())
 }
 
-/// A value that is serialized with its `kind`, and its `text` beside: what JSON has of notes and
-/// reasons, so that a program can go by the kind and a person by the text.
+/// A value serialized with its `kind` and its `text`. JSON has notes and reasons in this form: a
+/// program uses the kind, a person the text.
 pub fn tagged(value: &impl Serialize, text: impl Into<String>) -> Value {
     let mut tagged = match serde_json::to_value(value) {
         Ok(value @ Value::Object(_)) => value,
@@ -156,7 +166,7 @@ mod tests {
     #[test]
     fn threads_left_alone_are_listed_once_per_name() {
         let names = [("log".to_owned(), 1), ("mc-worker".to_owned(), 2)].into();
-        let mut left = Note::LeftAlone { reason: LeftAlone::HardlyRuns, names };
+        let mut left = ProgramNote::LeftAlone { reason: LeftAlone::HardlyRuns, names };
         assert_eq!(
             note(&left),
             "threads not placed, since each uses less than 1 % of a CPU: log, mc-worker (2 of them)"
@@ -167,13 +177,13 @@ mod tests {
             "names": { "log": 1, "mc-worker": 2 }
         });
         assert_eq!(serde_json::to_value(&left).unwrap(), json);
-        left = Note::MetricRare { seconds: 1.5 };
+        left = ProgramNote::MetricRare { seconds: 1.5 };
         assert!(note(&left).starts_with("the program prints every 1.5 s: a measurement takes up"));
     }
 
     #[test]
     fn a_note_in_json_has_its_kind_its_values_and_its_text() {
-        let missing = Note::ThreadMissing { runs: 2, of: 9 };
+        let missing = ProgramNote::ThreadMissing { runs: 2, of: 9 };
         assert_eq!(
             tagged(&missing, sentence(&note(&missing))),
             json!({

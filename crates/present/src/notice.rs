@@ -2,10 +2,10 @@
 
 use crate::figures;
 use crate::note::{note, time};
-use crate::threads::threads_note;
+use crate::threads::{is_set, threads_note};
 use crate::tune::unmeasured;
 use crate::verdict::budget_for;
-use pinwise_measure::Note;
+use pinwise_measure::ProgramNote;
 use pinwise_placement::Unmeasured;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -103,7 +103,16 @@ pub enum Notice {
         /// Why.
         reason: Unmeasured,
     },
-    /// A running process keeps the number that was tried last.
+    /// A running process has its own number again.
+    NumberReturned {
+        /// The process.
+        pid: i32,
+        /// The number.
+        n: u32,
+        /// Whether that is a guess at the number it began with.
+        guess: bool,
+    },
+    /// A running process keeps the number that was tried last: its own could not be set.
     NumberLeft {
         /// The process.
         pid: i32,
@@ -127,14 +136,14 @@ pub enum Notice {
     },
     /// What to know about a search for a number of threads.
     #[serde(untagged)]
-    Threads(pinwise_threads::Note),
+    Threads(pinwise_threads::ThreadsNote),
     /// What to know about a program and its measurements.
     #[serde(untagged)]
-    Program(Note),
+    Program(ProgramNote),
 }
 
-impl From<Note> for Notice {
-    fn from(note: Note) -> Self {
+impl From<ProgramNote> for Notice {
+    fn from(note: ProgramNote) -> Self {
         Self::Program(note)
     }
 }
@@ -217,6 +226,9 @@ pub fn notice(notice: &Notice) -> String {
             "n = {n} could not be placed again, its first placement stands: {}",
             unmeasured(reason)
         ),
+        Notice::NumberReturned { pid, n, guess } => {
+            format!("process {pid}: {}", is_set(*n, *guess))
+        }
         Notice::NumberLeft { pid } => format!(
             "process {pid} keeps the number that was tried last; run the command of --set to \
              change it"
@@ -290,8 +302,8 @@ mod tests {
     fn a_notice_has_its_kind_and_its_values_whatever_it_is_about() {
         let json = |notice: Notice| serde_json::to_value(notice).unwrap();
         assert_eq!(json(Notice::NumberLeft { pid: 7 }), json!({ "kind": "number_left", "pid": 7 }));
-        assert_eq!(json(Note::MetricStill.into()), json!({ "kind": "metric_still" }));
-        let cores = pinwise_threads::Note::SharedCores;
+        assert_eq!(json(ProgramNote::MetricStill.into()), json!({ "kind": "metric_still" }));
+        let cores = pinwise_threads::ThreadsNote::SharedCores;
         assert_eq!(json(Notice::Threads(cores)), json!({ "kind": "shared_cores" }));
     }
 

@@ -20,7 +20,7 @@ pub(crate) fn beside(others: Option<f64>) -> String {
     })
 }
 
-/// That other programs took this `share` of the contexts' time meanwhile.
+/// Says that other programs took this `share` of the contexts' time meanwhile.
 pub(crate) fn busy(share: f64, meanwhile: &str) -> String {
     format!(
         "the machine was busy: other programs took {} of it in the {meanwhile}; repeat when quiet",

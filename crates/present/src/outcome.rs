@@ -9,7 +9,10 @@ use crate::shell::Files;
 use crate::tune::unmeasured;
 use crate::verdict::{NextStep, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Advice, Best, Bound, Cost, Forecast, Outcome, ProfilingEnd, Question};
+use pinwise_placement::{
+    Best, BlackboxForecast, Bound, BoundMethod, Cost, Outcome, PlacementQuestion, PlacementVerdict,
+    ProfilingEnd,
+};
 use pinwise_topology::{CpuId, SharingTree};
 
 /// Below this many fresh windows an interval is wide. It is shown only if a verdict rests on it.
@@ -158,7 +161,7 @@ fn evidence(
 
 /// What the best predicted was predicted to do, how far predictions were off, and what they rest
 /// on.
-fn predicted(sheet: &mut Sheet, forecast: &Forecast, scale: &Scale) {
+fn predicted(sheet: &mut Sheet, forecast: &BlackboxForecast, scale: &Scale) {
     if let Some(first) = forecast.finalists.first() {
         let by = if forecast.measured < forecast.slowdown {
             format!(" ({} if all were profiled)", scale.range(first.low, first.high))
@@ -241,22 +244,22 @@ pub fn placement_gain(outcome: &Outcome) -> Option<(String, Result<String, &'sta
     let (gain, low, high) = outcome.gain?;
     let [gain, low, high] = [gain, low, high].map(figures::change);
     let windows = outcome.best.as_ref().map_or(0, |best| best.performance.n);
-    let few = windows < FEWEST && outcome.advice == Advice::Undecided;
+    let few = windows < FEWEST && outcome.advice == PlacementVerdict::Undecided;
     Some((gain, if few { Err(TOO_FEW) } else { Ok(format!("{low} to {high}")) }))
 }
 
 /// The bound on the best possible, without the gap.
 pub fn bound_text(bound: &Bound, scale: &Scale) -> String {
     let confidence = figures::percent(bound.confidence);
-    let from = || format!("{}, n = {}", bound.method, figures::count(bound.n as u64));
+    let from = || format!("{}, n = {}", bound.method.name(), figures::count(bound.n as u64));
     match (bound.upb, bound.upb_high) {
-        (_, Some(high)) if bound.method == Bound::EXACT => {
+        (_, Some(high)) if bound.method == BoundMethod::Exact => {
             format!(
                 "no assignment is better than {} with {confidence} confidence",
                 scale.show(high)
             )
         }
-        (_, Some(high)) if bound.method == Bound::CAP => {
+        (_, Some(high)) if bound.method == BoundMethod::Cap => {
             format!("nothing exceeds {}, the cap as given", scale.show(high))
         }
         (Some(point), Some(high)) => format!(
@@ -284,10 +287,10 @@ pub fn gap_text(bound: &Bound) -> Option<String> {
     Some(format!("{how} {}", figures::percent(gap)))
 }
 
-/// Whether the upper end of the gap is what was asked for, and what that is; `None` where nothing
+/// Whether the upper end of the gap is what was asked for, and what that is; `None` if nothing
 /// is claimed of the gap.
 pub fn certified(info: &CampaignInfo, bound: &Bound) -> Option<(bool, f64)> {
-    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
+    let question: PlacementQuestion = serde_json::from_value(info.new.question.clone()).ok()?;
     Some((bound.gap_high? <= question.within, question.within))
 }
 

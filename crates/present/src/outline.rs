@@ -15,7 +15,7 @@ pub struct Outline {
     pub children: Vec<Outline>,
 }
 
-/// One domain of a chain, or a cache that is no domain of its own (first-level and instruction
+/// One domain of a chain, or a cache that is no separate domain (first-level and instruction
 /// caches).
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -23,7 +23,7 @@ pub struct Entry {
     pub name: String,
     /// Number in tree order among domains of its kind (`L#`).
     pub logical: u32,
-    /// The kernel's number (`P#`), where it has one.
+    /// The kernel's number (`P#`), if it has one.
     pub os_index: Option<u32>,
     /// Bytes, for a cache.
     pub size: Option<u64>,
@@ -32,7 +32,7 @@ pub struct Entry {
 }
 
 impl Outline {
-    /// The outline of what `within` has of the machine; `None` where that is nothing.
+    /// The outline of what `within` has of the machine; `None` if that is nothing.
     pub fn of(machine: &Machine, within: &CpuSet) -> Option<Self> {
         let mut numbers = BTreeMap::new();
         Builder { machine, within, numbers: &mut numbers }.build(&machine.root)
@@ -133,7 +133,8 @@ impl Builder<'_> {
             core_kind,
         );
         let mut entries: Vec<Entry> = caches.collect();
-        // As data flows: a core behind its caches, any other domain before what it adds.
+        // In the order of the data flow: a core behind its caches, any other domain before its
+        // caches.
         let place = if domain.name == "Core" { entries.len() } else { 0 };
         entries.insert(place, domain);
         for entry in &mut entries {

@@ -1,6 +1,7 @@
 //! Why a search ended, and why it went as it did, in clauses without a full stop.
 
 use crate::figures::{counted, duration, group, percent};
+use crate::shell::Files;
 use pinwise_placement::{LevelSource, StopReason, StrategyReason};
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ pub fn stop_reason(reason: &StopReason) -> String {
             format!("the best {left} of {of} assignments tie to within {within}")
         }
         Is::NearBound { gap, within, method } => {
-            let [gap, within] = [*gap, *within].map(percent);
+            let ([gap, within], method) = ([*gap, *within].map(percent), method.name());
             format!("the best came within {gap} of the {method} bound ({within} asked for)")
         }
         Is::SampleNearBound { drawn, gap, within } => {
@@ -76,8 +77,9 @@ pub fn stop_reason(reason: &StopReason) -> String {
         Is::NoAssignment => "no assignment could be measured".into(),
         Is::NothingMeasured { error } => format!("nothing could be measured: {error}"),
         Is::Running => "it is still running".into(),
-        Is::Interrupted { killed, resume } => {
+        Is::Interrupted { killed, campaign, store } => {
             let how = if *killed { "killed" } else { "stopped" };
+            let resume = Files::of_store(store.as_deref()).resume(*campaign);
             format!("it was {how}; continue with: {resume}")
         }
         Is::Text { text } => text.clone(),
@@ -138,7 +140,7 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
     }
 }
 
-/// Who named the level of co-runners.
+/// The source of the level of co-runners.
 pub fn level_source(source: &LevelSource) -> &str {
     match source {
         LevelSource::Asked => "--core-local",
@@ -151,6 +153,23 @@ pub fn level_source(source: &LevelSource) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_campaign::CampaignId;
+
+    #[test]
+    fn what_was_interrupted_can_be_resumed() {
+        let interrupted = |killed, store: Option<&str>| {
+            let store = store.map(Into::into);
+            stop_reason(&StopReason::Interrupted { killed, campaign: CampaignId(3), store })
+        };
+        assert_eq!(
+            interrupted(false, None),
+            "it was stopped; continue with: pinwise campaign resume 3"
+        );
+        assert_eq!(
+            interrupted(true, Some("a b.db")),
+            "it was killed; continue with: pinwise campaign resume 3 --store 'a b.db'"
+        );
+    }
 
     #[test]
     fn reasons_stand_in_one_line() {

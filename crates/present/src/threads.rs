@@ -5,22 +5,22 @@ use crate::other_load::{beside, busy};
 use crate::tune::{against, compared_longer, gain_text};
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
-use pinwise_placement::{Choice, Contest, Way};
-use pinwise_threads::{Advice, Note, PhaseChange, SHARE, Sign, Stopped};
+use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Way};
+use pinwise_threads::{NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, Sign, ThreadsNote};
 use std::time::Duration;
 
 /// A note, as a sentence that begins small and has no full stop.
-pub fn threads_note(about: &Note) -> String {
+pub fn threads_note(about: &ThreadsNote) -> String {
     match about {
-        Note::Quota { group, granted, contexts, allowed } => format!(
+        ThreadsNote::Quota { group, granted, contexts, allowed } => format!(
             "its cgroup ({group}) grants the CPU time of {granted:.1} of the {contexts} contexts, \
              which programs do not see: without n it would start {allowed} threads"
         ),
-        Note::Affinity { allowed, contexts, cpus } => format!(
+        ThreadsNote::Affinity { allowed, contexts, cpus } => format!(
             "it may run on {allowed} of the {contexts} contexts (CPU {cpus}): a program that \
              counts all of them starts too many threads without n"
         ),
-        Note::ShortRuns { run_seconds, pieces } => {
+        ThreadsNote::ShortRuns { run_seconds, pieces } => {
             let run = run_seconds.and_then(|run| Duration::try_from_secs_f64(run).ok());
             let why = run.map_or_else(
                 || "the program ended by itself within a probe".to_owned(),
@@ -33,18 +33,18 @@ pub fn threads_note(about: &Note) -> String {
             });
             format!("{why}: whole runs are measured{divide}")
         }
-        Note::CutOff { n, asked: true } => {
+        ThreadsNote::CutOff { n, asked: true } => {
             format!("n = {n}, the most that --max allows, did best in the probes: raise it")
         }
-        Note::CutOff { n, asked: false } => {
+        ThreadsNote::CutOff { n, asked: false } => {
             format!(
                 "n = {n}, the most that was tried, did best in the probes: try a larger --max N"
             )
         }
-        Note::Capped { threads, numbers, pooled, follows } => {
+        ThreadsNote::Capped { threads, numbers, pooled, follows } => {
             capped(*threads, numbers, *pooled, *follows)
         }
-        Note::Translated { counts_n, n, threads } => {
+        ThreadsNote::Translated { counts_n, n, threads } => {
             let from = |[from, to]: [u32; 2]| {
                 if from == to { from.to_string() } else { format!("{from} to {to}") }
             };
@@ -56,59 +56,63 @@ pub fn threads_note(about: &Note) -> String {
                 from(*threads)
             )
         }
-        Note::Shifted(shift) => shifted(shift),
-        Note::Unchecked { reason } => {
+        ThreadsNote::Shifted(shift) => shifted(shift),
+        ThreadsNote::Unchecked { reason } => {
             format!("the check for a change of phase failed ({reason}): search again to have it")
         }
-        Note::Text { text } => text.clone(),
-        Note::Drifting { numbers } => format!(
+        ThreadsNote::Text { text } => text.clone(),
+        ThreadsNote::Drifting { numbers } => format!(
             "the program changed phase within the probes with n = {}: check the answer with a \
              longer --probe or --after REGEX",
             listed(numbers)
         ),
-        Note::SingleRuns => {
+        ThreadsNote::SingleRuns => {
             "a standard error of - means that the probe was a single run: a longer --probe \
             makes several"
                 .into()
         }
-        Note::CpuTimeOnly => "progress is CPU time only, which also counts useless work: use \
+        ThreadsNote::CpuTimeOnly => {
+            "progress is CPU time only, which also counts useless work: use \
             --metric or --per-run"
-            .into(),
-        Note::Busy { share } => busy(*share, "probes"),
-        Note::Watching { share } => format!(
+                .into()
+        }
+        ThreadsNote::Busy { share } => busy(*share, "probes"),
+        ThreadsNote::Watching { share } => format!(
             "monitoring used {} of the program's CPU time and may bias each n differently: use a \
              longer --probe",
             figures::percent(*share)
         ),
-        Note::WatchedOtherwise { probes, of, by, later } => {
+        ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
                 "{probes} of {of} probes {were} watched by {by}, the later ones by {later}: that \
                  may bias a comparison; use a longer --probe"
             )
         }
-        Note::Pieces { pieces } => format!(
+        ThreadsNote::Pieces { pieces } => format!(
             "by its description a run has {pieces} equal pieces; the survey counts how they \
              divide, as with --pieces {pieces}"
         ),
-        Note::SharedCores => "the model counts each context as a core, though several share one \
-            on this machine; costs are those of the Opteron's system"
-            .into(),
-        Note::Simulated => SIMULATED.into(),
-        Note::Set { n, guess } => is_set(*n, *guess),
-        Note::DefaultAboveMax { default, max } => format!(
+        ThreadsNote::SharedCores => {
+            "the model counts each context as a core, but cores here have several: \
+            check the answer with `pinwise threads -- CMD`"
+                .into()
+        }
+        ThreadsNote::Simulated => SIMULATED.into(),
+        ThreadsNote::Set { n, guess } => is_set(*n, *guess),
+        ThreadsNote::DefaultAboveMax { default, max } => format!(
             "the program's own n is taken to be {default}, above the most to try, {max}: nothing \
              was compared with it; raise --max, or say --default N"
         ),
-        Note::LimitsRestored => "the limits of the process are restored".into(),
-        Note::Program(met @ pinwise_measure::Note::MaybeTotal) => {
+        ThreadsNote::LimitsRestored => "the limits of the process are restored".into(),
+        ThreadsNote::Program(met @ pinwise_measure::ProgramNote::MaybeTotal) => {
             format!("in a probe {}", note(met))
         }
-        Note::Program(met) => note(met),
+        ThreadsNote::Program(met) => note(met),
     }
 }
 
-/// That a program which goes on running has this number now.
+/// Says that a program which goes on running has this number now.
 pub(crate) fn is_set(n: u32, guess: bool) -> String {
     let doubt = if guess {
         ", a guess at the number it began with: if that was another, set it again"
@@ -167,9 +171,9 @@ fn shifted(shift: &PhaseChange) -> String {
 /// share of a run whose length is known. `tolerance`: the share of the best speed that fewer
 /// threads may cost.
 pub fn stopped(
-    stopped: Stopped,
+    stopped: NumberSearchEnd,
     n: u32,
-    advice: Option<&Advice>,
+    advice: Option<&NumberAdvice>,
     share: bool,
     tolerance: f64,
 ) -> String {
@@ -179,31 +183,31 @@ pub fn stopped(
     };
     let waiting = "waiting for each other was high";
     match stopped {
-        Stopped::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
+        NumberSearchEnd::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
             format!("n = {n} is the only possible number")
         }
-        Stopped::Settled => rests(format!(
+        NumberSearchEnd::Settled => rests(format!(
             "n = {n} is expected within {} of the best speed, and more probes would hardly change \
              that",
             figures::percent(advice.map_or(0.0, |advice| advice.loss))
         )),
-        Stopped::Probes => {
+        NumberSearchEnd::Probes => {
             "the most probes were made; --budget and --within decide how sure the answer is".into()
         }
-        Stopped::Time { broken_off: Some(broken) } => {
+        NumberSearchEnd::Time { broken_off: Some(broken) } => {
             rests(format!("--budget ended during the probe with n = {broken}"))
         }
-        Stopped::Time { broken_off: None } if share => {
+        NumberSearchEnd::Time { broken_off: None } if share => {
             let why = format!(
                 "the rest of {} of the run is too short for another probe",
-                figures::percent(SHARE)
+                figures::percent(PROBE_SHARE)
             );
             format!("{}; --budget may allow more", rests(why))
         }
-        Stopped::Time { broken_off: None } => {
+        NumberSearchEnd::Time { broken_off: None } => {
             rests("the rest of --budget is too short for another probe".into())
         }
-        Stopped::AllTried { numbers, rounds } => {
+        NumberSearchEnd::AllTried { numbers, rounds } => {
             let times = match rounds {
                 1 => "once each, so the certainty of the answer is unknown".into(),
                 rounds => format!("{rounds} times each"),
@@ -213,23 +217,23 @@ pub fn stopped(
                 figures::percent(tolerance)
             )
         }
-        Stopped::CpuUtil { last } => {
+        NumberSearchEnd::CpuUtil { last } => {
             format!("CPU_UTIL: n = {last} hardly kept more contexts busy")
         }
-        Stopped::Lock { last } => format!("LOCK: with n = {last} {waiting} and rose fast"),
-        Stopped::VcxRate { last } => {
+        NumberSearchEnd::Lock { last } => format!("LOCK: with n = {last} {waiting} and rose fast"),
+        NumberSearchEnd::VcxRate { last } => {
             format!("VCX_RATE: with n = {last} {waiting}, and switches rose fast")
         }
-        Stopped::MigrRate { last } => {
+        NumberSearchEnd::MigrRate { last } => {
             format!("MIGR_RATE: with n = {last} {waiting}, and migrations rose fast")
         }
-        Stopped::MostThreads { last } => format!("--max: n = {last} was the last to try"),
+        NumberSearchEnd::MostThreads { last } => format!("--max: n = {last} was the last to try"),
     }
 }
 
-/// `n = 4 was probed 2 times of 9`: a reading says itself how far it is off, and is believed only
-/// as far as others of the same number bear it out.
-fn rests_on(advice: &Advice, n: u32) -> String {
+/// `n = 4 was probed 2 times of 9`: a reading reports its error, and only other readings of the
+/// same number can confirm that error.
+fn rests_on(advice: &NumberAdvice, n: u32) -> String {
     let all = figures::counted(advice.probes as u64, "probe");
     match advice.readings {
         0 => format!("n = {n} itself was not probed ({all})"),
@@ -243,14 +247,14 @@ fn rests_on(advice: &Advice, n: u32) -> String {
 #[derive(Clone, Debug)]
 pub struct NumberVerdict<'a> {
     /// The number against the program's own.
-    pub contest: &'a Contest,
+    pub contest: &'a ComparedRounds,
     /// What follows.
-    pub choice: Choice,
+    pub choice: LastComparisonVerdict,
     /// The number that was compared.
     pub n: u32,
     /// The number that the program uses on its own.
     pub default: u32,
-    /// Share of the contexts' time that others took meanwhile, where it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub others: Option<f64>,
 }
 
@@ -272,17 +276,17 @@ impl NumberVerdict<'_> {
             );
         };
         match choice {
-            Choice::Number | Choice::Placed => {
+            LastComparisonVerdict::Number | LastComparisonVerdict::Placed => {
                 format!("Use n = {n}: {}{beside} ({basis}).", against(gain, &default))
             }
-            Choice::Fewer => format!(
+            LastComparisonVerdict::Fewer => format!(
                 "Use n = {n}: fewer threads, {} against {default}{beside} ({basis}).",
                 gain_text(gain)
             ),
-            Choice::Default => {
+            LastComparisonVerdict::Default => {
                 format!("Keep {default}: n = {n} is {}{beside} ({basis}).", against(gain, "it"))
             }
-            Choice::Undecided => format!(
+            LastComparisonVerdict::Undecided => format!(
                 "Undecided: it is not clear whether n = {n} is better than {default}: \
                  {}{beside} ({basis}). {}",
                 gain_text(gain),
@@ -293,7 +297,7 @@ impl NumberVerdict<'_> {
 }
 
 /// The answer of the probes in a line: the number, and how sure it is.
-pub fn threads_answer(n: u32, threads: u32, advice: Option<&Advice>) -> String {
+pub fn threads_answer(n: u32, threads: u32, advice: Option<&NumberAdvice>) -> String {
     let threads = || figures::counted(u64::from(threads), "thread");
     advice.map_or_else(|| format!("n = {n} ({})", threads()), advice_text)
 }
@@ -311,8 +315,8 @@ mod tests {
     use super::*;
 
     /// Six rounds, each a little off.
-    fn contest(default: f64, number: f64, off: f64) -> Contest {
-        let mut contest = Contest::new(vec![Way::Default, Way::Number], 0.95);
+    fn contest(default: f64, number: f64, off: f64) -> ComparedRounds {
+        let mut contest = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         for round in 0..6 {
             let off = |place: i32| 1.0 + off * f64::from((round + place) % 3);
             contest.take(vec![Some(default * off(0)), Some(number * off(2))]);
@@ -322,7 +326,7 @@ mod tests {
 
     #[test]
     fn the_verdict_on_a_number_says_what_to_do_against_what_and_how_sure() {
-        let told = |contest: &Contest, fewer, others| {
+        let told = |contest: &ComparedRounds, fewer, others| {
             let choice = contest.choice(fewer, 0.01);
             let [n, default] = if fewer { [2, 4] } else { [4, 2] };
             NumberVerdict { contest, choice, n, default, others }.text()
@@ -344,7 +348,7 @@ mod tests {
         assert!(text.starts_with("Undecided: it is not clear whether n = 4 is better"), "{text}");
         assert!(text.contains(", while others took 40 %"), "{text}");
         assert!(text.ends_with("To decide it, raise --budget on a quieter machine."), "{text}");
-        let nothing = Contest::new(vec![Way::Default, Way::Number], 0.95);
+        let nothing = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let text = told(&nothing, false, None);
         assert!(text.starts_with("Undecided: too few fresh windows compare n = 4"), "{text}");
     }

@@ -1,5 +1,5 @@
-//! What a search for the number of threads and their placement says in words: what its last
-//! comparison announces, why pinning is no part of that where it is not, and its notes.
+//! The answer of a search for the number of threads and their placement in words: the result of its
+//! last comparison, why the plan does not pin if it does not, and the notes.
 
 use crate::figures;
 use crate::note::note;
@@ -9,7 +9,8 @@ use crate::threads::is_set;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
-    Advice, Choice, Contest, Gain, Outcome, TuneNote, TuneStep, Unmeasured, Way,
+    ComparedRounds, Gain, LastComparisonVerdict, Outcome, PlacementVerdict, TuneNote, TunePart,
+    Unmeasured, Way,
 };
 use pinwise_topology::Policy;
 use std::path::Path;
@@ -18,25 +19,25 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct TuneVerdict<'a> {
     /// The ways against each other.
-    pub contest: &'a Contest,
+    pub contest: &'a ComparedRounds,
     /// What follows.
-    pub choice: Choice,
+    pub choice: LastComparisonVerdict,
     /// The number that was found.
     pub n: u32,
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
     pub unplaced: Option<String>,
-    /// Share of the contexts' time that others took meanwhile, where it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub others: Option<f64>,
 }
 
-/// After so many rounds time for more of them helps little.
+/// After this many rounds more of them help little.
 const MANY_ROUNDS: u64 = 40;
 
 /// What may decide an undecided contest. `others`: the share of the contexts' time that others took
-/// meanwhile, where it is worth a word.
-pub(crate) fn compared_longer(contest: &Contest, others: Option<f64>) -> String {
+/// meanwhile, if it is worth a word.
+pub(crate) fn compared_longer(contest: &ComparedRounds, others: Option<f64>) -> String {
     let quiet = if others.is_some() { " on a quieter machine" } else { "" };
     match contest.rounds() as u64 {
         rounds if rounds >= MANY_ROUNDS => {
@@ -76,11 +77,11 @@ impl TuneVerdict<'_> {
             None => uncompared(),
         };
         match self.choice {
-            Choice::Default => {
+            LastComparisonVerdict::Default => {
                 let alone = alone();
                 format!("Keep the default: nothing compared is better{beside}.{alone} {unpinned}")
             }
-            Choice::Undecided => {
+            LastComparisonVerdict::Undecided => {
                 let why = match contest.gain(Way::Placed, Way::Default) {
                     _ if contest.ways().len() < 2 => {
                         "nothing was compared with the default".to_owned()
@@ -103,16 +104,16 @@ impl TuneVerdict<'_> {
                     compared_longer(contest, self.others)
                 )
             }
-            Choice::Number => {
+            LastComparisonVerdict::Number => {
                 format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}")
             }
-            Choice::Fewer => {
+            LastComparisonVerdict::Fewer => {
                 format!(
                     "Run it with n = {n}: fewer threads, at {number} against the \
                      default{beside}. {unpinned}"
                 )
             }
-            Choice::Placed => {
+            LastComparisonVerdict::Placed => {
                 let alone = match self.rival() {
                     Way::Default => String::new(),
                     rival => format!(", {} over n = {n} unpinned", over(Way::Placed, rival)),
@@ -133,7 +134,7 @@ impl TuneVerdict<'_> {
     /// The ways that may be better than the default, or not: `n = 3, unpinned, or n = 3, pinned,`
     fn open(&self) -> String {
         let ways = self.contest.ways().iter().filter(|&&way| way != Way::Default);
-        let open = ways.filter(|&&way| self.contest.advice(way) == Advice::Undecided);
+        let open = ways.filter(|&&way| self.contest.advice(way) == PlacementVerdict::Undecided);
         open.map(|&way| format!("{},", self.name(way))).collect::<Vec<_>>().join(" or ")
     }
 
@@ -190,7 +191,7 @@ impl TuneVerdict<'_> {
     }
 }
 
-/// In place of a verdict, where there is none.
+/// In place of a verdict, if there is none.
 pub fn no_tune_verdict(info: &CampaignInfo, files: Files<'_>) -> String {
     match info.state {
         _ if info.running => "No answer yet: the campaign is running.".to_owned(),
@@ -242,12 +243,12 @@ pub fn policy_name(policy: Option<Policy>) -> &'static str {
 }
 
 /// A part in a few words: `placement of n = 4, round 2`.
-pub fn tune_step(step: TuneStep) -> String {
+pub fn tune_step(step: TunePart) -> String {
     match step {
-        TuneStep::Threads => "number of threads".to_owned(),
-        TuneStep::Policies => "policies of placement".to_owned(),
-        TuneStep::Place { n, round } => format!("placement of n = {n}, round {round}"),
-        TuneStep::Finals => "last comparison".to_owned(),
+        TunePart::Threads => "number of threads".to_owned(),
+        TunePart::Policies => "policies of placement".to_owned(),
+        TunePart::Place { n, round } => format!("placement of n = {n}, round {round}"),
+        TunePart::Finals => "last comparison".to_owned(),
     }
 }
 
@@ -334,7 +335,7 @@ mod tests {
 
     #[test]
     fn notes_of_a_search_have_kind_values_and_text() {
-        let busy = pinwise_measure::Note::Busy { share: 0.5 };
+        let busy = pinwise_measure::ProgramNote::Busy { share: 0.5 };
         let about = TuneNote::WhilePlaced { n: 4, note: busy };
         let text = tune_note(&about);
         assert!(text.starts_with("while n = 4 was placed, the machine was busy"), "{text}");
@@ -347,8 +348,8 @@ mod tests {
     }
 
     /// Six rounds of the ways with these speeds, each a little off.
-    fn contest(speeds: &[(Way, f64)]) -> Contest {
-        let mut contest = Contest::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
+    fn contest(speeds: &[(Way, f64)]) -> ComparedRounds {
+        let mut contest = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
         for round in 0..6 {
             let off = |place: usize| 1.0 + 0.001 * f64::from((round + place as i32 * 2) % 3);
             contest.take(
@@ -415,7 +416,7 @@ mod tests {
     fn what_only_number_and_pinning_together_gain_is_told() {
         use Way::{Default, Number, Placed};
         // Each a little faster than the one before, and not beyond its interval; both together are.
-        let mut contest = Contest::new(vec![Default, Number, Placed], 0.95);
+        let mut contest = ComparedRounds::new(vec![Default, Number, Placed], 0.95);
         for round in 0..6 {
             let off = 0.12 * f64::from(round % 2);
             contest.take(vec![Some(1.0), Some(1.01 + off), Some(1.10)]);
@@ -425,7 +426,10 @@ mod tests {
             contest.gain(Number, Default).unwrap().low,
             contest.gain(Placed, Default).unwrap().low,
         );
-        assert!(choice == Choice::Undecided && low <= 0.0 && both > 0.0, "{choice:?} {low} {both}");
+        assert!(
+            choice == LastComparisonVerdict::Undecided && low <= 0.0 && both > 0.0,
+            "{choice:?} {low} {both}"
+        );
         let compared = TuneVerdict {
             contest: &contest,
             choice,

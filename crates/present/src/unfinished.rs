@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 pub struct Unfinished {
     /// What is measured.
     pub measured: u64,
-    /// What is to be measured in all.
+    /// How many measurements there are in all.
     pub of: u64,
     /// The same as text, with the command that goes on.
     pub text: String,
 }
 
 impl Unfinished {
-    /// `what` counts, as `runs are made`. `None` where the campaign has finished.
+    /// `what` counts, as `runs are made`. `None` if the campaign has finished.
     pub fn of(
         info: &CampaignInfo,
         measured: u64,
@@ -30,7 +30,7 @@ impl Unfinished {
     }
 }
 
-/// How far a campaign is, and how to go on with it: `far` is a clause. `None` where it has
+/// How far a campaign is, and how to go on with it: `far` is a clause. `None` if it has
 /// finished.
 pub fn unfinished(info: &CampaignInfo, far: &str, files: Files<'_>) -> Option<String> {
     match info.state {

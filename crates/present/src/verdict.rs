@@ -5,8 +5,11 @@ use crate::figures;
 use crate::note::{note, sentence, tagged, texts};
 use crate::shell::{Files, quoted};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign};
-use pinwise_measure::Note;
-use pinwise_placement::{Advice, Budget, Gain, Outcome, OutcomeNote, Question, Search, StopReason};
+use pinwise_measure::ProgramNote;
+use pinwise_placement::{
+    Budget, Gain, Outcome, OutcomeNote, PlacementQuestion, PlacementSearch, PlacementVerdict,
+    StopReason,
+};
 use pinwise_topology::SharingTree;
 use serde_json::Value;
 use std::fmt;
@@ -39,7 +42,7 @@ pub struct NextStep {
 /// What qualifies the numbers of a model: begins small and has no full stop.
 pub(crate) const SIMULATED: &str = "simulated: numbers are those of the model";
 
-/// That the numbers of a campaign are those of a model; `None` where they are not.
+/// Says that the numbers of a campaign are those of a model. `None`: they are not.
 pub fn simulated(info: &CampaignInfo) -> Option<String> {
     let NewCampaign { machine, kind, simulated, .. } = &info.new;
     let unpinned = match kind {
@@ -95,8 +98,8 @@ fn qualification(about: &OutcomeNote) -> String {
             )
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
-            "the machine or the load changed meanwhile: a reference by {} (n = {n}). Repeat for \
-             the bound",
+            "the machine or the load changed meanwhile: a reference assignment by {} (n = {n}). \
+             The comparison holds, the bound may not: repeat for the bound",
             figures::change(*change)
         )),
         OutcomeNote::Met(met) => sentence(&note(met)),
@@ -109,44 +112,49 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
     // BlackBox measures few assignments: its verdict covers these alone.
     let few = outcome.forecast.is_some();
     let (heading, reason) = match outcome.advice {
-        Advice::Pin if info.new.simulated => (
+        PlacementVerdict::Pin if info.new.simulated => (
             "Pin",
             "the best assignment beats balanced placements, which are the default of the model.",
         ),
-        Advice::Pin if outcome.beats_as_found() => {
+        PlacementVerdict::Pin if outcome.beats_as_found() => {
             ("Pin", "the best assignment beats the operating system's own placement.")
         }
-        Advice::Pin => (
+        PlacementVerdict::Pin => (
             "Pin",
             "the best assignment beats the unpinned windows. Whether it beats the placement in \
              which the program was found is not shown.",
         ),
-        Advice::KeepDefault if few => (
+        PlacementVerdict::KeepDefault if few => (
             "Keep the default",
             "none of the assignments measured is better than leaving the threads unpinned.",
         ),
-        Advice::KeepDefault => {
+        PlacementVerdict::KeepDefault => {
             ("Keep the default", "no assignment is better than leaving the threads unpinned.")
         }
-        Advice::Undecided if outcome.best.is_none() && info.state != CampaignState::Finished => {
+        PlacementVerdict::Undecided
+            if outcome.best.is_none() && info.state != CampaignState::Finished =>
+        {
             ("Undecided so far", "no assignment has had fresh windows yet.")
         }
-        Advice::Undecided if info.state == CampaignState::Open && !info.running => {
+        PlacementVerdict::Undecided if info.state == CampaignState::Open && !info.running => {
             ("Undecided so far", "the campaign was killed before its end.")
         }
-        Advice::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
+        PlacementVerdict::Undecided if info.state == CampaignState::Stopped => {
+            ("Undecided so far", "the campaign was stopped before its end.")
+        }
+        PlacementVerdict::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
             ("Undecided", "no assignment could be measured.")
         }
-        Advice::Undecided if outcome.best.is_none() => {
+        PlacementVerdict::Undecided if outcome.best.is_none() => {
             let remedy = enough(info, outcome).unwrap_or_else(|| "raise --budget".to_owned());
             let reason =
                 format!("the budget ended before an assignment had fresh windows: {remedy}.");
             return Verdict { heading: "Undecided", reason };
         }
-        Advice::Undecided if outcome.baseline.is_none() => {
+        PlacementVerdict::Undecided if outcome.baseline.is_none() => {
             ("Undecided", "the program was not measured unpinned.")
         }
-        Advice::Undecided => {
+        PlacementVerdict::Undecided => {
             let reason = format!(
                 "the measurements do not show whether the best assignment beats the default. To \
                  decide it, {}.",
@@ -160,7 +168,7 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
 
 /// What would decide it.
 fn decides(outcome: &Outcome) -> &'static str {
-    let busy = outcome.notes.iter().any(|note| matches!(note, Note::Busy { .. }));
+    let busy = outcome.notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
     let precise = |reason: &StopReason| matches!(reason, StopReason::Precise { .. });
     match (outcome.stopped_because.iter().any(precise), busy) {
         (true, _) => "lower --precision",
@@ -172,17 +180,17 @@ fn decides(outcome: &Outcome) -> &'static str {
 /// The budget that may suffice if measurements keep taking as long as they did: at least twice the
 /// one that did not.
 fn enough(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
-    let question: Question = serde_json::from_value(info.new.question.clone()).ok()?;
+    let question: PlacementQuestion = serde_json::from_value(info.new.question.clone()).ok()?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = Search::new(&question, &tree, &info.new.workload).ok()?;
+    let search = PlacementSearch::new(&question, &tree, &info.new.workload).ok()?;
     let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
     let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
     // Getting to know the program takes a measurement or more.
     Some(budget_for(enough, matches!(question.budget, Budget::Time(_)).then_some(each), each))
 }
 
-/// The budget that so many measurements take. With `each`, it is a budget in time: `each` per
-/// measurement, and `spent` for the survey of the program.
+/// The budget that this number of measurements takes. With `each`, it is a budget in time: `each`
+/// per measurement, and `spent` for the survey of the program.
 pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
     let Some(each) = each else {
@@ -206,7 +214,7 @@ pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> V
         steps.push(NextStep { what: "continue the campaign", command: files.resume(info.id) });
     }
     if let Some(plan) = files.plan
-        && outcome.advice == Advice::Pin
+        && outcome.advice == PlacementVerdict::Pin
     {
         let plan = quoted(&plan.to_string_lossy());
         // The plan of a simulated processor fits no real machine.

@@ -8,8 +8,9 @@ mod run_metric;
 
 pub use live::{LiveOptions, LiveTestbed};
 pub use prober::{
-    Drift, LinuxProber, NoSetter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
-    ProgressSource, Recipe, RecipeError, Setter, Threads, set_number,
+    HalfDifference, LinuxProber, OwnParameter, ProbeDetails, ProbeError, ProbeOptions,
+    ProbedProgram, ProgressSource, Recipe, RecipeError, Setter, SetterError, ThreadsForN,
+    set_number,
 };
 pub use rerun::{RerunOptions, RerunTestbed};
 pub use run_metric::{RunMetric, Stream};

@@ -10,14 +10,14 @@
 mod slot;
 
 use pinwise_linux::{
-    Fifo, Target, TargetError, affinity, common_contexts, pause, process,
-    survey::{SurveyedThread, averaged, same_crew},
+    RealtimeClass, Target, TargetError, affinity, common_contexts, pause, process,
     thread::{Pid, ThreadId},
     thread_filter::{self, ThreadFilter},
+    thread_scan::{ScannedThread, averaged, same_crew},
 };
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, Note, Retry, Setting,
-    Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, ProgramNote, Retry,
+    Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_metric::Meter;
 use pinwise_topology::{Assignment, CpuSet, Machine, Random};
@@ -36,11 +36,11 @@ pub struct LiveOptions {
     pub floor: Option<f64>,
     /// How long threads are watched to find those that run. This happens twice, and the answers
     /// have to agree.
-    pub survey: Duration,
+    pub scan: Duration,
     /// How long the program may take until it runs steadily and the meter answers.
     pub patience: Duration,
-    /// What to know about the meter. [`LiveTestbed::notes`] begins with it.
-    pub notes: Vec<Note>,
+    /// Notes on the meter. [`LiveTestbed::notes`] begins with them.
+    pub notes: Vec<ProgramNote>,
 }
 
 impl Default for LiveOptions {
@@ -49,7 +49,7 @@ impl Default for LiveOptions {
             filter: ThreadFilter::default(),
             period: Duration::from_millis(50),
             floor: None,
-            survey: Duration::from_millis(300),
+            scan: Duration::from_millis(300),
             patience: Duration::from_secs(30),
             notes: Vec::new(),
         }
@@ -70,20 +70,20 @@ pub struct LiveTestbed {
     /// A set of one context per leaf of the sharing tree.
     leaves: Vec<CpuSet>,
     workload: Workload,
-    /// Of each thread of the workload before it was pinned for the first time.
+    /// The affinity of each thread of the workload before its first pin.
     affinities: Vec<CpuSet>,
     slots: Vec<Slot>,
     left_alone: Vec<(LeftAlone, String)>,
-    /// Threads that appeared since the survey and have no place.
+    /// Threads that appeared since the scan and have no place.
     late: Vec<ThreadId>,
     late_seen: usize,
     respawned: usize,
     /// Mean performance of the unpinned windows and their number.
     baseline: Option<(f64, f64)>,
-    not_punctual: Option<Note>,
+    not_punctual: Option<ProgramNote>,
     /// The last one.
     setting: Setting,
-    /// Where [`Self::scatter`] deals to.
+    /// The randomness with which [`Self::scatter`] deals threads.
     random: Random,
     /// How long the meter's first answer took.
     answered: Duration,
@@ -99,13 +99,13 @@ impl LiveTestbed {
         mut options: LiveOptions,
         cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
-        let (surveyed, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
+        let (scanned, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
         let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
         let mut left_alone = Vec::new();
         let mut placed = Vec::new();
         let running: Vec<String> =
-            surveyed.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
-        for one in surveyed {
+            scanned.iter().filter(|one| one.runs).map(|one| one.thread.name.clone()).collect();
+        for one in scanned {
             match options.filter.why_not(&one.thread.name, one.runs) {
                 _ if options.filter.is_starter(&one.thread.name) => {}
                 Some(why) => left_alone.push((why, one.comm)),
@@ -129,7 +129,7 @@ impl LiveTestbed {
         let confined = affinities.iter().filter(|own| !own.is_empty() && **own != all).count();
         if confined > 0 {
             let of = placed.len() as u64;
-            options.notes.push(Note::PinnedBefore { threads: confined as u64, of });
+            options.notes.push(ProgramNote::PinnedBefore { threads: confined as u64, of });
         }
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
@@ -155,8 +155,8 @@ impl LiveTestbed {
         })
     }
 
-    /// What to know: about the meter, threads left alone, what was not permitted.
-    pub fn notes(&self) -> Vec<Note> {
+    /// Notes on the meter, on threads left alone, and on what was not permitted.
+    pub fn notes(&self) -> Vec<ProgramNote> {
         let left_alone = thread_filter::left_alone(
             self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())),
         );
@@ -165,11 +165,11 @@ impl LiveTestbed {
     }
 
     /// Threads that came and went.
-    fn changed(&self) -> impl Iterator<Item = Note> {
-        let replaced =
-            (self.respawned > 0).then_some(Note::ThreadsReplaced { times: self.respawned as u64 });
+    fn changed(&self) -> impl Iterator<Item = ProgramNote> {
+        let replaced = (self.respawned > 0)
+            .then_some(ProgramNote::ThreadsReplaced { times: self.respawned as u64 });
         let appeared = (self.late_seen > 0)
-            .then_some(Note::ThreadsAppeared { threads: self.late_seen as u64 });
+            .then_some(ProgramNote::ThreadsAppeared { threads: self.late_seen as u64 });
         replaced.into_iter().chain(appeared)
     }
 
@@ -322,7 +322,8 @@ impl LiveTestbed {
         let side = if unit.reciprocal { "above" } else { "below" };
         let message = format!(
             "abandoned at {value:.4} {}: {side} the floor of {limit:.4} {}",
-            unit.name, unit.name
+            unit.label(),
+            unit.label()
         );
         Err(MeasureError::new(Retry::Other, message))
     }
@@ -349,11 +350,11 @@ impl Testbed for LiveTestbed {
         {
             self.measure(&Setting::Unpinned, Effort { windows: 4.0 })?;
         }
-        let _punctual = match Fifo::raise() {
+        let _punctual = match RealtimeClass::raise() {
             Ok(raised) => Some(raised),
             Err(error) => {
                 self.not_punctual
-                    .get_or_insert_with(|| Note::NotPunctual { error: error.to_string() });
+                    .get_or_insert_with(|| ProgramNote::NotPunctual { error: error.to_string() });
                 None
             }
         };
@@ -361,7 +362,7 @@ impl Testbed for LiveTestbed {
         if self.setting != *setting {
             self.meter.moved();
         }
-        // Also where moving fails half-way.
+        // Also if moving fails half-way.
         let was_pinned = std::mem::replace(&mut self.setting, setting.clone()) != Setting::Unpinned;
         if *setting == Setting::Unpinned && was_pinned {
             self.scatter()?;
@@ -395,7 +396,8 @@ impl Testbed for LiveTestbed {
     /// Threads that came and went, and a number that may be a total's.
     fn disturbances(&self) -> Disturbances {
         let detection = self.meter.counter_detection();
-        let doubt = detection.filter(|detection| detection.is_doubtful()).map(|_| Note::MaybeTotal);
+        let doubt =
+            detection.filter(|detection| detection.is_doubtful()).map(|_| ProgramNote::MaybeTotal);
         Disturbances { others: None, notes: self.changed().chain(doubt).collect() }
     }
 }
@@ -408,10 +410,10 @@ fn first_answer(
     meter: &mut dyn Meter,
     options: &LiveOptions,
     cancelled: &Interrupt,
-) -> Result<(Vec<SurveyedThread>, Duration), TargetError> {
+) -> Result<(Vec<ScannedThread>, Duration), TargetError> {
     let deadline = Instant::now() + options.patience;
     let stop = || cancelled.came();
-    let mut before = target.wait_steady(options.survey, options.patience, cancelled)?;
+    let mut before = target.wait_steady(options.scan, options.patience, cancelled)?;
     loop {
         let asked = Instant::now();
         match meter.measure(Duration::ZERO, options.period, &stop) {
@@ -426,12 +428,12 @@ fn first_answer(
             Err(_) => target.check()?,
             Ok(_) => {
                 let answered = asked.elapsed();
-                let surveyed = target.survey(options.survey, cancelled)?;
-                if same_crew(&before, &surveyed) && surveyed.iter().any(|one| one.runs) {
-                    return Ok((averaged(&before, surveyed), answered));
+                let scanned = target.scan(options.scan, cancelled)?;
+                if same_crew(&before, &scanned) && scanned.iter().any(|one| one.runs) {
+                    return Ok((averaged(&before, scanned), answered));
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
-                before = target.wait_steady(options.survey, left, cancelled)?;
+                before = target.wait_steady(options.scan, left, cancelled)?;
             }
         }
     }

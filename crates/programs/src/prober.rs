@@ -1,32 +1,38 @@
-//! A program that is started for a moment with one number of threads, watched, and ended: a
-//! [`Testbed`] for numbers of threads.
+//! A [`Testbed`] for numbers of threads: it starts a program for a moment with one number, watches
+//! it, and ends it.
 //!
 //! *One probe.* pinwise starts the program with its parameter ([`Recipe`]) and waits for the end of
 //! its initialization, however long it takes. Initialization ends when as many threads exist as the
 //! parameter promises and some of them work, or when a line of output says so. The program gets a
 //! moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its threads for the
-//! window. At the end the program is ended with everything it started.
+//! window. At the end pinwise ends the program with everything it started.
 //!
 //! *Progress*, best first:
-//! - a metric of the user's, read over the same window, or the last value of a whole run;
-//! - the time of a whole run, if the program ends by itself soon;
+//! - the user's metric, read over the same window, or the last value of a whole run;
+//! - the time of a whole run, if the program ends soon;
 //! - instructions, if the processor's counters may be read;
 //! - the CPU time of its threads. It shows how many contexts the program keeps busy, but not with
 //!   what.
 //!
-//! *Failures* are one line each ([`ProbeError`]): a program that never creates its workers, whose
-//! threads do not follow the parameter, that dies, waits for a terminal, or fills the disk.
+//! *Failures* are one line each ([`ProbeError`]). The program may never create its workers, or its
+//! threads may not follow the parameter. It may die, wait for a terminal, or fill the disk.
 //!
 //! *Limit.* With one thread there are no workers to wait for. A program that reads its input in
 //! silence then counts as working, unless its output shows when it has begun.
+//!
+//! *Files.* `recipe`, `setter`: how a program gets its number. `own_parameter`: the number that it
+//! uses on its own. `readiness`: when its work begins. `watch`, `window`, `window_halves`,
+//! `role_grouping`: how it is observed. `program_run`: one run. `options`, `details`, `error`: what
+//! goes in and comes out.
 
 mod details;
 mod error;
-mod init;
 mod options;
+mod own_parameter;
+mod program_run;
+mod readiness;
 mod recipe;
 mod role_grouping;
-mod session;
 mod setter;
 mod watch;
 mod window;
@@ -34,19 +40,23 @@ mod window_halves;
 
 pub use details::ProbeDetails;
 pub use error::ProbeError;
-pub use options::{ProbeOptions, ProbedProgram, ProgressSource, Threads};
+pub use options::{ProbeOptions, ProbedProgram, ProgressSource, ThreadsForN};
+pub use own_parameter::OwnParameter;
 pub use recipe::{Recipe, RecipeError};
-pub use setter::{NoSetter, Setter};
-pub use window_halves::Drift;
+pub use setter::{Setter, SetterError};
+pub use window_halves::HalfDifference;
 
-use pinwise_linux::{Fifo, Guardian, thread::Pid};
+use pinwise_linux::{
+    Guardian, GuardianEntry, RealtimeClass, TargetError,
+    thread::{Pid, Stat},
+};
 use pinwise_measure::{
-    Effort, Interrupt, MeasureError, Measurement, Note, Probe, Probed, Retry, Setting, Testbed,
-    ThreadCount, Unit, Workload,
+    Effort, Interrupt, MeasureError, Measurement, Probe, Probed, ProgramNote, Retry, Setting,
+    Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
 use pinwise_topology::Machine;
-use session::{Limits, Session};
+use program_run::{Limits, ProgramRun};
 use std::time::{Duration, Instant};
 use window::{Run, Window};
 
@@ -56,12 +66,18 @@ pub struct LinuxProber {
     /// Its name. How many threads it has is what is asked.
     workload: Workload,
     subject: ProbedProgram,
-    /// The run that all probes share, where the parameter is changed while it runs.
-    live: Option<Session>,
+    /// The run that all probes share, if the parameter is changed while it runs.
+    live: Option<ProgramRun>,
     /// The threads it had before it was given its first parameter.
     begun: Option<u32>,
-    /// An earlier prober has given parameters to the process, which keeps the last of them.
+    /// An earlier prober has given parameters to the process.
     altered: bool,
+    own: OwnParameter,
+    /// The parameters it was given, and the threads it had with each.
+    settled: Vec<(u32, u32)>,
+    /// How often it was given one.
+    settings: u64,
+    is_changed: bool,
     options: ProbeOptions,
     cancelled: Interrupt,
     guardian: Guardian,
@@ -78,7 +94,9 @@ pub struct LinuxProber {
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
     let limits = Limits { most_written: None, until: None, cancelled: Interrupt::default() };
     let mut guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
-    Session::attach(pid, limits)?.set(&Setter::Command(command.into()), n, &mut guardian).map(drop)
+    ProgramRun::attach(pid, limits)?
+        .set(&Setter::Command(command.into()), n, &mut guardian, "")
+        .map(drop)
 }
 
 impl LinuxProber {
@@ -99,6 +117,8 @@ impl LinuxProber {
             |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
         let lookout = Lookout::new().map_err(unlisted)?;
         let (live, begun, altered) = (None, None, false);
+        let (settled, settings, is_changed) = (Vec::new(), 0, false);
+        let own = OwnParameter { known: None, guess: machine.allowed.len() as u32 };
         let (other_load, unit, error) = (OtherLoadMeter::here().ok(), Unit::rate("1/s"), None);
         Ok(Self {
             machine,
@@ -108,6 +128,10 @@ impl LinuxProber {
             live,
             begun,
             altered,
+            own,
+            settled,
+            settings,
+            is_changed,
             options,
             cancelled,
             guardian,
@@ -128,12 +152,14 @@ impl LinuxProber {
     /// Goes on after probes of the same program that showed this.
     #[must_use]
     pub fn after(mut self, seen: Vec<ProbeDetails>) -> Self {
+        let settled = |seen: &ProbeDetails| Some((seen.parameter, seen.settled?));
+        self.settled = seen.iter().filter_map(settled).collect();
         self.seen = seen;
         self
     }
 
-    /// Goes on after an earlier prober of the same program. The program had `begun` with so many
-    /// threads, where that is known. A process that runs already has another parameter by now.
+    /// Goes on after an earlier prober of the same program. The program began with `begun` threads,
+    /// if that is known. A process that runs already has another parameter by now.
     #[must_use]
     pub fn resumed(mut self, begun: Option<u32>) -> Self {
         self.begun = begun;
@@ -141,7 +167,15 @@ impl LinuxProber {
         self
     }
 
-    /// Ends no probe by time from here on. What follows has a budget of its own.
+    /// The parameter that the program uses on its own, as far as it is known. A process that runs
+    /// already goes back to it.
+    #[must_use]
+    pub fn with_own(mut self, own: OwnParameter) -> Self {
+        self.own = own;
+        self
+    }
+
+    /// Ends no probe by time from here on. The next search has a separate budget.
     pub fn without_deadline(&mut self) {
         self.options.until = None;
         if let Some(session) = &mut self.live {
@@ -154,7 +188,7 @@ impl LinuxProber {
         &self.lookout
     }
 
-    /// What the probes showed, in their order.
+    /// The details of the probes, in their order.
     pub fn probes(&self) -> &[ProbeDetails] {
         &self.seen
     }
@@ -171,7 +205,7 @@ impl LinuxProber {
 
     fn try_probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, ProbeError> {
         let begin = Instant::now();
-        let _punctual = Fifo::raise();
+        let _punctual = RealtimeClass::raise();
         let power = self.options.power.clone();
         let seen = match self.subject.clone() {
             ProbedProgram::Anew(recipe)
@@ -217,7 +251,7 @@ impl LinuxProber {
             // No worker was met: how many there were is not known.
             if seen.threads == 1 && promised > 1 && seen.missed_most() {
                 seen.threads = promised;
-                seen.notes.push(Note::ThreadsMissed);
+                seen.notes.push(ProgramNote::ThreadsMissed);
             }
         }
         if let Some(first) = seen.run().filter(|_| whole) {
@@ -225,8 +259,8 @@ impl LinuxProber {
             let given_up = self.lookout.refused().len() > refused;
             let mut runs: Vec<Run> = Vec::new();
             let time = |runs: &[Run]| runs.iter().map(|run| run.seconds).sum::<f64>();
-            // As many runs as fill the window, to the nearest; one at least where the way this one
-            // was watched cost it too much.
+            // The number of runs that comes nearest to filling the window. At least one more if
+            // watching cost this one too much.
             while given_up && runs.is_empty()
                 || first.seconds * 1.5 + time(&runs) < window.as_secs_f64()
             {
@@ -241,7 +275,7 @@ impl LinuxProber {
         Ok(seen)
     }
 
-    /// Starts the program, watches it for the window or, where whole runs are measured, to its end
+    /// Starts the program, watches it for the window or, if whole runs are measured, to its end
     /// (unless that is only to be timed), and ends it.
     fn run_once(
         &mut self,
@@ -251,17 +285,18 @@ impl LinuxProber {
         watched: bool,
     ) -> Result<Window, ProbeError> {
         let mut launch = recipe.launch(parameter);
-        session::choose_streams(&mut launch, &self.options);
+        program_run::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let limits = self.limits();
         let before = self.other_load.as_ref().and_then(OtherLoadMeter::moment);
         let progress = &self.options.progress;
-        let mut session = Session::start(&launch, parameter, &mut self.guardian, limits, progress)?;
+        let mut session =
+            ProgramRun::start(&launch, parameter, &mut self.guardian, limits, progress)?;
         let seen = if let ProgressSource::Runs(metric) = progress {
             session.run_through(self.options.limit, metric, watched.then_some(&mut self.lookout))
         } else {
             let mut watch =
-                |session: &mut Session| session.window(window, progress, &mut self.lookout);
+                |session: &mut ProgramRun| session.window(window, progress, &mut self.lookout);
             let power = self.options.power.as_ref();
             session
                 .wait_ready(parameter, &self.options)
@@ -286,66 +321,135 @@ impl LinuxProber {
         parameter: u32,
         window: Duration,
     ) -> Result<Window, ProbeError> {
-        let limits = self.limits();
-        let session = match (&mut self.live, &self.subject) {
-            (Some(session), _) => session,
-            (live, ProbedProgram::Running(pid, _)) => live.insert(Session::attach(*pid, limits)?),
-            (live, ProbedProgram::Launched(recipe, _) | ProbedProgram::Anew(recipe)) => {
-                let mut launch = recipe.launch(parameter);
-                session::choose_streams(&mut launch, &self.options);
-                let progress = &self.options.progress;
-                let started =
-                    Session::start(&launch, parameter, &mut self.guardian, limits, progress)?;
-                let session = live.insert(started);
-                // Whatever number of threads it begins with.
-                let anyway = ProbeOptions {
-                    threads: Some(Box::new(|_| 1)),
-                    after: self.options.after.clone(),
-                    ..ProbeOptions::default()
-                };
-                session
-                    .wait_ready(parameter, &ProbeOptions { limit: self.options.limit, ..anyway })?;
-                session
-            }
+        let (mut session, is_new) = match self.live.take() {
+            Some(session) => (session, false),
+            None => (self.open(parameter)?, true),
         };
+        let seen = self.probe_session(&mut session, is_new, set, parameter, window);
+        self.live = Some(session);
+        seen
+    }
+
+    /// Attaches to the process, or launches the program.
+    fn open(&mut self, parameter: u32) -> Result<ProgramRun, ProbeError> {
+        let limits = self.limits();
+        match &self.subject {
+            ProbedProgram::Running(pid, _) => ProgramRun::attach(*pid, limits),
+            ProbedProgram::Launched(recipe, _) | ProbedProgram::Anew(recipe) => {
+                let mut launch = recipe.launch(parameter);
+                program_run::choose_streams(&mut launch, &self.options);
+                let progress = &self.options.progress;
+                ProgramRun::start(&launch, parameter, &mut self.guardian, limits, progress)
+            }
+        }
+    }
+
+    fn probe_session(
+        &mut self,
+        session: &mut ProgramRun,
+        is_new: bool,
+        set: &Setter,
+        parameter: u32,
+        window: Duration,
+    ) -> Result<Window, ProbeError> {
+        if is_new && session.running.is_some() {
+            // Whatever number of threads it begins with.
+            let anyway = ProbeOptions {
+                threads: Some(Box::new(|_| 1)),
+                after: self.options.after.clone(),
+                limit: self.options.limit,
+                ..ProbeOptions::default()
+            };
+            session.wait_ready(parameter, &anyway)?;
+        }
         if self.begun.is_none() && !self.altered {
             self.begun = Some(session.steady()?);
         }
-        let settled = session.set(set, parameter, &mut self.guardian)?;
-        self.altered = matches!(self.subject, ProbedProgram::Running(..));
+        let settled = self.change(session, set, parameter)?;
         let seen = powered(self.options.power.as_ref(), || {
             session.window(window, &self.options.progress, &mut self.lookout)
         })?;
         Ok(Window { begun: self.begun, settled: Some(settled), ..seen })
     }
 
-    /// The process that all probes share, where there is one.
+    /// Gives the process a parameter; the threads that it then has.
+    fn change(
+        &mut self,
+        session: &mut ProgramRun,
+        set: &Setter,
+        parameter: u32,
+    ) -> Result<u32, ProbeError> {
+        self.altered = matches!(self.subject, ProbedProgram::Running(..));
+        self.settings += 1;
+        let mark = format!("{}-{}", std::process::id(), self.settings);
+        self.enter(Some(self.own_parameter().0), Some(mark.clone()))?;
+        let settled = session.set(set, parameter, &mut self.guardian, &mark);
+        self.settled.extend(settled.as_ref().ok().map(|&threads| (parameter, threads)));
+        let entered = self.enter(Some(self.own_parameter().0), None);
+        let settled = settled?;
+        entered?;
+        Ok(settled)
+    }
+
+    /// The process that all probes share, if there is one.
     pub fn pid(&self) -> Option<Pid> {
         self.live.as_ref().map(|session| session.root)
     }
 
-    /// The threads it had before it was given a parameter; `None` before the first probe, or where
+    /// The threads it had before it was given a parameter; `None` before the first probe, or if
     /// that is not known.
     pub fn begun_with(&self) -> Option<u32> {
         self.begun
     }
 
-    /// The parameters that process was probed with, and the threads it had with each, counted in
-    /// the same way.
-    pub fn settled_with(&self) -> Vec<(u32, u32)> {
-        let settled = |seen: &ProbeDetails| Some((seen.parameter, seen.settled?));
-        self.seen.iter().filter_map(settled).collect()
+    /// The parameter that the process began with, as its threads show; and whether they show it
+    /// for sure.
+    pub fn began_with_parameter(&self) -> Option<(u32, bool)> {
+        own_parameter::of(self.begun?, &self.settled)
+    }
+
+    /// The parameter that the program uses without pinwise, and whether that is a guess.
+    pub fn own_parameter(&self) -> (u32, bool) {
+        let shown = || self.began_with_parameter().map(|(parameter, sure)| (parameter, !sure));
+        let known = self.own.known.map(|parameter| (parameter, false));
+        known.or_else(shown).unwrap_or((self.own.guess, true))
+    }
+
+    /// Whether a command has changed the parameter of a process that runs already. Then the process
+    /// gets its own back if pinwise ends before [`Self::settle`].
+    pub fn is_changed(&self) -> bool {
+        self.is_changed
+    }
+
+    /// Enters what the guardian does with a process that runs already, should pinwise end. `None`:
+    /// the process keeps what it has. A command with the mark `setting` may run at that moment.
+    fn enter(&mut self, parameter: Option<u32>, setting: Option<String>) -> Result<(), ProbeError> {
+        let ProbedProgram::Running(pid, set @ Setter::Command(_)) = &self.subject else {
+            return Ok(());
+        };
+        let start = Stat::read(*pid, pid.main());
+        let start = start.map_err(|_| TargetError::NoProcess(*pid))?.start;
+        let command = parameter.and_then(|parameter| set.command(parameter));
+        // Without a current folder, only commands with whole paths can work.
+        let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        let entry = GuardianEntry::Command { pid: *pid, start, command, folder, setting };
+        self.guardian.enter(&[entry]).map_err(TargetError::from)?;
+        self.is_changed = parameter.is_some();
+        Ok(())
     }
 
     /// Gives that process another parameter.
     pub fn set(&mut self, parameter: u32) -> Result<(), ProbeError> {
-        match (&mut self.live, &self.subject) {
-            (Some(session), ProbedProgram::Running(_, set) | ProbedProgram::Launched(_, set)) => {
-                session.limits.until = None;
-                session.set(set, parameter, &mut self.guardian).map(drop)
-            }
-            _ => Ok(()),
-        }
+        let (ProbedProgram::Running(_, set) | ProbedProgram::Launched(_, set)) =
+            self.subject.clone()
+        else {
+            return Ok(());
+        };
+        let Some(mut session) = self.live.take() else { return Ok(()) };
+        session.limits.until = None;
+        let settled = self.change(&mut session, &set, parameter);
+        self.live = Some(session);
+        settled.map(drop)
     }
 
     /// Gives a program that goes on running its parameter for good, if a command sets it. Limits
@@ -359,7 +463,10 @@ impl LinuxProber {
             (ProbedProgram::Running(pid, Setter::Command(command)), None) => {
                 set_number(*pid, command, parameter)
             }
-            (ProbedProgram::Running(_, Setter::Command(_)), Some(_)) => self.set(parameter),
+            (ProbedProgram::Running(_, Setter::Command(_)), Some(_)) => {
+                self.set(parameter)?;
+                self.enter(None, None)
+            }
             _ => Ok(()),
         }
     }
@@ -421,7 +528,7 @@ impl LinuxProber {
     }
 }
 
-/// What `watch` sees, and the power meanwhile.
+/// The result of `watch`, and the power during it.
 fn powered(
     power: Option<&Power>,
     watch: impl FnOnce() -> Result<Window, ProbeError>,
@@ -437,7 +544,7 @@ fn powered(
 impl Drop for LinuxProber {
     fn drop(&mut self) {
         if let Some(session) = self.live.take() {
-            // Nobody needs to know; the guardian ends what is left.
+            // The error does not matter: the guardian ends what is left.
             let _ = session.end(&mut self.guardian);
         }
     }
@@ -445,11 +552,11 @@ impl Drop for LinuxProber {
 
 impl LinuxProber {
     /// Starts the program with `parameter`, or sets it, waits until it works, watches it for
-    /// `window`, and ends it where it was started for this probe. A window of nothing stands for
-    /// one whole run where whole runs are measured.
+    /// `window`, and ends it if it was started for this probe. A window of nothing stands for
+    /// one whole run if whole runs are measured.
     ///
-    /// Errors: [`Retry::Other`] if other means would do. The program ended by itself, and whole
-    /// runs can be measured instead. Or the one run took longer than its limit.
+    /// Errors: [`Retry::Other`] if other means would do. The program ended before pinwise ended it,
+    /// and whole runs can be measured instead. Or the one run took longer than its limit.
     pub fn probe(&mut self, parameter: u32, window: Duration) -> Result<Probed, MeasureError> {
         if self.cancelled.came() {
             return Err(MeasureError::interrupted());
@@ -496,8 +603,8 @@ impl Testbed for LinuxProber {
     }
 }
 
-/// A program with work for so many contexts more than n does not take its number of threads from n.
-/// A first thread that reads for the others has less work.
+/// Work for this many contexts more than n shows that a program does not take its number of threads
+/// from n. A first thread that reads for the others has less work.
 const BUSIER: f64 = 0.8;
 
 /// Whether a program ignores n. It makes `threads` with every n that was probed, `least` and
@@ -529,7 +636,7 @@ mod tests {
         );
         assert!(!ignores_parameter(4, 8, None, 3.0), "input for four");
         assert!(ignores_parameter(24, 6, None, 20.0));
-        // What n makes is known: more than that is not.
+        // The threads that n makes are known. More than that are not.
         assert!(
             !ignores_parameter(2, 1, Some(2), 1.95)
                 && ignores_parameter(3, 1, Some(2), 1.0)

@@ -8,15 +8,15 @@
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures::duration;
 use pinwise_linux::{
-    CpuDemand, EndedThreads, Fifo, Guardian, GuardianEntry, Launch, Output, PlanPinner, Running,
-    Scope, TargetError, affinity, common_contexts,
-    survey::{look_at, worth_placing},
+    CpuDemand, EndedThreads, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, PlanPinner,
+    RealtimeClass, Scope, TargetError, affinity, common_contexts,
     thread::{ThreadId, Tid},
     thread_filter::{self, ThreadFilter},
+    thread_scan::{look_at, worth_placing},
 };
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, Note, Retry, Setting,
-    Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, ProgramNote, Retry,
+    Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_topology::{CpuSet, Machine};
 use std::collections::{HashMap, HashSet};
@@ -72,7 +72,7 @@ pub struct RerunTestbed {
     crowded: usize,
 }
 
-/// What one run showed.
+/// The result of one run.
 struct Run {
     elapsed: Duration,
     performance: f64,
@@ -81,7 +81,7 @@ struct Run {
     threads: Vec<(Thread, String, f64)>,
 }
 
-/// A run as brief as this may pass between two looks at its threads. So many runs are made before
+/// A run as brief as this may pass between two looks at its threads. This many runs are made before
 /// its threads count as idle.
 const BRIEF: Duration = Duration::from_millis(200);
 const LEARNING: usize = 5;
@@ -111,11 +111,10 @@ impl RerunTestbed {
         Self::learning(launch, machine, metric, options, cancelled, &mut |_| {})
     }
 
-    /// The same. A first run that may not end by itself is told to `lasts`, with how long it has
-    /// taken.
+    /// Like [`Self::new`]. Calls `lasts` with the elapsed time if the first run may never end.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// The errors of [`Self::new`].
     pub fn learning(
         launch: Launch,
         machine: &Machine,
@@ -173,8 +172,8 @@ impl RerunTestbed {
         Ok(testbed)
     }
 
-    /// What to know: threads left alone.
-    pub fn notes(&self) -> Vec<Note> {
+    /// Notes on threads that are left alone.
+    pub fn notes(&self) -> Vec<ProgramNote> {
         thread_filter::left_alone(self.left_alone.iter().map(|(why, comm)| (*why, comm.as_str())))
     }
 
@@ -183,12 +182,12 @@ impl RerunTestbed {
         self.learning
     }
 
-    fn varied(&self) -> Vec<Note> {
+    fn varied(&self) -> Vec<ProgramNote> {
         let of = self.runs as u64;
         let missing = (self.incomplete > 0)
-            .then_some(Note::ThreadMissing { runs: self.incomplete as u64, of });
-        let unknown =
-            (self.crowded > 0).then_some(Note::ThreadUnknown { runs: self.crowded as u64, of });
+            .then_some(ProgramNote::ThreadMissing { runs: self.incomplete as u64, of });
+        let unknown = (self.crowded > 0)
+            .then_some(ProgramNote::ThreadUnknown { runs: self.crowded as u64, of });
         missing.into_iter().chain(unknown).collect()
     }
 
@@ -227,7 +226,7 @@ impl RerunTestbed {
         places: Vec<(String, CpuSet)>,
         lasts: &mut dyn FnMut(Duration),
     ) -> Result<Run, TargetError> {
-        let _punctual = Fifo::raise();
+        let _punctual = RealtimeClass::raise();
         let mut running = self.launch.start(&mut self.guardian)?;
         let done = self.follow(&mut running, places, lasts);
         // Also what it left behind: the next run would share the machine with it.
@@ -247,7 +246,7 @@ impl RerunTestbed {
 
     fn follow(
         &mut self,
-        running: &mut Running,
+        running: &mut LaunchedProgram,
         places: Vec<(String, CpuSet)>,
         lasts: &mut dyn FnMut(Duration),
     ) -> Result<Run, TargetError> {
@@ -256,7 +255,7 @@ impl RerunTestbed {
         let output = RunOutput::default();
         self.metric.read(running, &output).map_err(failed)?;
         let exit = running.exit().map_err(failed)?;
-        // Of a program that is watched from its start every thread counts.
+        // Every thread counts if a program is watched from its start.
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![running.pid()]), places, EndedThreads::Count)
                 .map_err(failed)?;
@@ -354,7 +353,7 @@ impl Testbed for RerunTestbed {
         &self.unit
     }
 
-    /// As many runs as the effort has windows, rounded.
+    /// Makes as many runs as the effort has windows, rounded.
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         let places = self.places(setting)?;
         let count = effort.windows.round().clamp(1.0, 1e6) as usize;

@@ -1,6 +1,6 @@
 //! The performance of a whole run: its time, or a number that it prints.
 
-use pinwise_linux::{Line, Running, Tail, each_line};
+use pinwise_linux::{LaunchedProgram, Line, Tail, each_line};
 use pinwise_measure::{MeasureError, Retry, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ pub enum Stream {
     Stderr,
 }
 
-/// What the performance of a whole run is.
+/// The metric of a whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum RunMetric {
     /// Wall time from exec to exit, in seconds; less is better.
@@ -23,9 +23,9 @@ pub enum RunMetric {
     Runtime,
     /// The number in the last match.
     Output {
-        /// Where it is printed.
+        /// The stream on which it is printed.
         stream: Stream,
-        /// What to look for.
+        /// The pattern of the number.
         pattern: Pattern,
         /// The unit that the user named.
         named: Option<String>,
@@ -35,7 +35,8 @@ pub enum RunMetric {
 }
 
 impl RunMetric {
-    /// Of a metric as typed; `None` if it is no number that a run prints.
+    /// The metric of a whole run, from the one the user typed. `None` if that is no number that a
+    /// run prints.
     pub fn of(metric: &MetricSpec, options: &MetricOptions) -> Option<Self> {
         let (stream, pattern) = match metric {
             MetricSpec::Runtime => return Some(Self::Runtime),
@@ -48,7 +49,7 @@ impl RunMetric {
         Some(Self::Output { stream, pattern, named, lower_is_better: options.lower_is_better })
     }
 
-    /// Its unit, where a run has `shown` one behind the number.
+    /// Its unit, if a run has `shown` one behind the number.
     pub(crate) fn unit(&self, shown: Option<&str>) -> Unit {
         match self {
             Self::Runtime => Unit::cost("s"),
@@ -61,7 +62,7 @@ impl RunMetric {
     }
 
     /// Reads all outputs of a program that are piped: into `output` where the number is.
-    pub(crate) fn read(&self, running: &mut Running, output: &RunOutput) -> io::Result<()> {
+    pub(crate) fn read(&self, running: &mut LaunchedProgram, output: &RunOutput) -> io::Result<()> {
         let (stdout, stderr) = (running.child.stdout.take(), running.child.stderr.take());
         running.stdout = self.read_pipe(stdout, Stream::Stdout, output)?;
         running.stderr = self.read_pipe(stderr, Stream::Stderr, output)?;
@@ -86,7 +87,7 @@ impl RunMetric {
     pub(crate) fn of_run(
         &self,
         name: &str,
-        running: &Running,
+        running: &LaunchedProgram,
         output: &RunOutput,
     ) -> Result<Option<(f64, Unit)>, MeasureError> {
         if *self != Self::Runtime {
@@ -111,12 +112,12 @@ impl RunMetric {
         if performance.is_finite() {
             return Ok(Some((performance, unit)));
         }
-        let message = format!("{name} gave no finite performance ({performance} {})", unit.name);
+        let message = format!("{name} gave no finite performance ({performance} {})", unit.label());
         Err(MeasureError::new(Retry::Same, message))
     }
 }
 
-/// What a run has printed, as far as a number is looked for in it.
+/// The output of a run, as far as it may have the number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunOutput(Arc<Mutex<String>>);
 

@@ -14,7 +14,7 @@ use pinwise_present::{
 };
 use pinwise_topology::{Fingerprint, Machine};
 
-/// Shades of the style sheet, of which the first stands for no slowdown.
+/// Shades of the style sheet. The first means no slowdown.
 const SHADES: usize = 8;
 
 /// The page of a characterization: a complete HTML document that needs nothing else, not even a

@@ -147,7 +147,7 @@ impl Chart {
         self
     }
 
-    /// Marks `at`, or the band from `at` to `to`; nothing where `at` is not finite.
+    /// Marks `at`, or the band from `at` to `to`; nothing if `at` is not finite.
     pub(crate) fn mark(
         mut self,
         label: impl Into<String>,

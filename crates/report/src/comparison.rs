@@ -1,5 +1,5 @@
-//! A comparison as a page: what every way of placing loses against the best known, what each
-//! measurement bought, and which claims were true.
+//! A comparison as a page: the loss of every way of placing against the best known, the progress by
+//! measurements, and which claims were true.
 //!
 //! The first chart is that of BlackBox scheduler, figures 7 and 9. The second shows what more
 //! measurements bring, as its figure 8 does. The table after it lists the measurements by which a
@@ -68,7 +68,7 @@ fn left_out_ways(comparison: &Comparison) -> Vec<(&str, String)> {
     ways.map(|way| (way.name.as_str(), left_out(&way.reason))).collect()
 }
 
-/// What there is to read.
+/// What the page shows.
 #[derive(Template)]
 #[template(path = "comparison.html")]
 struct ComparisonDocument<'a> {
@@ -230,7 +230,7 @@ fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figu
         let leads = leads(records, best.performance.mean);
         let mut steps: Vec<(f64, f64)> = Vec::new();
         for &(number, loss) in &leads {
-            // A broken line has no steps of its own.
+            // A broken line has no steps.
             steps.extend(steps.last().map(|&(_, before)| (number as f64, before)));
             steps.push((number as f64, 100.0 * loss));
         }
@@ -245,7 +245,7 @@ fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figu
             ));
             steps.push((records.len() as f64, 100.0 * loss));
         }
-        // As many looks as there are searches; the last one is drawn the strongest.
+        // One line style for each search; the last one is the strongest.
         let (shape, ink) =
             looks[(index + looks.len() - searches.len().min(looks.len())) % looks.len()];
         chart = chart.series(Series::new(name.clone(), shape, ink, steps));

@@ -1,4 +1,5 @@
-//! Whether the machine stayed the same: the reference assignment through the campaign.
+//! The chart of drift: the reference assignment through the campaign shows whether the machine
+//! stayed the same.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;

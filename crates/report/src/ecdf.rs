@@ -1,9 +1,9 @@
-//! Every sampled assignment in one line: the empirical distribution of performance.
+//! The chart of all sampled assignments: the empirical distribution of performance.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use pinwise_placement::{Bound, Outcome};
+use pinwise_placement::{BoundMethod, Outcome};
 use pinwise_present::figures::{self, Scale};
 
 /// Steps drawn below the top; the top, which the bound rests on, is drawn in full.
@@ -53,7 +53,11 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let mut says = format!(
         "{} different assignments, {}, range over {}; half of them lie at or below {}.",
         figures::count(n as u64),
-        if outcome.bound.method == Bound::EXACT { "all there are" } else { "drawn at random" },
+        if outcome.bound.method == BoundMethod::Exact {
+            "all there are"
+        } else {
+            "drawn at random"
+        },
         scale.range(worst, best),
         scale.show(quantile(0.5))
     );

@@ -1,8 +1,8 @@
-//! Core-to-core latencies as a page: the heat map, the levels, and what is to be said of them.
+//! Core-to-core latencies as a page: the heat map, the levels, and the findings about them.
 //!
-//! Up to [`NUMBERS`] contexts the map is a table of numbers on shades; beyond it is a drawing whose
-//! neighbouring squares of one shade are one, each shaded by its own latency, or, beyond [`OWN`]
-//! contexts, by its level's median. Nothing on the page needs a script.
+//! Up to [`NUMBERS`] contexts the map is a table of numbers on shades. Beyond that it is a drawing.
+//! Its squares have the shade of their latency, or beyond [`OWN`] contexts that of their level's
+//! median. Neighbouring squares of one shade are drawn as one. Nothing on the page needs a script.
 
 use crate::figure::Table;
 use crate::shell::{HEAT_STYLE, ReportError, STYLE};
@@ -68,7 +68,7 @@ struct LatencyPage<'a> {
     verdict: String,
     unfinished: Option<&'a str>,
     numbers: Option<Numbers>,
-    /// An SVG element of our own making; empty where there are numbers.
+    /// An SVG element of our own making; empty if there are numbers.
     drawing: String,
     own: bool,
     scale: Vec<String>,

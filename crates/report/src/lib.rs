@@ -2,8 +2,8 @@
 //!
 //! # Hostile input
 //! Names of threads and commands belong to the program under test. In HTML the templates escape
-//! them; in the JSON element `<`, `>` and `&` are written as `\u003c` and so on, so no text can end
-//! the element. A content security policy in the page forbids every request as the second line.
+//! them. The JSON element has escapes such as `\u003c` for `<`, `>` and `&`, so no text can end the
+//! element. A content security policy in the page forbids every request as the second line.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The page: everything put in order.
+//! The page of a placement: puts all its parts in order.
 
 use crate::characterization::Sharing;
 use crate::chart::Chart;
@@ -12,7 +12,7 @@ use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Record};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Setting;
-use pinwise_placement::{Best, Bound, Outcome, Question};
+use pinwise_placement::{Best, BoundMethod, Outcome, PlacementQuestion};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain, simulated,
@@ -24,7 +24,7 @@ use pinwise_topology::{Assignment, CpuId, SharingTree};
 const TIES_DRAWN: usize = 6;
 
 /// The page of a campaign: a complete HTML document that needs nothing else. `files` are named in
-/// the commands at its end. With the characterization of its machine, where there is one, it shows
+/// the commands at its end. With the characterization of its machine, if there is one, it shows
 /// what is shared on which level.
 ///
 /// # Errors
@@ -36,7 +36,7 @@ pub fn page(
     files: Files<'_>,
     characterization: Option<&StoredCharacterization>,
 ) -> Result<String, ReportError> {
-    let question: Question = serde_json::from_value(info.new.question.clone())
+    let question: PlacementQuestion = serde_json::from_value(info.new.question.clone())
         .map_err(|source| ReportError::Question { id: info.id.0, source })?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     fits(info, records, outcome, tree.leaves())?;
@@ -45,7 +45,7 @@ pub fn page(
     let typical = typical.or(outcome.baseline.map(|baseline| baseline.mean));
     let typical = typical.or(evidence.shots.first().map(|shot| shot.performance)).unwrap_or(1.0);
     let scale = Scale::new(&outcome.unit, typical);
-    let looks = if [Bound::EXACT, Bound::PREDICTED].contains(&outcome.bound.method.as_str()) {
+    let looks = if matches!(outcome.bound.method, BoundMethod::Exact | BoundMethod::Predicted) {
         Vec::new()
     } else {
         tail::looks(&evidence, &question)
@@ -86,7 +86,7 @@ pub fn page(
     Shell::page(title, document.render()?, &charts)
 }
 
-/// What there is to read.
+/// What the page shows.
 #[derive(Template)]
 #[template(path = "document.html")]
 struct PlacementDocument<'a> {

@@ -1,4 +1,4 @@
-//! What each measurement bought: the best so far and the bound against the measurements made.
+//! The chart of progress: the best so far and the bound against the measurements made.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;

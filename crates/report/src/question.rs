@@ -2,7 +2,7 @@
 
 use crate::evidence::Evidence;
 use pinwise_campaign::CampaignInfo;
-use pinwise_placement::{Budget, Outcome, Question};
+use pinwise_placement::{Budget, Outcome, PlacementQuestion};
 use pinwise_present::figures;
 use pinwise_present::{Files, NextStep, next_steps, shell, stop_reasons, strategy_reasons};
 use pinwise_topology::SharingTree;
@@ -13,7 +13,7 @@ pub(crate) type Term = (&'static str, String);
 /// What was asked.
 pub(crate) fn asked(
     info: &CampaignInfo,
-    question: &Question,
+    question: &PlacementQuestion,
     outcome: &Outcome,
     tree: &SharingTree,
 ) -> Vec<Term> {
@@ -47,9 +47,9 @@ pub(crate) fn asked(
     rows.push((
         "Performance is",
         if new.unit.reciprocal {
-            format!("{}, lower is better", new.unit.name)
+            format!("{}, lower is better", new.unit.label())
         } else {
-            new.unit.name.clone()
+            new.unit.label().to_owned()
         },
     ));
     rows.push(("Strategy", strategy_reasons(&outcome.strategy)));

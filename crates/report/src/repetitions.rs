@@ -1,4 +1,4 @@
-//! Best beside baseline: every single repetition, with the mean and its interval.
+//! The chart of best and baseline: every single repetition, with the mean and its interval.
 //!
 //! A bar chart of two means hides what decides: how far the repetitions scatter, and whether the
 //! baseline has two modes.
@@ -12,7 +12,7 @@ use pinwise_placement::{Best, Estimate, Outcome};
 use pinwise_present::figures::Scale;
 use pinwise_present::placement_gain;
 
-/// More rows than this would not be told apart at 400 px; the table of ties has them all.
+/// Nobody could distinguish more rows than this at 400 px. The table of ties has them all.
 const TIES_SHOWN: usize = 4;
 
 /// One row of the chart.

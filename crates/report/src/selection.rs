@@ -18,7 +18,7 @@ use pinwise_topology::{Assignment, SharingTree};
 /// Selections that the chart has room for; the table has all.
 const DRAWN: usize = 30;
 
-/// What the page tells of, beside the campaign.
+/// What the page shows besides the campaign.
 pub struct Selection<'a> {
     /// What was found.
     pub outcome: &'a SelectionOutcome,
@@ -65,7 +65,7 @@ pub fn selection_page(
     Shell::page(title, document.render()?, &charts)
 }
 
-/// What there is to read.
+/// What the page shows.
 #[derive(Template)]
 #[template(path = "selection.html")]
 struct SelectionDocument<'a> {

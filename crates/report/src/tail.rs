@@ -1,16 +1,16 @@
-//! The bound on the best possible performance, drawn so that it can be doubted: its curve, the mean
-//! excess plot and the quantile plot of optimal-assignment-evt, section 3, and the bounds at
+//! The plots by which a reader can check the bound on the best possible performance: its curve, the
+//! mean excess plot and the quantile plot of optimal-assignment-evt, section 3, and the bounds at
 //! earlier sizes of the sample.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use pinwise_evt::{BoundEstimate, Curve, Options, Plots, Point, Sample, estimate, plots};
+use pinwise_evt::{BoundEstimate, EndpointCurve, Options, Plots, Point, Sample, estimate, plots};
 use pinwise_measure::Unit;
-use pinwise_placement::{Bound, Outcome, Question};
+use pinwise_placement::{BoundMethod, Outcome, PlacementQuestion};
 use pinwise_present::figures::{self, Scale};
 
-/// Points of a curve that can be told apart on paper.
+/// Points of a curve that one can distinguish on paper.
 const POINTS: usize = 400;
 
 /// The bound as it stood after some of the sample.
@@ -28,7 +28,7 @@ pub(crate) struct Look {
 }
 
 /// What is asked of the estimator.
-fn options(question: &Question) -> Options {
+fn options(question: &PlacementQuestion) -> Options {
     Options {
         method: question.method,
         confidence: question.confidence,
@@ -38,7 +38,7 @@ fn options(question: &Question) -> Options {
 }
 
 /// The bounds at the sample sizes at which the campaign asked for one, and at the end.
-pub(crate) fn looks(evidence: &Evidence<'_>, question: &Question) -> Vec<Look> {
+pub(crate) fn looks(evidence: &Evidence<'_>, question: &PlacementQuestion) -> Vec<Look> {
     let sample = evidence.sample();
     let whole = sample.len() as u64;
     let sizes = pinwise_evt::looks(question.start, question.step)
@@ -58,17 +58,17 @@ pub(crate) fn looks(evidence: &Evidence<'_>, question: &Question) -> Vec<Look> {
 /// The three figures, or in words why there are none.
 pub(crate) fn figures(
     evidence: &Evidence<'_>,
-    question: &Question,
+    question: &PlacementQuestion,
     outcome: &Outcome,
     scale: &Scale,
 ) -> Result<[Figure; 3], String> {
-    if outcome.bound.method == Bound::EXACT {
+    if outcome.bound.method == BoundMethod::Exact {
         return Err(
             "Every assignment was measured, so the best is known and there is no estimate to draw."
                 .to_owned(),
         );
     }
-    if outcome.bound.method == Bound::PREDICTED {
+    if outcome.bound.method == BoundMethod::Predicted {
         return Err(
             "The bound comes from prediction, not from the tail of a sample: there is no tail to \
              draw."
@@ -88,7 +88,7 @@ pub(crate) fn figures(
 }
 
 fn curve_figure(
-    curve: Option<Curve>,
+    curve: Option<EndpointCurve>,
     bound: &BoundEstimate,
     outcome: &Outcome,
     scale: &Scale,
@@ -110,7 +110,7 @@ fn curve_figure(
         ),
     };
     let (title, y, points, reading) = match curve {
-        Some(Curve::Posterior(points)) => (
+        Some(EndpointCurve::Posterior(points)) => (
             "What the sample says of the best possible",
             Axis::new("probability of a better one"),
             survival(&points),
@@ -118,7 +118,7 @@ fn curve_figure(
              line falls to 50 % at the estimate and to what the confidence leaves over at the \
              upper end.",
         ),
-        Some(Curve::Profile(points)) => (
+        Some(EndpointCurve::Profile(points)) => (
             "What the sample says of the best possible",
             Axis::new("profile log-likelihood"),
             points.iter().map(|point| (point.x, point.y)).collect(),

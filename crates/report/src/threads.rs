@@ -5,9 +5,10 @@ use crate::figure::{Figure, Table};
 use crate::shell::{ReportError, Shell};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
+use pinwise_jobs::{Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep};
+use pinwise_present::{Files, NextStep, texts};
 use std::collections::BTreeMap;
 
 /// What the page shows of a search, next to its campaign.
@@ -23,6 +24,28 @@ pub struct ThreadsSearch {
     pub probes: Vec<Probe>,
     /// What to know, as sentences.
     pub notes: Vec<String>,
+}
+
+impl ThreadsSearch {
+    /// Of a search, and of what fresh windows show of its number.
+    pub fn of(outcome: &ThreadsOutcome, confirmation: Option<&Confirmation>) -> Self {
+        let (verdict, chosen) = match (&outcome.found, confirmation) {
+            (Ok(_), Some(shown)) => (shown.verdict().text(), Some(shown.announced())),
+            (Ok(found), None) => {
+                let verdict = format!("{}. {}.", outcome.estimate(found), outcome.stopped(found));
+                (verdict, Some(found.parameter))
+            }
+            (Err(Some(why)), _) => (format!("No answer yet: {why}."), None),
+            (Err(None), _) => ("No answer yet: the search has not ended.".to_owned(), None),
+        };
+        Self {
+            verdict,
+            chosen,
+            unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
+            probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
+            notes: texts(&outcome.tagged_notes(confirmation)),
+        }
+    }
 }
 
 /// The page of a search for a number of threads: a complete HTML document that needs nothing else.
@@ -50,7 +73,7 @@ pub fn threads_page(
     Shell::page(title, document.render()?, &charts)
 }
 
-/// What there is to read.
+/// What the page shows.
 #[derive(Template)]
 #[template(path = "threads.html")]
 struct ThreadsDocument<'a> {

@@ -1,6 +1,6 @@
-//! A search for the number of threads and their placement as a page: what fresh windows showed, the
-//! placement, the search over numbers, the policies that were tried, and the parts, whose own pages
-//! are linked.
+//! A search for the number of threads and their placement as a page: the fresh windows, the
+//! placement, the search over numbers, the policies that were tried, and the parts, with links to
+//! their pages.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
@@ -9,11 +9,13 @@ use crate::shell::{ReportError, Shell};
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
+use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
 use pinwise_measure::Unit;
 use pinwise_placement::{Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_step,
+    Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, texts, tune_next,
+    tune_step, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -22,17 +24,51 @@ pub struct TuneSearch<'a> {
     /// What was compared at last, and what performances are counted in; `None` before.
     pub compared: Option<(TuneVerdict<'a>, &'a Unit)>,
     /// What to know, as sentences.
-    pub notes: &'a [String],
+    pub notes: Vec<String>,
     /// The search for the number alone; `None` before its first probe.
     pub number: Option<ThreadsSearch>,
     /// Numbers under policies of placement, in order, and what performances are counted in.
-    pub tried: (Vec<TriedPolicy>, &'a Unit),
+    pub tried: (Vec<TriedPolicy>, Unit),
     /// The numbers that were placed.
     pub placed: Vec<PlacedNumber<'a>>,
     /// The campaigns that this one consists of.
     pub parts: &'a [CampaignInfo],
-    /// What to do with the plan, where there is one.
+    /// What to do with the plan, if there is one.
     pub next: Option<NextStep>,
+}
+
+impl<'a> TuneSearch<'a> {
+    /// Of an answer as far as it came, and its parts.
+    pub fn of(answer: &'a TuneAnswer, parts: &'a [CampaignInfo]) -> Self {
+        let concluded = answer.concluded.as_ref();
+        let conclusion = concluded.map(|concluded| &concluded.conclusion);
+        let PolicyMeasurements { rows, unit, .. } = &answer.policies;
+        let tried = rows.iter().map(|measured| TriedPolicy {
+            n: measured.parameter,
+            policy: measured.policy,
+            threads: measured.threads,
+            performance: measured.performance,
+        });
+        let placed = answer.placements.iter().map(|placement| PlacedNumber {
+            n: placement.parameter,
+            search: match (&placement.searched, &placement.reason) {
+                (Some(searched), _) => Ok((&searched.info, &searched.outcome)),
+                (None, Some(reason)) => Err(unmeasured(reason)),
+                (None, None) => Err("it was not tried".to_owned()),
+            },
+        });
+        Self {
+            compared: answer.verdict().zip(concluded.map(|concluded| &concluded.finals.unit)),
+            notes: texts(&answer.tagged_notes()),
+            number: answer.threads.as_ref().map(|outcome| ThreadsSearch::of(outcome, None)),
+            tried: (tried.collect(), unit.clone().unwrap_or_else(|| Unit::rate("1/s"))),
+            placed: placed.collect(),
+            parts,
+            next: conclusion.and_then(|conclusion| {
+                Some(tune_next(conclusion.plan.as_deref()?, conclusion.command.as_deref()))
+            }),
+        }
+    }
 }
 
 /// A number under a policy of placement, measured once.
@@ -68,7 +104,7 @@ pub fn tune_page(
     let document = TuneDocument {
         info,
         verdict: verdict(info, search, files),
-        notes: search.notes,
+        notes: &search.notes,
         ways: ways(search),
         drawing: drawing(search),
         number: number.map(|number| (number.verdict.as_str(), threads::figure(number))),
@@ -86,7 +122,7 @@ pub fn tune_page(
     Shell::page(title, document.render()?, &charts)
 }
 
-/// What there is to read.
+/// What the page shows.
 #[derive(Template)]
 #[template(path = "tune.html")]
 struct TuneDocument<'a> {

@@ -1,9 +1,9 @@
 //! The page in headless Chromium: no error, no request (its security policy forbids and reports
 //! each), charts drawn, text legible, nothing wider than the screen.
 //!
-//! Chromium's window has a least width, so each page is put in a frame of the width to be tested;
-//! within it `inspect.js` looks around and tells the page around it. Without Chromium the test says
-//! so and ends; with `CI=true` that is a failure.
+//! Chromium's window has a minimum width, so the test puts each page in a frame of the width to be
+//! tested. In the frame `inspect.js` inspects the page and reports to the outer page. Without
+//! Chromium the test says so and ends; with `CI=true` that is a failure.
 
 mod matrices;
 mod synthetic;
@@ -52,7 +52,7 @@ fn chromium() -> Option<&'static str> {
     found
 }
 
-/// A page with a frame of `width` around `inner`, which writes what it is told into its own text.
+/// A page with a frame of `width` around `inner`. It writes the frame's reports into its text.
 fn framed(inner: &str, width: u32) -> String {
     let inner = inner.replacen("<meta charset", &format!("{WATCH}<meta charset"), 1).replacen(
         "</body>",
@@ -119,7 +119,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The page of a campaign on a machine that was characterized, which has so many charts.
+/// The page of a campaign on a characterized machine, and its number of charts.
 fn check(name: &str, campaign: &Synthetic, charts: usize) {
     let characterization =
         Characterization::from_json(include_str!("intadd.json")).unwrap().unwrap();
@@ -174,8 +174,8 @@ fn an_exhaustive_campaign_has_words_in_place_of_the_bounds_charts() {
     check("exact", &exact(), 4);
 }
 
-/// Ways of placing as they may come out: the best known, one that is not told apart from it, and
-/// ones that are worse.
+/// Possible results for ways of placing: the best known, one that cannot be distinguished from it,
+/// and worse ones.
 fn comparison(campaign: &Synthetic) -> Comparison {
     let best = campaign.outcome.best.clone().unwrap();
     let way = |name: &str, searched: bool, (estimate, low, high): (f64, f64, f64), standing| {

@@ -5,8 +5,10 @@ mod tuned;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_evt::Method;
-use pinwise_measure::{Measure, Note, Piece, Probe, Progress, SchedulingProfile, Unit};
-use pinwise_placement::{Advice, DrawnSelection, Estimate, PlacedSelection, SelectionOutcome};
+use pinwise_measure::{Measure, Piece, Probe, ProgramNote, Progress, SchedulingProfile, Unit};
+use pinwise_placement::{
+    DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
+};
 use pinwise_present::{Files, no_tune_verdict, outcome_text};
 use pinwise_report::{
     ReportError, Selection, ThreadsSearch, TuneSearch, page, selection_page, threads_page,
@@ -76,6 +78,18 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
         "12 ",
     ] {
         assert!(text.contains(said), "{said}: {text}");
+    }
+}
+
+/// A placement is what is in use, or what the campaign is about.
+#[test]
+fn what_is_searched_is_called_an_assignment_on_the_whole_page() {
+    for campaign in [campaign(&Plot::default()), exact()] {
+        let page = text(&render(&campaign));
+        let in_use = ["system&#39;s own placement", "ipfwd: placement, campaign"];
+        let searched = in_use.iter().fold(page.clone(), |text, used| text.replace(used, ""));
+        assert!(!searched.to_lowercase().contains("placement"), "{page}");
+        assert!(searched.contains("assignment"), "{page}");
     }
 }
 
@@ -162,7 +176,7 @@ fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
     let outcome = &mut campaign.outcome;
     (outcome.best, outcome.baseline, outcome.gain, outcome.drift) = (None, None, None, None);
     outcome.ties.clear();
-    outcome.advice = Advice::Undecided;
+    outcome.advice = PlacementVerdict::Undecided;
     let html = render(&campaign);
     assert!(ids(&html).is_empty());
     let text = text(&html);
@@ -243,7 +257,7 @@ fn a_plan_of_a_simulated_processor_is_not_offered_for_a_real_one() {
 #[test]
 fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
     let campaign = campaign(&Plot::default());
-    let said = |advice: Advice, simulated: bool, finished: bool| {
+    let said = |advice: PlacementVerdict, simulated: bool, finished: bool| {
         let mut info = campaign.info.clone();
         let outcome = &campaign.outcome;
         if simulated {
@@ -252,7 +266,7 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         if !finished {
             info.state = CampaignState::Stopped;
         }
-        let notes = vec![Note::Text { text: "the machine was busy".into() }];
+        let notes = vec![ProgramNote::Text { text: "the machine was busy".into() }];
         let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
         let page = page(&info, &campaign.records, &outcome, Files::default(), None).unwrap();
         let terminal = outcome_text(&info, &outcome, Files::default(), usize::MAX);
@@ -262,7 +276,9 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         let page = text(&page).replace("&#39;", "'");
         assert!(page.contains(&said.join(" ")), "{said:?}: {page}");
     };
-    for advice in [Advice::Pin, Advice::KeepDefault, Advice::Undecided] {
+    for advice in
+        [PlacementVerdict::Pin, PlacementVerdict::KeepDefault, PlacementVerdict::Undecided]
+    {
         for (simulated, finished) in [(false, true), (true, true), (false, false)] {
             said(advice, simulated, finished);
         }
@@ -376,9 +392,9 @@ fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
     }
     let unmeasured = TuneSearch {
         compared: None,
-        notes: &[],
+        notes: Vec::new(),
         number: None,
-        tried: (Vec::new(), &Unit::rate("1/s")),
+        tried: (Vec::new(), Unit::rate("1/s")),
         placed: Vec::new(),
         parts: &[],
         next: None,

@@ -1,9 +1,10 @@
 //! A processor on paper: a formula says how much threads slow each other down.
 //!
 //! A made-up machine whose every performance is known, for judging strategies. It is fast enough to
-//! anneal over. No real processor is like it in detail, but it has what makes placement hard:
-//! threads burden each other at every level they share, partners like to be in one core-local
-//! domain, a link may saturate, and one arrangement may be better than anything near it suggests.
+//! anneal over. No real processor is like it in detail, but it has the properties that make
+//! placement hard. Threads slow each other down at every level they share. Partners gain from one
+//! core-local domain. A link may saturate. And one arrangement may be better than its neighbours
+//! suggest.
 //!
 //! Terms: n threads take turns on a context of speed v. d(l, r) is the demand of role r at level l.
 //! D sums the demands of the other threads in a thread's domain of level l. The time of a thread
@@ -21,18 +22,19 @@ pub use crowding::Crowding;
 use crate::replay::{Disturbance, WINDOW};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_topology::{Alike, CpuId, Machine, SharingTree};
+use std::time::Duration;
 
 /// What a workload demands of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Demand {
     /// Time per packet of a thread alone, by role; in units of time, above 0.
     pub time: Vec<f64>,
-    /// By level, the innermost domain of several contexts first and the whole machine last, and by
-    /// role: by what share a thread slows each other one in the domain. Levels beyond those
-    /// given are not contended for.
+    /// The share by which a thread slows each other one in a domain. It is by level, the innermost
+    /// domain of several contexts first and the whole machine last, and by role. Levels beyond
+    /// those given are not contended for.
     pub burden: Vec<Vec<f64>>,
-    /// By what share a thread is slower for each neighbour in its pipeline (threads of the roles
-    /// next to its own) on another core.
+    /// The share by which a thread is slower for each neighbour in its pipeline (threads of the
+    /// roles next to its own) on another core.
     pub distance: f64,
     /// The level, counted like those of `burden`, within which neighbours count as near.
     pub near: usize,
@@ -51,13 +53,15 @@ pub struct Contention {
     unit: Unit,
     demand: Demand,
     crowding: Crowding,
-    /// By thread of an instance, the number of its role.
+    /// For each thread of an instance, the number of its role.
     stages: Vec<usize>,
     /// `domains[level][leaf]`: which domain of the level holds the leaf.
     domains: Vec<Vec<usize>>,
     /// By leaf.
     speeds: Vec<f64>,
     disturbance: Disturbance,
+    /// What starting and measuring an instance is said to take.
+    restart: Option<Duration>,
     number: u64,
 }
 
@@ -107,8 +111,14 @@ impl Contention {
             domains,
             speeds: vec![1.0; leaves as usize],
             disturbance,
+            restart: None,
             number: 0,
         }
+    }
+
+    /// As if instances were started to be measured by themselves, which takes so long.
+    pub fn starting_instances(self, restart: Duration) -> Self {
+        Self { restart: Some(restart), ..self }
     }
 
     /// Where threads crowd each other in another way.
@@ -241,6 +251,10 @@ impl Testbed for Contention {
 
     fn profiles(&self) -> bool {
         true
+    }
+
+    fn restart(&self) -> Option<Duration> {
+        self.restart
     }
 
     fn time(&self) -> Time {

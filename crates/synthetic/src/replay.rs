@@ -55,7 +55,7 @@ pub struct Replay {
     population: BTreeMap<Assignment, f64>,
     baseline: Vec<f64>,
     disturbance: Disturbance,
-    /// Of the next measurement.
+    /// The number of the next measurement.
     number: u64,
     width: usize,
 }

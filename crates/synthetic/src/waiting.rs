@@ -1,7 +1,7 @@
 //! Programs whose threads wait for each other, to watch.
 //!
 //! Each runs until it is killed and counts what it does. Part of the sleep of `locks` and `queue`
-//! is no wait for a thread, so that a monitor that calls every sleep a lock, or none, is found out.
+//! is no wait for a thread. So a test detects a monitor that calls every sleep a lock, or none.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What a search recommends, with its uncertainty.
+//! [`NumberAdvice`]: the number that a search recommends, with its uncertainty.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,10 @@ pub struct Interval<T> {
     pub high: T,
 }
 
-/// Why a search ended.
+/// Why the survey ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ended {
+pub enum SpeedSearchEnd {
     /// The choice may lose little enough, and everything that needs two probes has them.
     Settled,
     /// The next probe would have been one too many.
@@ -29,21 +29,22 @@ pub enum Ended {
 
 /// The choice of a search that looks at speed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Advice {
+pub struct NumberAdvice {
     /// The number of threads to take: the fewest that are probably within the tolerance of the
     /// best.
     pub threads: u32,
-    /// Where the fewest threads within the tolerance of the best are, with a probability of 90 %.
+    /// The range that has the fewest threads within the tolerance of the best, with a probability
+    /// of 90 %.
     pub between: (u32, u32),
     /// The value of the choice, in the unit of progress.
     pub value: Interval<f64>,
     /// How many times faster than with `reference` threads (of the objective: how many times
     /// better).
     pub gain: Interval<f64>,
-    /// What `gain` is relative to: the least number of threads that was probed. `None`: the
-    /// sequential program.
+    /// The reference of `gain`: the least number of threads that was probed. `None`: the sequential
+    /// program.
     pub reference: Option<u32>,
-    /// The threads that makes.
+    /// The threads that the program makes with `reference`.
     pub reference_threads: u32,
     /// `threads` was probed; otherwise the laws predict it from the probes of other numbers.
     pub probed: bool,
@@ -53,7 +54,7 @@ pub struct Advice {
     /// negative: they are faster.
     pub more: Option<(u32, Interval<f64>)>,
     /// Why the search ended.
-    pub ended: Ended,
+    pub ended: SpeedSearchEnd,
     /// Probes that were made.
     pub probes: usize,
     /// Different numbers that were probed. With a single one, everything about others comes from
@@ -63,11 +64,11 @@ pub struct Advice {
     pub readings: usize,
 }
 
-impl Advice {
-    /// To choose the candidate at place `choice`, from draws of all candidates' values (logarithms)
-    /// by what is believed of them, at least one. Says nothing about the search itself: no
-    /// candidate counts as probed. The gain is over the candidate at place `reference`. That one
-    /// must have been probed: laws do not predict a number that is far from all probed ones.
+impl NumberAdvice {
+    /// Advises the candidate with index `choice`. `draws`, at least one, are possible values of all
+    /// candidates (logarithms). The advice says nothing about the search itself: no candidate
+    /// counts as probed. The gain is over the candidate with index `reference`. That one must have
+    /// been probed: laws do not predict a number that is far from all probed ones.
     pub(crate) fn drawn(
         candidates: &[u32],
         draws: &[Vec<f64>],
@@ -98,15 +99,15 @@ impl Advice {
             probed: false,
             loss: expected_loss(draws, choice),
             more: (choice < last).then_some((candidates[last], more)),
-            ended: Ended::AllTried,
+            ended: SpeedSearchEnd::AllTried,
             probes: 0,
             numbers: 0,
             readings: 0,
         }
     }
 
-    /// With a speed-up over the sequential program instead of a gain over some number, where it is
-    /// known what speed-up progress of 1 is, as on a model.
+    /// Replaces the gain by the speed-up over the sequential program. A model knows `speedup`,
+    /// which belongs to progress 1.
     pub fn over_sequential(self, speedup: f64) -> Self {
         let Interval { value, low, high } = self.value;
         let value = Interval { value: value * speedup, low: low * speedup, high: high * speedup };
@@ -114,7 +115,7 @@ impl Advice {
     }
 }
 
-/// Share of the best value that the candidate at place `choice` loses, over `draws` of all values
+/// Share of the best value that the candidate with index `choice` loses, over `draws` of all values
 /// (logarithms).
 pub(crate) fn expected_loss(draws: &[Vec<f64>], choice: usize) -> f64 {
     draws.iter().map(|draw| 1.0 - (draw[choice] - greatest(draw)).exp()).sum::<f64>()

@@ -4,13 +4,14 @@
 //! `1 + n + 1`, `1 + (n - 1)` or, as a pipeline of four pools, `1 + (1 + n + n + n + n + 1)`
 //! threads (Thread Reinforcer, IISWC 2011, Table II). A [`Formula`] is such an expression: whole
 //! numbers, `n`, `+`, `-`, `*` and parentheses; a number right before `n` or a parenthesis
-//! multiplies it.
+//! multiplies it. `Counting` in the crate `jobs`, `ThreadsForN` in `programs` and `Convert()` in
+//! the paper mean the same relation.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Threads per parameter.
+/// The number of threads for each parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Formula {
@@ -35,7 +36,7 @@ pub struct FormulaError {
 const LARGEST: i64 = 1 << 20;
 
 impl Formula {
-    /// As many threads as the parameter says.
+    /// The formula of a program that makes as many threads as its parameter says.
     pub fn identity() -> Self {
         Self { text: "n".into(), constant: 0, slope: 1 }
     }
@@ -51,9 +52,9 @@ impl Formula {
         self.slope > 0
     }
 
-    /// Convert() of figure 8: the parameter for a search's number of threads. Where each n makes
+    /// Convert() of figure 8: the parameter for a search's number of threads. If each n makes
     /// one thread, the number itself: the paper reports 9 threads, `1 + n`, where its search chose
-    /// 8. Where n makes several, the largest n whose threads do not exceed the number (63 for 64).
+    /// 8. If n makes several, the largest n whose threads do not exceed the number (63 for 64).
     /// At least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         if self.slope < 2 {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     proptest! {
-        /// The parameter for a number of threads is the largest that does not make more, where n
+        /// The parameter for a number of threads is the largest that does not make more, if n
         /// makes several.
         #[test]
         fn convert_is_the_inverse(constant in 0u32..20, slope in 2u32..9, threads in 1u32..500) {

@@ -7,9 +7,9 @@
 //! differ in name only. Speed follows a scalability law of the number of threads ([`crate::Law`]),
 //! with departures that depend on cores, packages and on being placed at all. Next comes the arm by
 //! which the best known speed is expected to rise most (the knowledge gradient, as in
-//! [`crate::SpeedSearch`]). The search ends where that is too little.
+//! [`crate::SpeedSearch`]). The search ends if that is too little.
 
-use crate::cholesky::Matrix;
+use crate::matrix::Matrix;
 use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};
 use crate::scalability_law::Law;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct JointSearch {
     closed: BTreeSet<usize>,
 }
 
-/// Relative standard error of a measurement where nothing is known of it.
+/// Relative standard error of a measurement if nothing is known of it.
 const ERROR: f64 = 0.01;
 /// An arm is measured only if it may raise the best speed by this share: a tenth of a percent, as
 /// in a search by speed with a tolerance of 1 %.
@@ -56,8 +56,8 @@ impl JointSearch {
         }
     }
 
-    /// Takes the value (work per second, per joule, …; above 0, others are passed over) that was
-    /// measured of an arm, with its relative standard error where that is known.
+    /// Takes the measured value of an arm (work per second, per joule, …), with its relative
+    /// standard error if that is known. It ignores values that are not above 0.
     pub fn observe(&mut self, arm: usize, value: f64, error: Option<f64>) {
         if arm < self.arms && value > 0.0 && value.is_finite() {
             self.readings.push((arm, value.ln(), error.filter(|error| error.is_finite())));
@@ -85,7 +85,7 @@ impl JointSearch {
         self.posterior().best()
     }
 
-    /// What the value of each arm is believed to be, measured or not.
+    /// The expected value of each arm, measured or not.
     pub fn values(&self) -> Vec<f64> {
         self.posterior().mean.into_iter().map(f64::exp).collect()
     }
@@ -95,7 +95,7 @@ impl JointSearch {
         self.readings.iter().any(|(place, ..)| *place == arm)
     }
 
-    /// What was measured is as far off as it says, and at least as far as repeats are from each
+    /// A measurement is as far off as it reports, and at least as far as repeats are from each
     /// other.
     fn posterior(&self) -> Posterior {
         let (reported, repeated) = (self.reported_error(), self.repeat_error());
@@ -112,7 +112,7 @@ impl JointSearch {
         common_error(self.readings.iter().filter_map(|(.., error)| *error), ERROR)
     }
 
-    /// Standard deviation of the measurements of the same arm; 0 where none was measured twice.
+    /// Standard deviation of the measurements of the same arm; 0 if none was measured twice.
     fn repeat_error(&self) -> f64 {
         let (mut squares, mut freedom) = (0.0, 0);
         for arm in 0..self.arms {

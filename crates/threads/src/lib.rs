@@ -2,14 +2,14 @@
 //!
 //! # What is here
 //!
-//! - [`SpeedSearch`]: the search by progress, from scalability laws ([`Law`]), with its answer
-//!   ([`Advice`]). [`Objective`] is the quantity it maximises.
+//! - [`SpeedSearch`]: the search behind `--method survey`. It fits scalability laws ([`Law`]) to
+//!   the speeds of probes. Its answer is a [`NumberAdvice`]. [`Objective`] is what it maximises.
 //! - [`Reinforcer`]: the published search (K. K. Pusukuri, R. Gupta, L. N. Bhuyan, "Thread
 //!   Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011)
 //!   as a state machine. Its [`Thresholds`] come from example programs ([`calibrate`]).
-//! - [`NumberSearch`]: the question of a campaign, by one of these or by a [`Sweep`] that tries
-//!   every number. [`Searcher`] is its strategy, and [`NumberSearch::answer`] computes the answer
-//!   from records.
+//! - [`NumberQuestion`]: the question of a campaign, by one of these or by a [`SweepQuestion`]
+//!   that tries every number. [`NumberSearch`] is its strategy, and [`NumberQuestion::answer`]
+//!   computes the answer from records.
 //! - [`JointSearch`]: number and placement together. Its arms are numbers under policies of
 //!   placement ([`candidates()`]). A [`Shortlist`] has the numbers whose placement is worth a
 //!   search.
@@ -20,45 +20,47 @@
 #![forbid(unsafe_code)]
 
 mod advice;
-mod candidates;
-mod cholesky;
+mod equal_pieces;
 #[cfg(test)]
 mod fixture;
 mod formula;
 mod joint_search;
+mod matrix;
 mod note;
+mod number_search;
 mod objective;
 mod phase_change;
+mod policy_candidates;
 mod posterior;
 mod reinforcer;
 mod scalability_law;
-mod search;
 mod shortlist;
 mod speed_search;
 mod sweep;
 mod thread_ceiling;
 mod thread_range;
 mod thresholds;
-mod work_units;
 
-pub use advice::{Advice, Ended, Interval};
-pub use candidates::{Candidate, boundaries, candidates};
+pub use advice::{Interval, NumberAdvice, SpeedSearchEnd};
 pub use formula::{Formula, FormulaError};
 pub use joint_search::{Arm, JointSearch};
-pub use note::Note;
+pub use note::ThreadsNote;
+pub use number_search::{
+    Attempt, FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError,
+    ProbeStage, PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
+};
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};
-pub use reinforcer::{Next, Reason, Reinforcer, ReinforcerChoice};
+pub use policy_candidates::{PolicyCandidate, candidates, filling_numbers};
+pub use reinforcer::{Reinforcer, ReinforcerChoice, ReinforcerEnd, ReinforcerStep};
 pub use scalability_law::Law;
-pub use search::{
-    Attempt, FoundNumber, Method, NumberSearch, ProbeStage, Progressed, Published, Runs, Searcher,
-    Stopped, Unfound,
-};
 pub use shortlist::Shortlist;
 pub use speed_search::{
-    SHARE, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,
+    PROBE_SHARE, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,
 };
-pub use sweep::{Sweep, Swept};
+pub use sweep::{SweepQuestion, SweepResult};
 pub use thread_ceiling::ThreadCeiling;
-pub use thread_range::{ThreadRange, ThreadRangeError, standing};
-pub use thresholds::{CalibrationError, Curve, Example, ThresholdError, Thresholds, calibrate};
+pub use thread_range::{ThreadRange, ThreadRangeError, counted_threads};
+pub use thresholds::{
+    CalibrationError, Example, ProfilesByNumber, ThresholdError, Thresholds, calibrate,
+};

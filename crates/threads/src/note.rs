@@ -1,4 +1,4 @@
-//! What to know about the answer of a search, as values. The text is made where it is shown.
+//! Notes on the answer of a search for a number, as values. The crate `present` makes the text.
 
 use crate::PhaseChange;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Something to know about a search or its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Note {
+pub enum ThreadsNote {
     /// The control group of the program grants the CPU time of fewer contexts than it may run on.
     Quota {
         /// The control group.
@@ -29,7 +29,7 @@ pub enum Note {
     },
     /// Whole runs are measured, because they are short.
     ShortRuns {
-        /// Seconds that one takes. `None`: the program ended by itself within a probe.
+        /// Seconds that one takes. `None`: the program ended within a probe.
         run_seconds: Option<f64>,
         /// Equal pieces of a run that were asked to be counted. Whole runs show by themselves how
         /// these divide.
@@ -45,7 +45,7 @@ pub enum Note {
     /// Nothing was compared with the program's own number, which is a guess above all that may be
     /// tried.
     DefaultAboveMax {
-        /// That number.
+        /// The program's own number.
         default: u32,
         /// The most to try.
         max: u32,
@@ -61,7 +61,7 @@ pub enum Note {
         /// Lesser numbers made fewer threads.
         follows: bool,
     },
-    /// What the ends of the span mean for a program whose threads are not n.
+    /// The threads of the first and the last n, for a program whose threads are not n.
     Translated {
         /// The span counts n, not threads.
         counts_n: bool,
@@ -78,8 +78,8 @@ pub enum Note {
         /// Why it failed.
         reason: String,
     },
-    /// A sentence without a full stop that begins small. It has no kind of its own, or it is from a
-    /// store that was written before notes had kinds.
+    /// A sentence without a full stop that begins small. It has no kind, or it is from a store that
+    /// was written before notes had kinds.
     Text {
         /// The sentence.
         text: String,
@@ -95,19 +95,19 @@ pub enum Note {
     CpuTimeOnly,
     /// Other programs took time of the contexts.
     Busy {
-        /// Which share.
+        /// The share of the contexts' time that they took.
         share: f64,
     },
     /// Watching took much of the program's CPU time.
     Watching {
-        /// Which share.
+        /// The share of the program's CPU time.
         share: f64,
     },
     /// Not all probes were watched in the same way.
     WatchedOtherwise {
         /// Probes that were watched in another way than the last one.
         probes: usize,
-        /// Of so many.
+        /// How many probes there were.
         of: usize,
         /// How they were watched.
         by: String,
@@ -116,10 +116,10 @@ pub enum Note {
     },
     /// The description of the modelled program says that a run has equal pieces.
     Pieces {
-        /// How many.
+        /// The number of pieces.
         pieces: u32,
     },
-    /// The model counts each context as a core of its own.
+    /// The model counts each context as a separate core.
     SharedCores,
     /// The probes are those of a model.
     Simulated,
@@ -131,19 +131,19 @@ pub enum Note {
         #[serde(default)]
         guess: bool,
     },
-    /// What the running process may use is as it was.
+    /// The limits of the running process are as they were.
     LimitsRestored,
-    /// What the probes showed of the program and of measuring it.
+    /// Notes on the program and on its measurement, from the probes.
     #[serde(untagged)]
-    Program(pinwise_measure::Note),
+    Program(pinwise_measure::ProgramNote),
 }
 
-pinwise_measure::text_in_old_stores!(Note);
+pinwise_measure::text_in_old_stores!(ThreadsNote);
 
-impl From<pinwise_measure::Note> for Note {
-    fn from(met: pinwise_measure::Note) -> Self {
+impl From<pinwise_measure::ProgramNote> for ThreadsNote {
+    fn from(met: pinwise_measure::ProgramNote) -> Self {
         match met {
-            pinwise_measure::Note::Text { text } => Self::Text { text },
+            pinwise_measure::ProgramNote::Text { text } => Self::Text { text },
             met => Self::Program(met),
         }
     }
@@ -160,11 +160,11 @@ mod tests {
         let shift =
             PhaseChange { at: 2, sign: Sign::Progress, parameter: 4, change: 0.5, sure: true };
         let notes = [
-            Note::CutOff { n: 4, asked: true },
-            Note::Shifted(shift),
-            Note::SingleRuns,
-            Note::from(pinwise_measure::Note::MetricSlow { seconds: 0.5 }),
-            Note::from("a metric has moods".to_owned()),
+            ThreadsNote::CutOff { n: 4, asked: true },
+            ThreadsNote::Shifted(shift),
+            ThreadsNote::SingleRuns,
+            ThreadsNote::from(pinwise_measure::ProgramNote::MetricSlow { seconds: 0.5 }),
+            ThreadsNote::from("a metric has moods".to_owned()),
         ];
         let written = json!([
             { "kind": "cut_off", "n": 4, "asked": true },
@@ -177,6 +177,6 @@ mod tests {
             { "kind": "text", "text": "a metric has moods" },
         ]);
         assert_eq!(serde_json::to_value(&notes).unwrap(), written);
-        assert_eq!(serde_json::from_value::<Vec<Note>>(written).unwrap(), notes);
+        assert_eq!(serde_json::from_value::<Vec<ThreadsNote>>(written).unwrap(), notes);
     }
 }

@@ -3,7 +3,7 @@
 use pinwise_measure::Unit;
 use serde::{Deserialize, Serialize};
 
-/// What a search maximises.
+/// The quantity that a search maximises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
@@ -19,7 +19,7 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// The value to maximise at `rate` work per second and `watts` of power; `None` where it needs
+    /// The value to maximise at `rate` work per second and `watts` of power; `None` if it needs
     /// a power that is not known (or not above 0).
     pub fn value(self, rate: f64, watts: Option<f64>) -> Option<f64> {
         let watts = watts.filter(|watts| *watts > 0.0);
@@ -30,8 +30,8 @@ impl Objective {
         }
     }
 
-    /// What the value is counted in, where progress is counted in `unit`: the work of a joule; or
-    /// its reciprocal, the energy of a run.
+    /// The unit of the value if progress is counted in `unit`: the work of a joule, or its
+    /// reciprocal, the energy of a run.
     pub fn unit(self, unit: Unit) -> Unit {
         let Unit { name, reciprocal } = unit;
         let name = match (self, reciprocal, name.as_str()) {

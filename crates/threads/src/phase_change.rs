@@ -2,9 +2,9 @@
 //!
 //! A search compares numbers of threads that were probed at different times. If the program, or the
 //! machine under it, changes meanwhile, the search compares phases instead. Only probes of the
-//! *same* number distinguish the two. [`PhaseChange::of`] cuts the search in two where that leaves
-//! the least scatter among such probes, of progress, CPU_UTIL or LOCK. It reports a difference that
-//! matters.
+//! *same* number distinguish the two. To find the change, [`PhaseChange::of`] cuts the search at
+//! the point that leaves the least scatter among such probes, of progress, CPU_UTIL or LOCK. It
+//! reports a difference that matters.
 //!
 //! ```text
 //! d(n) = mean of the probes of n after the cut - mean of those before it      (log of progress)
@@ -18,7 +18,7 @@
 //!
 //! s is known, with its degrees of freedom, once some number has two probes on a side. Otherwise,
 //! for progress, it comes from the standard errors of the probes, one degree of freedom each. The
-//! change is beyond the scatter of probes if chance makes an F as large in at most a twentieth of
+//! change is beyond the scatter of probes if chance makes so large an F in at most a twentieth of
 //! all searches (Fisher's distribution, that share divided by the number of cuts and signs). If the
 //! scatter is unknown, or known from a handful of probes, the change is only possible
 //! ([`PhaseChange::sure`]).
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 use std::collections::BTreeMap;
 
-/// What differs between two phases.
+/// The sign by which two phases differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sign {
@@ -45,7 +45,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// What a probe shows: the logarithm of its progress, else percent.
+    /// The value of a probe: the logarithm of its progress, else percent.
     fn of(self, probe: &Probe) -> f64 {
         match self {
             Self::Progress => probe.progress.rate.ln(),
@@ -60,14 +60,15 @@ impl Sign {
 pub struct PhaseChange {
     /// The first probe of the new phase, from 0.
     pub at: usize,
-    /// What shows it most.
+    /// The sign that shows it most.
     pub sign: Sign,
     /// The parameter whose probes show it most.
     pub parameter: u32,
-    /// From the old phase to the new one with that parameter: of progress the ratio less 1, else
-    /// in percentage points.
+    /// The change with that parameter, from the old phase to the new one: for progress the ratio
+    /// less 1, else percentage points.
     pub change: f64,
-    /// Chance makes none as large; `false`: it may, and there are too few probes to know.
+    /// Whether the change is beyond chance. `false`: chance may explain it, and there are too few
+    /// probes to know.
     pub sure: bool,
 }
 
@@ -76,7 +77,7 @@ impl PhaseChange {
     pub const LEAST_RATIO: f64 = 1.2;
     /// A smaller change of CPU_UTIL or LOCK is not reported, in percentage points.
     pub const LEAST_POINTS: f64 = 25.0;
-    /// The least F that is reported at all, where the scatter of probes is known.
+    /// The least F that is reported at all, if the scatter of probes is known.
     pub const LEAST_F: f64 = 10.0;
     /// Share of searches without a change in which chance may make a sure one.
     pub const CHANCE: f64 = 0.05;
@@ -112,8 +113,8 @@ impl PhaseChange {
     }
 }
 
-/// What the probes say themselves of the scatter of the logarithm of their progress, and how many
-/// do; `None`: not all.
+/// The scatter of the logarithm of progress that the probes report, and how many probes; `None`:
+/// not all report it.
 fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
     let relative = |attempt: &Attempt| {
         let progress = attempt.probe.progress;
@@ -134,7 +135,7 @@ struct Cut {
     numbers: usize,
     /// The number that has the largest part of E, and its d.
     greatest: (u32, f64),
-    /// s² and its degrees of freedom, where it is known.
+    /// s² and its degrees of freedom, if it is known.
     scatter: Option<(f64, usize)>,
 }
 
@@ -149,7 +150,7 @@ impl Cut {
             }
             sides.entry(number).or_default()[usize::from(index >= at)].push(value);
         }
-        // Of each number on both sides: d, w.
+        // For each number on both sides: d, w.
         let mut differences = Vec::new();
         let (mut squares, mut freedom) = (0.0, 0usize);
         for (&number, sides) in &sides {
@@ -181,7 +182,7 @@ impl Cut {
         (self.explained / self.weight).sqrt()
     }
 
-    /// F, where the scatter is known.
+    /// F, if the scatter is known.
     fn f(&self) -> Option<f64> {
         self.scatter.map(|(scatter, _)| self.explained / (self.numbers as f64 * scatter))
     }

@@ -16,7 +16,7 @@
 //! measurements (section 5.4.1). Predictions are averaged with these weights, and their
 //! disagreement is part of the uncertainty.
 
-use crate::cholesky::Matrix;
+use crate::matrix::Matrix;
 use pinwise_topology::Random;
 
 /// The distribution before any measurement.
@@ -48,10 +48,10 @@ pub(crate) struct Noise {
 }
 
 impl Noise {
-    /// Errors are what measurements say.
+    /// Measurements have the errors that they report.
     pub(crate) const TOLD: Self = Self { times: 1.0, beside: 0.0 };
 
-    /// Variance of a measurement that says so of itself.
+    /// Variance of a measurement that reports the standard error `error`.
     fn variance(self, error: f64) -> f64 {
         (error * self.times).powi(2) + self.beside.powi(2)
     }
@@ -60,7 +60,7 @@ impl Noise {
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reading {
-    /// Which candidate.
+    /// The index of the candidate.
     pub(crate) place: usize,
     /// Logarithm of its speed.
     pub(crate) value: f64,
@@ -72,21 +72,21 @@ pub(crate) struct Reading {
 pub(crate) const LEAST_ERROR: f64 = 0.002;
 
 /// Relative standard error of a measurement that reports none: the median of those that others
-/// report, which are finite; `unknown` where none does.
+/// report, which are finite; `unknown` if none does.
 pub(crate) fn common_error(told: impl Iterator<Item = f64>, unknown: f64) -> f64 {
     let mut errors: Vec<f64> = told.collect();
     errors.sort_by(f64::total_cmp);
     errors.get(errors.len() / 2).map_or(unknown, |error| error.max(LEAST_ERROR))
 }
 
-/// What is believed after the measurements: a normal distribution with the moments of the average.
+/// The belief after the measurements: a normal distribution with the moments of the average.
 #[derive(Clone, Debug)]
 pub(crate) struct Posterior {
     pub(crate) mean: Vec<f64>,
     pub(crate) covariance: Matrix,
     /// How far measurements are off, by root mean square.
     noise: Noise,
-    /// Probability with which there is something that they cannot say of themselves.
+    /// Probability that measurements scatter more than they report.
     noisy: f64,
 }
 
@@ -180,16 +180,14 @@ impl Posterior {
         (0..self.mean.len()).max_by(|&a, &b| self.mean[a].total_cmp(&self.mean[b])).unwrap_or(0)
     }
 
-    /// Whether measurements of the same candidate contradict what they say of their errors:
-    /// something besides these is more likely than not.
+    /// Whether measurements of the same candidate probably scatter more than they report.
     pub(crate) fn noisy(&self) -> bool {
         self.noisy > 0.5
     }
 
-    /// By how much the greatest mean is expected to rise by one more measurement of `place` with
-    /// `error`: what it is worth to know (P. Frazier, W. Powell, S. Dayanik, "The
-    /// knowledge-gradient policy for correlated normal beliefs", INFORMS J. on Computing 21(4),
-    /// 2009).
+    /// The expected rise of the greatest mean by one more measurement of `place` with `error`: the
+    /// knowledge gradient (P. Frazier, W. Powell, S. Dayanik, "The knowledge-gradient policy for
+    /// correlated normal beliefs", INFORMS J. on Computing 21(4), 2009).
     pub(crate) fn worth(&self, place: usize, error: f64) -> f64 {
         let moves = self.covariance.row(place);
         let scale = (moves[place] + self.noise.variance(error)).max(FLOOR).sqrt();
@@ -239,7 +237,7 @@ struct Condition {
     lower: Matrix,
     /// For each candidate the weights of the measurements in its prediction.
     weights: Vec<Vec<f64>>,
-    /// Of all candidates, given the measurements.
+    /// The covariance of all candidates, given the measurements.
     covariance: Matrix,
 }
 

@@ -45,10 +45,10 @@ use crate::thread_range::{ThreadRange, ThreadRangeError};
 use pinwise_measure::SchedulingProfile;
 use serde::{Deserialize, Serialize};
 
-/// Why the search ended.
+/// Why the published search ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Reason {
+pub enum ReinforcerEnd {
     /// More threads kept hardly more contexts busy: "no more parallelism was found".
     CpuUtil,
     /// Waiting for locks was high and rose fast.
@@ -62,18 +62,18 @@ pub enum Reason {
     MostThreads,
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReinforcerChoice {
     /// Tbest.
     pub threads: u32,
     /// Why it went no further.
-    pub reason: Reason,
+    pub reason: ReinforcerEnd,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum ReinforcerStep {
     /// Probe with this number of threads.
     Try(u32),
     /// Done.
@@ -87,7 +87,7 @@ pub struct Reinforcer {
     contexts: u32,
     thresholds: Thresholds,
     best: Option<(u32, SchedulingProfile)>,
-    next: Next,
+    next: ReinforcerStep,
 }
 
 /// A probe against the one before it.
@@ -105,48 +105,53 @@ impl Reinforcer {
         thresholds: Thresholds,
     ) -> Result<Self, ThreadRangeError> {
         let range = range.check(2)?;
-        Ok(Self { range, contexts, thresholds, best: None, next: Next::Try(range.min) })
+        Ok(Self { range, contexts, thresholds, best: None, next: ReinforcerStep::Try(range.min) })
     }
 
-    /// What to do next; the same until the next observation.
-    pub fn next(&self) -> Next {
+    /// The next step; the same until the next observation.
+    pub fn next(&self) -> ReinforcerStep {
         self.next
     }
 
     /// Skips the number asked for, which stands for the same parameter as the one before. A probe
     /// of the same program would show no change and end the search. (Figure 8 assumes that each
     /// step changes the parameter.)
-    pub fn pass(&mut self) -> Next {
-        if let (Next::Try(threads), Some((best, _))) = (self.next, self.best) {
+    pub fn pass(&mut self) -> ReinforcerStep {
+        if let (ReinforcerStep::Try(threads), Some((best, _))) = (self.next, self.best) {
             self.next = if threads == self.range.max {
-                Next::Stop(ReinforcerChoice { threads: best, reason: Reason::MostThreads })
+                ReinforcerStep::Stop(ReinforcerChoice {
+                    threads: best,
+                    reason: ReinforcerEnd::MostThreads,
+                })
             } else {
-                Next::Try((threads + self.range.step).min(self.range.max))
+                ReinforcerStep::Try((threads + self.range.step).min(self.range.max))
             };
         }
         self.next
     }
 
     /// Takes what a probe with the number asked for saw. After the end, nothing changes any more.
-    pub fn observe(&mut self, profile: SchedulingProfile) -> Next {
-        let Next::Try(threads) = self.next else { return self.next };
+    pub fn observe(&mut self, profile: SchedulingProfile) -> ReinforcerStep {
+        let ReinforcerStep::Try(threads) = self.next else { return self.next };
         self.next = match self.best {
             // The figure takes Tmin + Tstep for granted; a range shorter than a step ends at its
             // end.
-            None if threads == self.range.max => {
-                Next::Stop(ReinforcerChoice { threads, reason: Reason::MostThreads })
-            }
-            None => Next::Try((threads + self.range.step).min(self.range.max)),
+            None if threads == self.range.max => ReinforcerStep::Stop(ReinforcerChoice {
+                threads,
+                reason: ReinforcerEnd::MostThreads,
+            }),
+            None => ReinforcerStep::Try((threads + self.range.step).min(self.range.max)),
             Some((best, before)) => {
                 let seen =
                     Comparison { threads, lock: profile.lock, delta: difference(profile, before) };
                 match self.terminate(&seen) {
                     // "Tbest ← Ttry; Nbest ← Ntry; return(true)"
-                    Some(Reason::MostThreads) => {
-                        Next::Stop(ReinforcerChoice { threads, reason: Reason::MostThreads })
-                    }
+                    Some(ReinforcerEnd::MostThreads) => ReinforcerStep::Stop(ReinforcerChoice {
+                        threads,
+                        reason: ReinforcerEnd::MostThreads,
+                    }),
                     Some(reason) => return self.stop(best, reason),
-                    None => Next::Try(self.compute_next(&seen)),
+                    None => ReinforcerStep::Try(self.compute_next(&seen)),
                 }
             }
         };
@@ -154,31 +159,31 @@ impl Reinforcer {
         self.next
     }
 
-    fn stop(&mut self, threads: u32, reason: Reason) -> Next {
-        self.next = Next::Stop(ReinforcerChoice { threads, reason });
+    fn stop(&mut self, threads: u32, reason: ReinforcerEnd) -> ReinforcerStep {
+        self.next = ReinforcerStep::Stop(ReinforcerChoice { threads, reason });
         self.next
     }
 
-    fn terminate(&self, seen: &Comparison) -> Option<Reason> {
+    fn terminate(&self, seen: &Comparison) -> Option<ReinforcerEnd> {
         let high = &self.thresholds;
         // "terminate if no more parallelism was found"
         if seen.delta.cpu_util < high.delta_cpu_util {
-            return Some(Reason::CpuUtil);
+            return Some(ReinforcerEnd::CpuUtil);
         }
         // "terminate for high lock contention, VCX rate, and migration rate"
         if seen.lock >= high.lock {
             if seen.delta.lock >= high.delta_lock {
-                return Some(Reason::Lock);
+                return Some(ReinforcerEnd::Lock);
             }
             if seen.threads <= self.contexts && seen.delta.vcx_rate >= high.delta_vcx_rate {
-                return Some(Reason::VcxRate);
+                return Some(ReinforcerEnd::VcxRate);
             }
             if seen.threads > self.contexts && seen.delta.migr_rate >= high.delta_migr_rate {
-                return Some(Reason::MigrRate);
+                return Some(ReinforcerEnd::MigrRate);
             }
         }
         // "terminate if no more threads can be created"
-        (seen.threads == self.range.max).then_some(Reason::MostThreads)
+        (seen.threads == self.range.max).then_some(ReinforcerEnd::MostThreads)
     }
 
     fn compute_next(&self, seen: &Comparison) -> u32 {

@@ -19,7 +19,7 @@
 //!
 //! More threads than contexts may also be a little faster: smaller shares of the work even out, and
 //! a context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
-//! "Oversubscription on multicore processors", IPDPS 2010). Where threads wait for each other,
+//! "Oversubscription on multicore processors", IPDPS 2010). If threads wait for each other,
 //! turns have to be even: 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
@@ -40,9 +40,10 @@ pub struct Law {
 
 /// σ of the possible laws.
 const SIGMAS: [f64; 10] = [0.0, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6];
-/// Where Gunther's law has its maximum, in contexts, at one thread at the least; κ follows.
+/// The positions of the maximum of Gunther's law, in contexts, at one thread at the least; κ
+/// follows.
 const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35, 0.2];
-/// Where the knee is, in contexts, and how likely that is.
+/// The positions of the knee, in contexts, and how likely each is.
 const KNEES: [(f64, f64); 6] =
     [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
 /// How much uneven turns matter beyond a knee at the contexts, and how likely that is: threads that

@@ -3,7 +3,7 @@
 //! The best number unpinned need not be the best one placed, nor even near it. In the published
 //! tables ([`crate::JointSearch`]) kmeans is nearly twice as fast with 24 threads in one package as
 //! with any number unpinned. So numbers count by their estimates in the places that were tried
-//! ([`Shortlist::believed`]). Where none was tried, their speed unpinned has to do.
+//! ([`Shortlist::believed`]). If none was tried, their unpinned speed counts.
 //!
 //! The numbers near the best are placed: all of them for a short time, the better half for twice as
 //! long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm
@@ -49,7 +49,7 @@ impl Shortlist {
     }
 
     /// From what is believed of each number in the best place known for it, measured or not. The
-    /// number that was `chosen` is first where it is in the running, else the best.
+    /// number that was `chosen` is first if it is in the running, else the best.
     pub fn believed(values: &[(u32, f64)], chosen: u32) -> Self {
         let of = |number: u32| values.iter().find(|value| value.0 == number).map(|value| value.1);
         let best = values.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));

@@ -1,35 +1,35 @@
-//! The search by speed.
+//! The search behind `--method survey`: it fits scalability laws to a few measured speeds.
 //!
 //! Terms: a *candidate* is a number of threads that may be chosen. A *probe* runs the program with
-//! one for a moment. Its *value* is the quantity being maximised ([`crate::Objective`]): work per
-//! second, per joule, …, in a unit common to all probes.
+//! a candidate for a moment. Its *value* is the quantity being maximised ([`crate::Objective`]):
+//! work per second, per joule, …, in a unit common to all probes.
 //!
-//! **Posterior.** The values of all candidates follow one of the laws of [`crate::Law`], with a
-//! departure from it: smooth in the logarithm of n, rough from one n to the next, and with a step
-//! where threads begin to take turns (`question.rs`). After each probe the laws are weighed by how
-//! well they predicted it.
+//! **Posterior.** The values of all candidates follow one of the laws of [`crate::Law`], with
+//! departures. One is smooth in the logarithm of n, one is rough from one n to the next, and one is
+//! a step where threads begin to take turns (`question.rs`). After each probe the laws are weighed
+//! by how well they predicted it.
 //!
-//! **Next probe.** Each candidate is rated, also with longer windows for programs that are slow to
-//! start: how much is the best known speed expected to rise by a probe there, per second (the
-//! knowledge gradient)? The first probe has as many threads as contexts.
+//! **Next probe.** Each candidate is rated by the expected rise of the best known speed by a probe
+//! there, per second (the knowledge gradient). Programs that are slow to start also have longer
+//! windows. The first probe has as many threads as contexts.
 //!
-//! **Choice.** The fewest threads that are surely enough within the tolerance of the fastest
-//! (`decision.rs`).
+//! **Choice.** The fewest threads that are within the tolerance of the fastest with enough
+//! certainty (`decision.rs`).
 //!
 //! **End.** The search ends when the choice is expected to lose less than the tolerance against the
-//! best, or when no probe promises anything. If time is left, it then probes in turn:
+//! best, or when no probe promises anything. If time is left, it then probes, in this order:
 //!
-//! 1. the two numbers that may be mistaken for each other, while they may. These are fewer threads
-//!    that may be fast enough and the fastest, or a number above the contexts and the best up to
-//!    them;
+//! 1. the two numbers that compete for the choice, while the choice is open. These are fewer
+//!    threads that may be fast enough and the fastest, or a number above the contexts and the best
+//!    up to them;
 //! 2. the choice, until it has two probes: only repeats of a number show how far readings are off.
 //!
-//! If there is no time left for these, time has ended the search ([`Ended::Time`]). It also ends
-//! when the next probe would exceed the allowed number of probes or time.
+//! If there is no time left for these, time has ended the search ([`SpeedSearchEnd::Time`]). It
+//! also ends when the next probe would exceed the allowed number of probes or time.
 //!
-//! **Numbers that make the same threads.** Where several numbers make the largest count of threads
-//! observed, the greatest candidate is probed once. If it makes no more either, all of them are
-//! one, the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
+//! **Numbers that make the same threads.** If several numbers make the largest count of threads
+//! observed, the greatest candidate is probed once. If it makes no more threads either, all of them
+//! count as the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
 //!
 //! Limits: a short probe shows neither what comes later in a run (see [`crate::PhaseChange`]), nor
 //! how a fixed number of pieces divides among the threads at its end. If that number is known,
@@ -40,20 +40,20 @@ mod question;
 
 pub use question::SpeedQuestion;
 
-use crate::advice::{Advice, Ended};
+use crate::advice::{NumberAdvice, SpeedSearchEnd};
+use crate::equal_pieces::Evenness;
 use crate::posterior::{LEAST_ERROR, Posterior, Prior, Reading, common_error};
 use crate::thread_ceiling::ThreadCeiling;
-use crate::work_units::Evenness;
-use decision::{Contest, DOUBTS, Decision, REPEATS};
+use decision::{DOUBTS, Decision, OpenChoice, REPEATS};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What came of a probe.
+/// The result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpeedSample {
     /// The quantity being maximised: above 0.
     pub value: f64,
-    /// Its standard error, where known.
+    /// Its standard error, if known.
     pub error: Option<f64>,
     /// Time the probe took, with start and end.
     pub cost: Duration,
@@ -82,7 +82,7 @@ pub enum SpeedSearchError {
     },
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeedSearchStep {
@@ -94,18 +94,18 @@ pub enum SpeedSearchStep {
         window: Duration,
     },
     /// Done.
-    Stop(Advice),
+    Stop(NumberAdvice),
 }
 
-/// What a search may take of a run whose length is known: the most that the published one took of a
-/// parallel run (0.9 s of swaptions' 21.3 s; K. K. Pusukuri, R. Gupta, L. N. Bhuyan, IISWC 2011,
-/// Tables IX and XII).
-pub const SHARE: f64 = 0.042;
+/// The share that a search may take of a run whose length is known: the most that the published one
+/// took of a parallel run (0.9 s of swaptions' 21.3 s; K. K. Pusukuri, R. Gupta, L. N. Bhuyan,
+/// IISWC 2011, Tables IX and XII).
+pub const PROBE_SHARE: f64 = 0.042;
 /// Part of that which probes take: how long the run takes is only known to some percent.
 const FORECAST: f64 = 0.97;
 /// Windows that a probe may have, as multiples of the ordinary one.
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
-/// Relative standard error of a value over the ordinary window where nothing is known of it.
+/// Relative standard error of a value over the ordinary window if nothing is known of it.
 const UNKNOWN_ERROR: f64 = 0.02;
 /// A choice that is expected to lose less than this share of the tolerance is settled.
 const SETTLED: f64 = 0.5;
@@ -120,10 +120,10 @@ pub struct SpeedSearch {
     /// All candidates that were asked for.
     all: Vec<u32>,
     prior: Prior,
-    /// What the end of a run leaves of the speed seen, for each candidate.
+    /// The part of the speed seen that the end of a run leaves, for each candidate.
     ends: Vec<Evenness>,
     samples: Vec<(usize, Duration, SpeedSample)>,
-    /// Each candidate that was probed and the threads it was seen to make, where these are
+    /// Each candidate that was probed and the threads it was seen to make, if these are
     /// counted.
     made: Vec<(u32, u32)>,
     next: SpeedSearchStep,
@@ -154,7 +154,7 @@ impl SpeedSearch {
         })
     }
 
-    /// What to do next; the same until the next observation.
+    /// The next step; the same until the next observation.
     pub fn next(&self) -> &SpeedSearchStep {
         &self.next
     }
@@ -181,9 +181,8 @@ impl SpeedSearch {
         Ok(&self.next)
     }
 
-    /// Candidates that make as many threads as a smaller one, up to the greatest of all, are that
-    /// one. They cannot be chosen, and their readings are readings of it. Until a probe shows
-    /// otherwise.
+    /// Merges the largest candidates that make equally many threads into the smallest of them. The
+    /// others cannot be chosen, and their readings are readings of it. A later probe may undo this.
     fn pool(&mut self) {
         let all = &self.all;
         let cap = ThreadCeiling::of(self.made.iter().copied())
@@ -206,9 +205,9 @@ impl SpeedSearch {
 
     /// The advice from the observations so far, when the time is over. `None` before the first
     /// observation.
-    pub fn expired(&self) -> Option<Advice> {
+    pub fn expired(&self) -> Option<NumberAdvice> {
         (!self.samples.is_empty())
-            .then(|| self.advice(&self.decision(&self.posterior()), Ended::Time))
+            .then(|| self.advice(&self.decision(&self.posterior()), SpeedSearchEnd::Time))
     }
 
     /// The posterior of the speeds over whole runs, from the probes.
@@ -224,14 +223,19 @@ impl SpeedSearch {
         Decision::new(&self.question, posterior, &ends, |place| self.times(place))
     }
 
-    fn advice(&self, decision: &Decision, ended: Ended) -> Advice {
+    fn advice(&self, decision: &Decision, ended: SpeedSearchEnd) -> NumberAdvice {
         let SpeedQuestion { candidates, tolerance, .. } = &self.question;
         let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
-        let drawn =
-            Advice::drawn(candidates, &decision.draws, decision.choice, reference, *tolerance);
+        let drawn = NumberAdvice::drawn(
+            candidates,
+            &decision.draws,
+            decision.choice,
+            reference,
+            *tolerance,
+        );
         let readings = self.times(decision.choice);
         let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
-        Advice {
+        NumberAdvice {
             probed: readings > 0,
             ended,
             probes: self.samples.len(),
@@ -246,10 +250,10 @@ impl SpeedSearch {
         let decision = self.decision(&posterior);
         let stop = |ended| SpeedSearchStep::Stop(self.advice(&decision, ended));
         if self.question.candidates.len() == 1 {
-            return stop(Ended::Settled);
+            return stop(SpeedSearchEnd::Settled);
         }
         if self.samples.len() >= self.question.most_probes {
-            return stop(Ended::Probes);
+            return stop(SpeedSearchEnd::Probes);
         }
         let left = self.most_time(&posterior).map(|most| most.saturating_sub(self.spent()));
         let start = self.start();
@@ -268,8 +272,8 @@ impl SpeedSearch {
         let settle = || match self.confirm(&decision, affordable) {
             Some(probe) => probe,
             // Settled by what may be single readings: more time would be spent on repeating them.
-            None if self.confirm(&decision, |_, _| true).is_some() => stop(Ended::Time),
-            None => stop(Ended::Settled),
+            None if self.confirm(&decision, |_, _| true).is_some() => stop(SpeedSearchEnd::Time),
+            None => stop(SpeedSearchEnd::Settled),
         };
         if self.samples.len() > 1 && decision.loss < self.question.tolerance * SETTLED {
             return settle();
@@ -300,7 +304,7 @@ impl SpeedSearch {
             Some((_, place, window)) => {
                 SpeedSearchStep::Probe { threads: self.question.candidates[place], window }
             }
-            None => stop(Ended::Time),
+            None => stop(SpeedSearchEnd::Time),
         }
     }
 
@@ -327,19 +331,18 @@ impl SpeedSearch {
 
     /// The next probe once it is settled what is fast. In this order:
     ///
-    /// 1. where the largest possible number of threads is to be announced: fewer that may make
-    ///    them;
-    /// 2. the two candidates that the choice is between, in turn, so that changes of the machine
-    ///    affect both;
+    /// 1. if the choice is the largest possible number of threads: fewer that may make as many;
+    /// 2. the two candidates that compete for the choice, alternating, so that changes of the
+    ///    machine affect both;
     /// 3. fewer threads that may be fast enough;
-    /// 4. what is announced, twice, since only repeats show how far readings are off;
+    /// 4. the choice, twice, since only repeats show how far readings are off;
     /// 5. the least number, for the report.
     fn confirm(
         &self,
         decision: &Decision,
         affordable: impl Fn(usize, Duration) -> bool,
     ) -> Option<SpeedSearchStep> {
-        let contest = decision.contest.map(|Contest { few, fast, most }| {
+        let contest = decision.contest.map(|OpenChoice { few, fast, most }| {
             let behind = if self.times(fast) < self.times(few) { fast } else { few };
             (behind, most)
         });
@@ -363,13 +366,14 @@ impl SpeedSearch {
         self.samples.iter().filter(|(probed, ..)| *probed == place).count()
     }
 
-    /// What all probes may take, by what is believed. A run is not shorter than its moments
+    /// The time for all probes, from the belief so far. A run is not shorter than its moments
     /// promise: how pieces end is left out.
     fn most_time(&self, posterior: &Posterior) -> Option<Duration> {
         let moments = posterior.mean.iter().zip(&self.ends).map(|(mean, end)| mean - end.mean());
         let fastest = moments.fold(f64::MIN, f64::max).exp();
         let share = |work: f64| {
-            Duration::try_from_secs_f64(work / fastest * SHARE * FORECAST).unwrap_or(Duration::MAX)
+            Duration::try_from_secs_f64(work / fastest * PROBE_SHARE * FORECAST)
+                .unwrap_or(Duration::MAX)
         };
         self.question.most_time.into_iter().chain(self.question.work.map(share)).min()
     }

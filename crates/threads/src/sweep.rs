@@ -1,14 +1,14 @@
-//! Every number of threads, tried: the measure of all searches, and the answer where there are few
-//! numbers and time enough.
+//! Tries every number in rounds. It is also the yardstick for other searches, and the best one for
+//! few numbers and much time.
 //!
-//! The numbers are gone through in rounds, so that changes of the machine affect all of them. A
+//! It goes through the numbers in rounds, so that changes of the machine affect all of them. A
 //! number's speed is the mean of its probes. The choice is the fewest threads within a tolerance of
-//! the fastest. Its uncertainty follows from what numbers and rounds do not explain: the logarithm
-//! of a speed is the sum of a term for its number, one for its round, and an error (two-way
-//! analysis of variance without interaction).
+//! the fastest. Its uncertainty follows from the variation that numbers and rounds do not explain.
+//! The logarithm of a speed is the sum of a term for its number, one for its round, and an error
+//! (two-way analysis of variance without interaction).
 
 use crate::Attempt;
-use crate::advice::Advice;
+use crate::advice::NumberAdvice;
 use crate::posterior::normal;
 use crate::thread_ceiling::ThreadCeiling;
 use pinwise_topology::Random;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// How every number is tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sweep {
+pub struct SweepQuestion {
     /// The numbers of threads, ascending, at least one.
     pub candidates: Vec<u32>,
     /// How often each is probed, at least once.
@@ -24,21 +24,21 @@ pub struct Sweep {
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
     /// Whether the threads of probes are counted: each probe starts the program anew, which
-    /// promises more threads for a greater number. Where it makes no more from some number on
+    /// promises more threads for a greater number. If it makes no more from some number on
     /// ([`ThreadCeiling`]), greater ones count as that one.
     pub counted: bool,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Swept {
+pub struct SweepResult {
     /// The number of threads to take.
     pub threads: u32,
     /// Every number that may be chosen with its mean progress, in order: of those that make as
     /// many threads the fewest, with the mean of all.
     pub curve: Vec<(u32, f64)>,
     /// How sure that is; `None` for a single round or number.
-    pub advice: Option<Advice>,
+    pub advice: Option<NumberAdvice>,
 }
 
 /// Draws behind the intervals.
@@ -46,7 +46,7 @@ const DRAWS: usize = 2000;
 /// Their seed: the same measurements say the same.
 const SEED: u64 = 0x5eed_0f5e;
 
-impl Swept {
+impl SweepResult {
     /// The share of the best speed that `threads` loses; `None` for a number that was not tried.
     pub fn loss(&self, threads: u32) -> Option<f64> {
         let best = self.curve.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
@@ -55,16 +55,16 @@ impl Swept {
     }
 }
 
-impl Sweep {
-    /// The number to probe after so many probes; `None` where every number was tried.
+impl SweepQuestion {
+    /// The number to probe after `probes` probes. `None`: every number was tried.
     pub fn next(&self, probes: usize) -> Option<u32> {
         let all = self.candidates.len() * self.rounds as usize;
         (probes < all).then(|| self.candidates[probes % self.candidates.len()])
     }
 
-    /// What the probes of a complete sweep show; `None` where some are missing. Probes after those
-    /// are not looked at.
-    pub fn swept(&self, attempts: &[Attempt]) -> Option<Swept> {
+    /// The result of the probes of a complete sweep; `None` if some are missing. Later probes do
+    /// not count.
+    pub fn swept(&self, attempts: &[Attempt]) -> Option<SweepResult> {
         let all = self.candidates.len() * self.rounds as usize;
         let attempts = attempts.get(..all).filter(|all| !all.is_empty())?;
         let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
@@ -84,14 +84,14 @@ impl Sweep {
         let choice = curve.iter().position(|(_, rate)| *rate >= enough)?;
         let threads = candidates[choice];
         let readings = attempts.iter().filter(|attempt| attempt.asked.min(fewest) == threads);
-        let advice = draws(&rates).map(|draws| Advice {
+        let advice = draws(&rates).map(|draws| NumberAdvice {
             probed: true,
             probes: attempts.len(),
             numbers: curve.len(),
             readings: readings.count(),
-            ..Advice::drawn(candidates, &draws, choice, 0, self.tolerance)
+            ..NumberAdvice::drawn(candidates, &draws, choice, 0, self.tolerance)
         });
-        Some(Swept { threads, curve, advice })
+        Some(SweepResult { threads, curve, advice })
     }
 }
 
@@ -108,7 +108,7 @@ fn pooled(mut rates: Vec<Vec<f64>>, kept: usize) -> Vec<Vec<f64>> {
 }
 
 /// Draws of the logarithms of all numbers' speeds given their rates, round by round and each above
-/// 0: of Student's distribution around their means. `None` where there is one number or one round.
+/// 0: of Student's distribution around their means. `None` if there is one number or one round.
 fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let rounds = rates.first()?.len();
     let degrees = (rates.len() - 1) * (rounds - 1);
@@ -144,16 +144,16 @@ mod tests {
     use crate::advice::Interval;
     use crate::fixture::attempt;
 
-    fn of(candidates: &[u32], rounds: u32, tolerance: f64) -> Sweep {
-        Sweep { candidates: candidates.to_vec(), rounds, tolerance, counted: false }
+    fn of(candidates: &[u32], rounds: u32, tolerance: f64) -> SweepQuestion {
+        SweepQuestion { candidates: candidates.to_vec(), rounds, tolerance, counted: false }
     }
 
-    /// All its probes, of a program that makes so many threads for a number.
+    /// All its probes, of a program that makes this number of threads for a number.
     fn swept(
-        sweep: &Sweep,
+        sweep: &SweepQuestion,
         mut rate: impl FnMut(u32) -> f64,
         threads: impl Fn(u32) -> u32,
-    ) -> (Swept, usize) {
+    ) -> (SweepResult, usize) {
         let mut attempts = Vec::new();
         while let Some(asked) = sweep.next(attempts.len()) {
             assert_eq!(sweep.swept(&attempts), None);
@@ -199,10 +199,10 @@ mod tests {
         );
     }
 
-    /// Of how many sweeps among 100 the intervals hold what they are about: the gain of the number
-    /// that was chosen, the fewest threads within the tolerance, and the cost of the most
-    /// threads. Each chooses by the speeds that it also judges its choice by. Chance changes speeds
-    /// by 3 % from probe to probe and by 20 % from round to round.
+    /// In how many of 100 sweeps the intervals hold the truth: the gain of the number that was
+    /// chosen, the fewest threads within the tolerance, and the cost of the most threads. Each
+    /// chooses by the speeds that it also judges its choice by. Chance changes speeds by 3 % from
+    /// probe to probe and by 20 % from round to round.
     fn covered(truth: &[f64]) -> [usize; 3] {
         let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
         let best = truth.iter().copied().fold(0.0, f64::max);
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn numbers_that_make_no_more_threads_are_the_fewest_that_make_them() {
         let rate = |n: u32| [1.0, 1.9, 2.0, 2.1, 2.06][n as usize - 1];
-        let all = Sweep { counted: true, ..of(&[1, 2, 3, 4, 5], 2, 0.01) };
+        let all = SweepQuestion { counted: true, ..of(&[1, 2, 3, 4, 5], 2, 0.01) };
         let (found, probes) = swept(&all, rate, |n| n.min(3));
         assert_eq!((found.threads, probes), (3, 10));
         assert_eq!(found.curve.len(), 3);
@@ -243,11 +243,11 @@ mod tests {
         let advice = found.advice.unwrap();
         assert_eq!(advice.more, None, "there are no more threads to have");
         assert_eq!(advice.readings, 6, "three numbers, twice each, are the answer");
-        let (apart, _) = swept(&Sweep { counted: false, ..all }, rate, |n| n.min(3));
+        let (apart, _) = swept(&SweepQuestion { counted: false, ..all }, rate, |n| n.min(3));
         assert_eq!((apart.threads, apart.advice.unwrap().readings), (4, 2));
     }
 
-    /// Where several numbers are alike fast the luckiest of them is judged by its luck: somewhat
+    /// If several numbers are alike fast, the luckiest of them is judged by its luck: somewhat
     /// fewer than nine in ten.
     #[test]
     fn intervals_hold_what_they_are_about_nine_times_in_ten_or_a_little_less_on_a_plateau() {

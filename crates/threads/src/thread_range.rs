@@ -41,11 +41,11 @@ pub enum ThreadRangeError {
 }
 
 impl ThreadRange {
-    /// As published: 8 to 72 in steps of 8, on 24 contexts.
+    /// The published range: 8 to 72 in steps of 8, on 24 contexts.
     pub const PUBLISHED: Self = Self { min: 8, max: 72, step: 8 };
 
-    /// The published range on a machine of `contexts` contexts, in the paper's proportions: Tstep
-    /// is a third of them and at least 2 (half of it is a step, too), Tmin = Tstep, Tmax three
+    /// The published range on a machine of `contexts` contexts, in the paper's proportions. Tstep
+    /// is a third of them and at least 2 (half of it is a step, too). Tmin is Tstep, Tmax three
     /// times the contexts.
     pub fn published_on(contexts: u32) -> Self {
         let step = (contexts / 3).max(2);
@@ -74,9 +74,9 @@ impl ThreadRange {
     }
 
     /// Its numbers of threads, ascending; each starts another program. `parameter` is the program's
-    /// Convert(), `threads` the number of threads it makes for a parameter. Where several numbers
-    /// make the same, [`standing`] stands for them, or none if that is outside the range. Empty if
-    /// nothing fits: 8 to 9 threads, of a program that makes 7 or 11.
+    /// Convert(), `threads` the number of threads it makes for a parameter. If several numbers
+    /// make the same, [`counted_threads`] stands for them, or none if that is outside the range.
+    /// Empty if nothing fits: 8 to 9 threads, of a program that makes 7 or 11.
     pub fn candidates(
         self,
         parameter: impl Fn(u32) -> u32,
@@ -84,16 +84,20 @@ impl ThreadRange {
     ) -> Vec<u32> {
         let numbers = (self.min..=self.max).step_by(self.step.max(1) as usize);
         let mut all: Vec<u32> =
-            numbers.map(|asked| standing(parameter(asked), &parameter, &threads)).collect();
+            numbers.map(|asked| counted_threads(parameter(asked), &parameter, &threads)).collect();
         all.dedup();
         all.retain(|threads| (self.min..=self.max).contains(threads));
         all
     }
 }
 
-/// The number of threads that stands for the parameter `n` of a program: those it makes. Where each
+/// The number of threads that stands for the parameter `n` of a program: those it makes. If each
 /// n makes one thread, Convert() does not change the number, and it is n itself.
-pub fn standing(n: u32, parameter: impl Fn(u32) -> u32, threads: impl Fn(u32) -> u32) -> u32 {
+pub fn counted_threads(
+    n: u32,
+    parameter: impl Fn(u32) -> u32,
+    threads: impl Fn(u32) -> u32,
+) -> u32 {
     let made = threads(n);
     if parameter(made) == n { made } else { n }
 }

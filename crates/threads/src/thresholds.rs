@@ -1,4 +1,4 @@
-//! What counts as high for the [`crate::Reinforcer`], and where that comes from.
+//! The thresholds of the [`crate::Reinforcer`] (what counts as high), and where they come from.
 //!
 //! Its paper (Pusukuri, Gupta and Bhuyan, IISWC 2011) gives no numbers, but a procedure. Three
 //! programs on small inputs were run with growing numbers of threads, and "the threshold values
@@ -22,21 +22,21 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
-    /// Of LOCK, in percent.
+    /// Threshold of LOCK, in percent.
     pub lock: f64,
-    /// Of ΔLOCK, in percentage points.
+    /// Threshold of ΔLOCK, in percentage points.
     pub delta_lock: f64,
-    /// Of ΔVCX_RATE, in switches per second.
+    /// Threshold of ΔVCX_RATE, in switches per second.
     pub delta_vcx_rate: f64,
-    /// Of ΔMIGR_RATE, in migrations per second.
+    /// Threshold of ΔMIGR_RATE, in migrations per second.
     pub delta_migr_rate: f64,
-    /// Of ΔCPU_UTIL, in percentage points.
+    /// Threshold of ΔCPU_UTIL, in percentage points.
     pub delta_cpu_util: f64,
 }
 
 impl Thresholds {
-    /// As calibrated on the model of the paper's machine from the paper's three examples
-    /// (docs/lab/fidelity-threads.md), for steps of 8 threads on 24 contexts.
+    /// The thresholds calibrated on the model of the paper's machine from the paper's three
+    /// examples (docs/lab/fidelity-threads.md), for steps of 8 threads on 24 contexts.
     pub const OPTERON_24: Self = Self {
         lock: 41.3,
         delta_lock: 8.26,
@@ -49,7 +49,7 @@ impl Thresholds {
     pub const NAMES: [&str; 5] =
         ["lock", "delta_lock", "delta_vcx_rate", "delta_migr_rate", "delta_cpu_util"];
 
-    /// The thresholds themselves where each is a number above 0: others are never or always
+    /// The thresholds themselves if each is a number above 0: others are never or always
     /// exceeded.
     pub fn check(self) -> Result<Self, ThresholdError> {
         let Self { lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util } = self;
@@ -61,7 +61,7 @@ impl Thresholds {
         }
     }
 
-    /// For steps of `step` threads on `contexts` contexts where nothing was calibrated: those of
+    /// For steps of `step` threads on `contexts` contexts if nothing was calibrated: those of
     /// the model, in proportion. Shares of the machine's time scale with the part of its contexts
     /// that a step is, at most a third, as in the paper. With larger steps they would exceed what a
     /// share can rise by. Rates scale with the threads of a step. Treat them as a start: the cost
@@ -86,13 +86,13 @@ impl Thresholds {
 pub struct ThresholdError {
     /// Which, as in a file.
     pub name: &'static str,
-    /// What it is.
+    /// The value.
     pub value: f64,
 }
 
 /// Profiles of one program by its number of threads, ascending.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Curve(pub Vec<(u32, SchedulingProfile)>);
+pub struct ProfilesByNumber(pub Vec<(u32, SchedulingProfile)>);
 
 /// The three examples by what they show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,11 +126,11 @@ impl fmt::Display for Example {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no threshold of {characteristic} from the example for {example}: {reason}")]
 pub struct CalibrationError {
-    /// Which example.
+    /// The example.
     pub example: Example,
     /// LOCK, VCX_RATE, MIGR_RATE or CPU_UTIL.
     pub characteristic: &'static str,
-    /// What is missing.
+    /// The reason: what is missing.
     pub reason: &'static str,
 }
 
@@ -141,14 +141,14 @@ pub struct CalibrationError {
 pub fn calibrate(
     range: ThreadRange,
     contexts: u32,
-    locks: &Curve,
-    switches: &Curve,
-    parallelism: &Curve,
+    locks: &ProfilesByNumber,
+    switches: &ProfilesByNumber,
+    parallelism: &ProfilesByNumber,
 ) -> Result<Thresholds, CalibrationError> {
     let step = f64::from(range.step);
     let knee = |example,
                 characteristic,
-                curve: &Curve,
+                curve: &ProfilesByNumber,
                 from: u32,
                 to: u32,
                 value: fn(&SchedulingProfile) -> f64| {
@@ -179,7 +179,7 @@ pub fn calibrate(
 /// Two straight lines that meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Knee {
-    /// Where they meet.
+    /// The value at which they meet.
     value: f64,
     /// Slope up to there.
     before: f64,
@@ -240,8 +240,8 @@ fn solve(mut system: [[f64; 4]; 3]) -> [f64; 3] {
 mod tests {
     use super::*;
 
-    fn curve(of: impl Fn(f64) -> SchedulingProfile) -> Curve {
-        Curve((1..=18).map(|step| (step * 4, of(f64::from(step * 4)))).collect())
+    fn curve(of: impl Fn(f64) -> SchedulingProfile) -> ProfilesByNumber {
+        ProfilesByNumber((1..=18).map(|step| (step * 4, of(f64::from(step * 4)))).collect())
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
         let flat = curve(|_| SchedulingProfile::default());
         let error = calibrate(ThreadRange::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
         assert_eq!((error.example, error.characteristic), (Example::Locks, "LOCK"));
-        let short = Curve(vec![(8, SchedulingProfile::default())]);
+        let short = ProfilesByNumber(vec![(8, SchedulingProfile::default())]);
         assert!(
             calibrate(ThreadRange::PUBLISHED, 24, &short, &flat, &flat)
                 .unwrap_err()

@@ -2,8 +2,10 @@
 
 use pinwise_campaign::{MemoryJournal, drive};
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
-use pinwise_scheduler::{ModelProber, Platform, Program};
-use pinwise_threads::{Method, NumberSearch, Objective, PhaseChange, Runs, Searcher, Sweep};
+use pinwise_scheduler::{ModelProber, ModelProgram, Platform};
+use pinwise_threads::{
+    NumberQuestion, NumberSearch, Objective, PhaseChange, SearchMethod, SweepQuestion, WholeRuns,
+};
 use pinwise_topology::Machine;
 use std::time::Duration;
 
@@ -17,8 +19,9 @@ struct Phases {
 
 impl Phases {
     fn new(names: [&str; 2], first: usize) -> Self {
-        let model =
-            |name| ModelProber::new(Platform::opteron_24(), Program::built_in(name).unwrap(), 1);
+        let model = |name| {
+            ModelProber::new(Platform::opteron_24(), ModelProgram::built_in(name).unwrap(), 1)
+        };
         Self { phases: names.map(model), left: first }
     }
 
@@ -48,15 +51,16 @@ impl Testbed for Phases {
 }
 
 fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
-    let sweep = Sweep { candidates: vec![16, 20, 24], rounds: 3, tolerance: 0.01, counted: false };
-    let search = NumberSearch {
-        method: Method::Sweep(sweep),
+    let sweep =
+        SweepQuestion { candidates: vec![16, 20, 24], rounds: 3, tolerance: 0.01, counted: false };
+    let search = NumberQuestion {
+        method: SearchMethod::Sweep(sweep),
         window: Duration::from_millis(100),
         objective: Objective::Time,
-        runs: Runs::Never,
+        runs: WholeRuns::Never,
         goes_on: false,
     };
-    let mut searcher = Searcher::new(&search, &|threads| threads, &[]);
+    let mut searcher = NumberSearch::new(&search, &|threads| threads, &[]);
     let (mut journal, mut bed) = (MemoryJournal::default(), Phases::new(names, first));
     drive(&mut journal, &mut searcher, &mut bed, &|| Duration::ZERO, &|| false, &mut |_| {})
         .unwrap();
@@ -65,7 +69,7 @@ fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
 
 #[test]
 fn a_phase_that_begins_within_a_search_is_noticed_where_it_begins() {
-    // One keeps all contexts busy, the other waits at locks, the more the more threads it has.
+    // One keeps all contexts busy. The other waits at locks, and waits longer with more threads.
     for first in 3..=6 {
         let shift = searched(["swaptions", "ammp"], first).unwrap();
         println!("{first}: {shift:?}");

@@ -1,18 +1,18 @@
-//! Core-to-core latencies: what a machine's contexts reveal of its structure by how long a cache
-//! line takes between them.
+//! Core-to-core latencies: the time that a cache line takes between two contexts, and the structure
+//! of the machine that follows from it.
 //!
 //! *Latency from A to B*: the time until B has a cache line that A has just written, in nanoseconds
 //! or processor cycles. It is one way: half a round trip. A [`LatencyMatrix`] has one for each
 //! ordered pair of contexts, with gaps where nothing is known.
 //!
 //! **From latencies to levels.** Contexts that share more are nearer: SMT siblings some 10 ns,
-//! cores of one package some 50, packages 100 and more. [`LatencyLevels`] turns a matrix into the
-//! tree of levels it implies, from nothing else. [`LatencyComparison`] compares that tree with what
-//! the firmware declares. The idea is that of G. Chatzopoulos, R. Guerraoui, T. Harris and V.
-//! Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section 3. They find
-//! clusters in the distribution of the values, then build components from the nearest cluster
-//! outwards. Here both are one step (see [`LatencyLevels`]), because clusters of values overlap on
-//! real machines where the grouping of contexts does not.
+//! cores of one package some 50, packages 100 and more. From a matrix alone, [`LatencyLevels`]
+//! derives the tree of levels that it implies. That tree is compared with the declaration of the
+//! firmware by [`LatencyComparison`]. The idea is that of G. Chatzopoulos, R. Guerraoui, T. Harris
+//! and V. Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section 3. They
+//! find clusters in the distribution of the values, then build components from the nearest cluster
+//! outwards. Here both are one step (see [`LatencyLevels`]), because on real machines clusters of
+//! values overlap and groups of contexts do not.
 //!
 //! **Robust reading.** Disturbances only ever add time, so of the two directions of a pair the
 //! lower counts. Values that no machine has (0, or 100 times away from the median) are left out and
@@ -77,7 +77,7 @@ pub enum LatencyError {
     /// A file has less than it says it has.
     #[error("{found} of {expected} {what} are there: the file was cut short, get it whole")]
     Incomplete {
-        /// Of what, and for latencies which is missing first.
+        /// The name of the list, and for latencies the first that is missing.
         what: String,
         /// How many the file declares.
         expected: usize,

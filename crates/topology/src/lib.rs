@@ -45,8 +45,8 @@ pub use latency::{
     Pairs,
 };
 pub use machine::{
-    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, Machine, MachineError,
-    NumaNode, Walk,
+    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, DomainWalk, Machine,
+    MachineError, NumaNode,
 };
 pub use policy::{Footprint, Policy};
 pub use random::Random;

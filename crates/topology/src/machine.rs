@@ -181,18 +181,18 @@ impl DomainKind {
 
 impl Domain {
     /// This domain and all within it, each before its children.
-    pub fn walk(&self) -> Walk<'_> {
-        Walk { pending: vec![self] }
+    pub fn walk(&self) -> DomainWalk<'_> {
+        DomainWalk { pending: vec![self] }
     }
 }
 
 /// The iterator of [`Domain::walk`].
 #[derive(Clone, Debug)]
-pub struct Walk<'a> {
+pub struct DomainWalk<'a> {
     pending: Vec<&'a Domain>,
 }
 
-impl<'a> Iterator for Walk<'a> {
+impl<'a> Iterator for DomainWalk<'a> {
     type Item = &'a Domain;
 
     fn next(&mut self) -> Option<&'a Domain> {

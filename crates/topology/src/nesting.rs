@@ -1,4 +1,4 @@
-//! From a heap of domains to a tree.
+//! Turns a heap of domains into a tree.
 //!
 //! The kernel, hwloc and firmware report, context by context, which parts are shared. A tree needs
 //! more: two domains must be disjoint, or one must hold the other. Real firmware breaks that (a

@@ -1,6 +1,6 @@
 //! Policies of placement: rules that say where any number of threads goes, whatever they do.
 //!
-//! A policy is an order of all contexts; threads take them one by one, and begin anew when all hold
+//! A policy is an order of all contexts. Threads take them one by one, and begin anew when all hold
 //! one. So a context holds a second thread only where every context holds one.
 //!
 //! ```text
@@ -11,7 +11,7 @@
 //! scatter  0 4 2 6 1 5 3 7    round the packages, in these round the cores, then the others
 //! ```
 //!
-//! These are the ends of what tools for pinning offer (OpenMP's `close` and `spread`, Intel's
+//! They are the two extremes that tools for pinning offer (OpenMP's `close` and `spread`, Intel's
 //! `compact` and `scatter`), and one between. Threads are taken in the given order, and cores as if
 //! they were all of one kind. A search for the placement finds the differences between threads or
 //! cores.

@@ -219,7 +219,7 @@ impl Snapshot {
         Ok(Self { files })
     }
 
-    /// The text of a file without the white space around it; `None` where it is absent or no UTF-8.
+    /// The text of a file without the white space around it; `None` if it is absent or no UTF-8.
     pub fn text(&self, path: &str) -> Option<&str> {
         std::str::from_utf8(self.files.get(path)?)
             .ok()
@@ -231,7 +231,7 @@ impl Snapshot {
         self.text(path)?.parse().ok()
     }
 
-    /// The CPU list in a file, where it exists.
+    /// The CPU list in a file, if it exists.
     pub(crate) fn list(&self, path: &str) -> Result<Option<CpuSet>, MachineError> {
         let set = self.text(path).map(parse_list).transpose();
         set.map_err(|reason| MachineError::malformed(path, reason))

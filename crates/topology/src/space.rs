@@ -3,10 +3,10 @@
 //! **Terms.** A *labelled placement* is a function from threads to contexts; threads have
 //! identities. Swapping alike domains with all they hold turns one labelled placement into another
 //! that performs the same. All that can be reached in this way are a *class*. The *canonical*
-//! member of a class is its representative: within every group of alike domains or contexts those
-//! that hold threads come first, in the order of their smallest thread. It is also the
-//! lexicographically smallest member. Placing thread after thread, each into a domain in use or the
-//! first empty one of its group, gives it, too (restricted growth).
+//! member of a class represents it. Within every group of alike domains or contexts, those that
+//! hold threads come first, in the order of their smallest thread. It is also the lexicographically
+//! smallest member. Placing thread after thread, each into a domain in use or the first empty one
+//! of its group, gives it, too (restricted growth).
 //!
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
 //! holds at most c threads has sum over k <= c of x^k/k!. Different places multiply. Of m alike
@@ -233,7 +233,8 @@ impl Space {
         }
         let count = self.count();
         let (start, end) = (&count * index / shares, &count * (index + 1) / shares);
-        // Nobody steps through more than 2^64 classes; a longer share only has to start right.
+        // No program steps through more than 2^64 classes, so a longer share only has to start
+        // right.
         let length = usize::try_from(&end - &start).unwrap_or(usize::MAX);
         match self.unrank(&start) {
             Some(first) => Box::new(Classes::from(self, first).take(length)),

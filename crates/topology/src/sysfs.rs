@@ -5,9 +5,9 @@
 //! `admin-guide/cputopology.rst`. Siblings are taken from the kernel's sets, not from its
 //! numbers: numbers repeat (s390 cores), have holes, or are -1 (virtual machines), sets do not.
 //!
-//! Old kernels and odd firmware leave files out. What is missing is missing in the machine: no
-//! cache directory gives no caches, no package file no packages, no topology at all cores of one
-//! context. A file that is present and cannot be understood is an error that names it.
+//! Old kernels and odd firmware leave files out. The machine then lacks the same: no cache
+//! directory gives no caches, no package file no packages, no topology at all cores of one context.
+//! If a file is present and malformed, the error names it.
 
 mod limits;
 

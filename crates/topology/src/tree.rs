@@ -1,5 +1,5 @@
-//! What matters of a machine for placing threads: the allowed contexts, the domains they share, and
-//! which domains are alike.
+//! The sharing tree, the part of a machine that matters for placing threads: the allowed contexts,
+//! the domains they share, and which domains are alike.
 //!
 //! **The reduction.** Only allowed contexts remain of a [`Machine`]'s tree. A domain left without
 //! any disappears. Domains with the same contexts become one: a core with a single context, a
@@ -22,12 +22,11 @@
 //! * *[`Alike::ExceptNuma`]* allows only exchanges that move no NUMA node.
 //!
 //! **Sound and conservative.** Every exchange allowed here is a symmetry of the machine, and so is
-//! every composition of them. Two assignments are never taken for one unless a symmetry turns one
-//! into the other. The converse does not hold. Four nodes in a ring can be rotated, but exchanging
-//! just two neighbours changes distances, so they count as unlike. The price is that some
-//! equivalent assignments are counted, and may be measured, separately. No answer becomes wrong.
-//! Being alike is an equivalence: to exchange A and C, exchange A and B, then B and C, then A and
-//! B.
+//! every composition of them. Two assignments count as one only if a symmetry turns one into the
+//! other. The converse does not hold. Four nodes in a ring can be rotated, but exchanging just two
+//! neighbours changes distances, so they count as unlike. The price is that some equivalent
+//! assignments are counted, and may be measured, separately. No answer becomes wrong. Being alike
+//! is an equivalence: to exchange A and C, exchange A and B, then B and C, then A and B.
 
 mod memory;
 
@@ -155,8 +154,8 @@ impl SharingTree {
     }
 
     /// The domains around a leaf (which must exist), from the smallest with another context to the
-    /// whole tree: kind and leaves. Of domains with the same contexts only one is there. A tree
-    /// of one context has none.
+    /// whole tree: kind and leaves. It has only one of several domains with the same contexts. A
+    /// tree of one context has none.
     pub fn around(&self, leaf: u32) -> Vec<(DomainKind, Range<u32>)> {
         self.nodes_around(leaf).map(|node| (node.kind, node.leaves.clone())).collect()
     }
@@ -269,7 +268,7 @@ struct Draft {
 }
 
 impl Draft {
-    /// `domain` over the contexts of `cpus`; `None` where it has none of them.
+    /// `domain` over the contexts of `cpus`; `None` if it has none of them.
     fn restrict(domain: &Domain, cpus: &CpuSet) -> Option<Self> {
         let mut children: Vec<Self> = if domain.children.is_empty() {
             let leaf =

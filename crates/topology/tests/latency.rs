@@ -21,7 +21,7 @@ fn matrix(
     random: &mut Random,
 ) -> LatencyMatrix {
     let mut depths: Vec<BTreeSet<&CpuSet>> = Vec::new();
-    // A domain with the same contexts as its only child is no level of its own.
+    // A domain with the same contexts as its only child is no separate level.
     for domain in machine.root.walk().filter(|domain| domain.children.len() > 1) {
         let height =
             domain.walk().filter(|inner| inner.children.len() > 1).map(|inner| inner.cpus.len());
@@ -284,7 +284,7 @@ fn contexts_have_an_order_a_level_and_a_place() {
     );
 }
 
-/// The folder of MCTOP's files; where it is absent that is said, and CI fails.
+/// The folder of MCTOP's files; if it is absent that is said, and CI fails.
 fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),

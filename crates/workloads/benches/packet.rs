@@ -4,7 +4,7 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use pinwise_workloads::{Layout, Program, ring};
+use pinwise_workloads::{BuiltInProgram, Layout, ring};
 
 fn main() {
     divan::main();
@@ -15,8 +15,8 @@ const PACKETS: u64 = 4096;
 
 /// P's work, on packets that R has just received: ever new destinations where the program routes by
 /// them.
-#[divan::bench(args = Program::ALL)]
-fn process(bencher: Bencher, program: Program) {
+#[divan::bench(args = BuiltInProgram::ALL)]
+fn process(bencher: Bencher, program: BuiltInProgram) {
     let traffic = program.traffic(1);
     let packets: Vec<(Vec<u8>, Layout)> = (0..PACKETS)
         .filter_map(|n| {
@@ -39,7 +39,7 @@ fn process(bencher: Bencher, program: Program) {
 /// R's check of the headers.
 #[divan::bench]
 fn check(bencher: Bencher) {
-    let traffic = Program::Hash1L1.traffic(1);
+    let traffic = BuiltInProgram::Hash1L1.traffic(1);
     bencher.counter(ItemsCount::new(PACKETS)).bench_local(|| {
         for n in 0..PACKETS {
             divan::black_box(Layout::of(traffic.frame(n)));

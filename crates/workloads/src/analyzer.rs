@@ -1,12 +1,12 @@
 //! A packet analyzer: decodes every packet from its first byte and logs what is in the headers.
 //!
-//! Logged are, as in section 4.3 of the optimal-assignment study: source and destination MAC
-//! address, time to live, layer 3 protocol, source and destination IP address, source and
-//! destination port. The log is a ring in memory that keeps the last 4,096 packets.
+//! As in section 4.3 of the optimal-assignment study, it logs source and destination MAC address,
+//! time to live, layer 3 protocol, source and destination IP address, source and destination port.
+//! The log is a ring in memory that keeps the last 4,096 packets.
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{PacketAction, Processor, port_by_flow};
+use crate::processor::{PacketAction, PacketWork, port_by_flow};
 use etherparse::{LinkSlice, NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -79,7 +79,7 @@ fn decode(frame: &[u8]) -> Option<Entry> {
     })
 }
 
-impl Processor for Analyzer {
+impl PacketWork for Analyzer {
     fn process(&mut self, frame: &[u8], _: &Layout) -> PacketAction {
         let Some(entry) = decode(frame) else {
             self.undecodable += 1;

@@ -2,7 +2,7 @@
 //!
 //! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated
 //! packets): that is what the captured link carried. The file is input from strangers; whatever is
-//! wrong with it ends in a [`CaptureError`].
+//! wrong with it ends in a [`PacketCaptureError`].
 
 use crate::frame::Layout;
 use crate::traffic::Traffic;
@@ -22,7 +22,7 @@ const LONGEST_FRAME: usize = 16 << 10;
 
 /// Why a capture file cannot be used. One line, naming the file.
 #[derive(Debug, thiserror::Error)]
-pub enum CaptureError {
+pub enum PacketCaptureError {
     /// It could not be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -78,8 +78,8 @@ pub struct Capture {
 
 impl Capture {
     /// Reads a pcap or pcapng file.
-    pub fn open(path: &Path) -> Result<Self, CaptureError> {
-        let read = |source| CaptureError::Read { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Self, PacketCaptureError> {
+        let read = |source| PacketCaptureError::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(read)?;
         let mut capture = Self { traffic: Traffic::default(), left_out: 0 };
         capture.read(file).map_err(|error| match error {
@@ -88,18 +88,18 @@ impl Capture {
             {
                 read(source)
             }
-            Fault::File(PcapError::IoError(_)) => CaptureError::Format {
+            Fault::File(PcapError::IoError(_)) => PacketCaptureError::Format {
                 path: path.to_owned(),
                 reason: "it ends in the middle of a record".into(),
             },
             Fault::File(error) => {
-                CaptureError::Format { path: path.to_owned(), reason: error.to_string() }
+                PacketCaptureError::Format { path: path.to_owned(), reason: error.to_string() }
             }
-            Fault::Link(link) => CaptureError::Link { path: path.to_owned(), link },
+            Fault::Link(link) => PacketCaptureError::Link { path: path.to_owned(), link },
         })?;
         let frames = capture.traffic.frames();
         if (0..frames as u64).all(|n| Layout::of(capture.traffic.frame(n)).is_none()) {
-            return Err(CaptureError::Empty { path: path.to_owned(), frames });
+            return Err(PacketCaptureError::Empty { path: path.to_owned(), frames });
         }
         Ok(capture)
     }
@@ -213,7 +213,7 @@ mod tests {
         writer.into_inner()
     }
 
-    fn open(bytes: &[u8]) -> Result<Capture, CaptureError> {
+    fn open(bytes: &[u8]) -> Result<Capture, PacketCaptureError> {
         let file = NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         Capture::open(file.path())

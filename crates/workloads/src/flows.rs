@@ -4,9 +4,8 @@
 //! A *flow* is identified by its protocol, addresses and ports; both directions are one flow. The
 //! table has 2^16 entries, as in section 4.3 of the optimal-assignment study (enough for a full 10
 //! Gbit/s link), in buckets of four behind one lock each. A packet locks its bucket, finds or
-//! creates the record, updates it. Where a bucket is full, the record not seen for longest
-//! goes. Only the instance's own P thread takes the locks: what they cost is the price of a table
-//! that others may read.
+//! creates the record, updates it. If a bucket is full, the record not seen for longest goes. Only
+//! the instance's own P thread takes the locks. Their cost is that of a table that others may read.
 //!
 //! *State* of a TCP flow: a SYN without ACK opens it anew, and any other packet establishes it. One
 //! FIN begins to close it, a second one closes it, and RST closes it at once. A UDP flow is
@@ -14,7 +13,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{PacketAction, Processor, port_by_flow};
+use crate::processor::{PacketAction, PacketWork, port_by_flow};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
@@ -104,7 +103,7 @@ impl FlowTable {
     }
 }
 
-impl Processor for FlowTable {
+impl PacketWork for FlowTable {
     fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction {
         self.packets += 1;
         let key = Key::of(frame, layout);

@@ -14,8 +14,8 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{PacketAction, Processor};
-use crate::program::Program;
+use crate::processor::{PacketAction, PacketWork};
+use crate::program::BuiltInProgram;
 use pinwise_topology::Random;
 use std::hint::black_box;
 
@@ -42,16 +42,16 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    pub(crate) fn new(program: Program, seed: u64) -> Self {
+    pub(crate) fn new(program: BuiltInProgram, seed: u64) -> Self {
         let (entries, lookups, burst) = match program {
-            Program::Hash1L2 => (L2_ENTRIES, 1, Burst::None),
-            Program::Hash1Mem => (MEM_ENTRIES, 1, Burst::None),
-            Program::HashNL1 => (L1_ENTRIES, 3, Burst::None),
-            Program::HashNL2 => (L2_ENTRIES, 3, Burst::None),
-            Program::HashNMem => (MEM_ENTRIES, 3, Burst::None),
-            Program::IntAdd => (L1_ENTRIES, 1, Burst::Add),
-            Program::IntMul => (L1_ENTRIES, 1, Burst::Multiply),
-            Program::IntDiv => (L1_ENTRIES, 1, Burst::Divide),
+            BuiltInProgram::Hash1L2 => (L2_ENTRIES, 1, Burst::None),
+            BuiltInProgram::Hash1Mem => (MEM_ENTRIES, 1, Burst::None),
+            BuiltInProgram::HashNL1 => (L1_ENTRIES, 3, Burst::None),
+            BuiltInProgram::HashNL2 => (L2_ENTRIES, 3, Burst::None),
+            BuiltInProgram::HashNMem => (MEM_ENTRIES, 3, Burst::None),
+            BuiltInProgram::IntAdd => (L1_ENTRIES, 1, Burst::Add),
+            BuiltInProgram::IntMul => (L1_ENTRIES, 1, Burst::Multiply),
+            BuiltInProgram::IntDiv => (L1_ENTRIES, 1, Burst::Divide),
             _ => (L1_ENTRIES, 1, Burst::None),
         };
         let mut random = Random::new(seed);
@@ -72,7 +72,7 @@ impl Forwarder {
     }
 }
 
-impl Processor for Forwarder {
+impl PacketWork for Forwarder {
     fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction {
         let entry = self.look_up(hash::fold(layout.destination(frame)));
         self.looked_up += u64::from(self.lookups);
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn every_variant_finds_the_route_of_the_reference() {
         let traffic = Traffic::generate(3, 64, 512);
-        for program in Program::ALL.into_iter().filter(|program| program.stem() == "ipfwd") {
-            if matches!(program, Program::Hash1Mem | Program::HashNMem) {
+        for program in BuiltInProgram::ALL.into_iter().filter(|program| program.stem() == "ipfwd") {
+            if matches!(program, BuiltInProgram::Hash1Mem | BuiltInProgram::HashNMem) {
                 continue; // 64 MiB take a second to fill in a debug build, and only differ in size.
             }
             let mut forwarder = Forwarder::new(program, 11);

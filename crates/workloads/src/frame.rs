@@ -30,7 +30,7 @@ pub struct Layout {
     version: Version,
     protocol: u8,
     network: u16,
-    /// The TCP or UDP header, where there is one.
+    /// The TCP or UDP header, if there is one.
     transport: Option<u16>,
     /// One past the last byte of the IP packet; an Ethernet frame may be padded behind it.
     end: u16,
@@ -143,7 +143,7 @@ impl Layout {
         Some((u16::from_be_bytes(bytes(frame, at)), u16::from_be_bytes(bytes(frame, at + 2))))
     }
 
-    /// The flag bits of the TCP header (FIN 1, SYN 2, RST 4, ACK 16), where there is one.
+    /// The flag bits of the TCP header (FIN 1, SYN 2, RST 4, ACK 16), if there is one.
     pub fn tcp_flags(&self, frame: &[u8]) -> Option<u8> {
         if self.protocol != TCP {
             return None;

@@ -29,12 +29,12 @@ mod ring;
 mod running;
 mod traffic;
 
-pub use capture::{Capture, CaptureError};
+pub use capture::{Capture, PacketCaptureError};
 pub use frame::{Layout, Version};
-pub use processor::{PacketAction, Processor};
-pub use program::{Program, Workload};
+pub use processor::{PacketAction, PacketWork};
+pub use program::{BuiltInProgram, BuiltInWorkload};
 pub use ring::{Consumer, Producer, ring};
-pub use running::{Counts, Running, Summary};
+pub use running::{Counts, FinalCounts, RunningWorkload};
 pub use traffic::Traffic;
 
 /// Why a workload does not run. One line for the user.
@@ -47,7 +47,7 @@ pub enum Error {
         name: String,
     },
     /// The number of instances makes no sense.
-    #[error("`{text}` is not a number of instances; give 1 to {}", Workload::MOST_INSTANCES)]
+    #[error("`{text}` is not a number of instances; give 1 to {}", BuiltInWorkload::MOST_INSTANCES)]
     Instances {
         /// What was asked for.
         text: String,
@@ -75,5 +75,5 @@ pub enum Error {
 }
 
 fn names() -> String {
-    Program::ALL.map(Program::name).join(", ")
+    BuiltInProgram::ALL.map(BuiltInProgram::name).join(", ")
 }

@@ -8,7 +8,7 @@
 use crate::frame::Layout;
 use crate::hash;
 use crate::keywords::KEYWORDS;
-use crate::processor::{PacketAction, Processor, port_by_flow};
+use crate::processor::{PacketAction, PacketWork, port_by_flow};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// The P thread of the string matcher.
@@ -31,7 +31,7 @@ impl Matcher {
     }
 }
 
-impl Processor for Matcher {
+impl PacketWork for Matcher {
     fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction {
         let found = self.automaton.find_overlapping_iter(layout.payload(frame)).count() as u64;
         self.matches += found;

@@ -3,7 +3,7 @@
 //! - **R** receives: takes the next frame of the traffic and writes it into a packet buffer, as a
 //!   network card would. It checks its headers (RFC 1812 section 5.2.2) and passes the buffer's
 //!   index on.
-//! - **P** processes: applies the [`Processor`] to the packet, and writes the verdict next to it.
+//! - **P** processes: applies the [`PacketWork`] to the packet, and writes the verdict next to it.
 //! - **T** transmits: gives the packet its new MAC addresses, time to live and checksum, and counts
 //!   it.
 //!
@@ -17,7 +17,7 @@
 
 use crate::frame::Layout;
 use crate::polling::{RING, Turn};
-use crate::processor::{PacketAction, Processor};
+use crate::processor::{PacketAction, PacketWork};
 use crate::ring::{Consumer, Producer};
 use crate::traffic::Traffic;
 use crossbeam_utils::CachePadded;
@@ -118,7 +118,7 @@ impl Pipeline {
     /// The P thread.
     pub(crate) fn process(
         &self,
-        processor: &mut dyn Processor,
+        processor: &mut dyn PacketWork,
         mut received: Consumer,
         mut transmission: Producer,
     ) {
@@ -191,7 +191,7 @@ mod tests {
     use std::thread;
 
     /// Runs `packets` packets through three real threads, and says what P found.
-    fn run(traffic: &Traffic, packets: u64, processor: &mut dyn Processor) -> Pipeline {
+    fn run(traffic: &Traffic, packets: u64, processor: &mut dyn PacketWork) -> Pipeline {
         let pipeline = Pipeline::new(traffic.longest(), packets);
         let (to_p, from_r) = ring(RING);
         let (to_t, from_p) = ring(RING);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn every_packet_is_processed_once_and_in_order() {
         struct Recorder(Vec<Vec<u8>>);
-        impl Processor for Recorder {
+        impl PacketWork for Recorder {
             fn process(&mut self, frame: &[u8], _: &Layout) -> PacketAction {
                 self.0.push(frame.to_vec());
                 if self.0.len().is_multiple_of(10) {
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_leaves_has_new_addresses_a_lower_time_to_live_and_correct_checksums() {
         struct Port7;
-        impl Processor for Port7 {
+        impl PacketWork for Port7 {
             fn process(&mut self, _: &[u8], _: &Layout) -> PacketAction {
                 PacketAction::Forward(7)
             }
@@ -284,7 +284,7 @@ mod tests {
         let pipeline = Pipeline::new(traffic.longest(), u64::MAX);
         let (to_p, from_r) = ring(RING);
         let (to_t, from_p) = ring(RING);
-        let mut processor = crate::Program::Hash1L1.processor(1);
+        let mut processor = crate::BuiltInProgram::Hash1L1.processor(1);
         thread::scope(|scope| {
             scope.spawn(|| pipeline.receive(&traffic, to_p));
             scope.spawn(|| pipeline.process(&mut *processor, from_r, to_t));

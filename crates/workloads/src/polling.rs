@@ -7,7 +7,7 @@
 //! other's limit, and a sleep on an exclusive CPU costs no throughput. An endless spin would burn a
 //! whole time slice, milliseconds, on a CPU shared with the thread it waits for. Yielding instead
 //! of sleeping works among pollers alone. Next to a program that computes, it nearly stops the
-//! pipeline: on Linux 6.18 a yield gives up the rest of the slice, so each wait of microseconds
+//! pipeline. On Linux 6.18 a yield gives up the rest of the slice, so each wait of microseconds
 //! costs milliseconds.
 //!
 //! *Working*: a thread that always finds something to do yields after each [`TURN`] packets.

@@ -12,7 +12,7 @@ pub enum PacketAction {
 }
 
 /// The work of one P thread, with the state that it keeps between packets.
-pub trait Processor: Send {
+pub trait PacketWork: Send {
     /// Processes one received frame, whose headers are where `layout` says.
     fn process(&mut self, frame: &[u8], layout: &Layout) -> PacketAction;
 
@@ -20,7 +20,7 @@ pub trait Processor: Send {
     fn findings(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// The port that a packet leaves through where no routing table decides: by its addresses, so that
+/// The port that a packet leaves through if no routing table decides: by its addresses, so that
 /// a flow keeps its port.
 pub(crate) fn port_by_flow(hash: u32) -> PacketAction {
     PacketAction::Forward((hash >> 28) as u8)

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// One of the twelve packet programs: what its P threads do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum BuiltInProgram {
     /// `hash1_L1`: IP forwarding, one lookup in a table of 4 KiB.
     Hash1L1,
     /// `hash1_L2`: one lookup in 512 KiB.
@@ -33,7 +33,7 @@ pub enum Program {
     Stateful,
 }
 
-impl Program {
+impl BuiltInProgram {
     /// All programs, in the order of the papers.
     pub const ALL: [Self; 12] = [
         Self::Hash1L1,
@@ -123,7 +123,7 @@ impl Program {
     }
 }
 
-impl fmt::Display for Program {
+impl fmt::Display for BuiltInProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -131,16 +131,17 @@ impl fmt::Display for Program {
 
 /// Independent instances, of one program or of several, that run together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workload {
-    programs: Vec<Program>,
+pub struct BuiltInWorkload {
+    programs: Vec<BuiltInProgram>,
 }
 
-impl Workload {
+impl BuiltInWorkload {
     /// More instances than this are a typing error: 384 threads.
     pub const MOST_INSTANCES: usize = 128;
 
-    /// One instance of each of `programs`, three threads each: 1 to [`Workload::MOST_INSTANCES`].
-    pub fn new(programs: Vec<Program>) -> Result<Self, Error> {
+    /// One instance of each of `programs`, three threads each: 1 to
+    /// [`BuiltInWorkload::MOST_INSTANCES`].
+    pub fn new(programs: Vec<BuiltInProgram>) -> Result<Self, Error> {
         if (1..=Self::MOST_INSTANCES).contains(&programs.len()) {
             Ok(Self { programs })
         } else {
@@ -153,7 +154,7 @@ impl Workload {
         let mut programs = Vec::new();
         for part in text.split('+') {
             let (name, number) = part.split_once(':').unwrap_or((part, "1"));
-            let program = Program::ALL.into_iter().find(|program| program.name() == name);
+            let program = BuiltInProgram::ALL.into_iter().find(|program| program.name() == name);
             let program = program.ok_or_else(|| Error::UnknownProgram { name: name.to_owned() })?;
             let instances = number
                 .parse()
@@ -167,12 +168,12 @@ impl Workload {
     }
 
     /// The program of every instance.
-    pub fn programs(&self) -> &[Program] {
+    pub fn programs(&self) -> &[BuiltInProgram] {
         &self.programs
     }
 
     /// The programs in their order, each with how many instances of it follow each other.
-    pub fn parts(&self) -> Vec<(Program, usize)> {
+    pub fn parts(&self) -> Vec<(BuiltInProgram, usize)> {
         self.programs.chunk_by(|a, b| a == b).map(|part| (part[0], part.len())).collect()
     }
 
@@ -182,7 +183,7 @@ impl Workload {
     }
 }
 
-impl fmt::Display for Workload {
+impl fmt::Display for BuiltInWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts =
             self.parts().into_iter().map(|(program, instances)| format!("{program}:{instances}"));
@@ -196,33 +197,41 @@ mod tests {
 
     #[test]
     fn every_name_is_read_back_and_fits_thread_names() {
-        for program in Program::ALL {
-            let workload = Workload::parse(&format!("{program}:3")).unwrap();
+        for program in BuiltInProgram::ALL {
+            let workload = BuiltInWorkload::parse(&format!("{program}:3")).unwrap();
             assert_eq!(workload.programs(), [program; 3]);
-            assert_eq!(Workload::parse(program.name()).unwrap().programs(), [program]);
-            assert!(format!("{}{}-R", program.stem(), Workload::MOST_INSTANCES).len() <= 15);
+            assert_eq!(BuiltInWorkload::parse(program.name()).unwrap().programs(), [program]);
+            assert!(format!("{}{}-R", program.stem(), BuiltInWorkload::MOST_INSTANCES).len() <= 15);
         }
     }
 
     #[test]
     fn several_programs_are_read_back_as_they_are_shown() {
-        let mixed = Workload::parse("intadd:2+stateful+intmul:1").unwrap();
+        let mixed = BuiltInWorkload::parse("intadd:2+stateful+intmul:1").unwrap();
         assert_eq!(
             mixed.programs(),
-            [Program::IntAdd, Program::IntAdd, Program::Stateful, Program::IntMul]
+            [
+                BuiltInProgram::IntAdd,
+                BuiltInProgram::IntAdd,
+                BuiltInProgram::Stateful,
+                BuiltInProgram::IntMul
+            ]
         );
         assert_eq!(
             (mixed.to_string(), mixed.name()),
             ("intadd:2+stateful:1+intmul:1".into(), "intadd+stateful+intmul".into())
         );
-        assert_eq!(Workload::parse(&mixed.to_string()).unwrap(), mixed);
+        assert_eq!(BuiltInWorkload::parse(&mixed.to_string()).unwrap(), mixed);
     }
 
     #[test]
     fn an_unknown_name_is_answered_with_all_names() {
-        let message = Workload::parse("hash2_L1:2").unwrap_err().to_string();
+        let message = BuiltInWorkload::parse("hash2_L1:2").unwrap_err().to_string();
         assert!(message.contains("`hash2_L1`"), "{message}");
-        assert!(Program::ALL.iter().all(|program| message.contains(program.name())), "{message}");
+        assert!(
+            BuiltInProgram::ALL.iter().all(|program| message.contains(program.name())),
+            "{message}"
+        );
     }
 
     #[test]
@@ -237,7 +246,7 @@ mod tests {
             "intadd:2+intmul:0",
             "intadd:100+intmul:29",
         ] {
-            assert!(matches!(Workload::parse(text), Err(Error::Instances { .. })), "{text}");
+            assert!(matches!(BuiltInWorkload::parse(text), Err(Error::Instances { .. })), "{text}");
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::Error;
 use crate::pipeline::Pipeline;
 use crate::polling::RING;
-use crate::processor::Processor;
-use crate::program::{Program, Workload};
+use crate::processor::PacketWork;
+use crate::program::{BuiltInProgram, BuiltInWorkload};
 use crate::ring::ring;
 use crate::traffic::Traffic;
 use crate::{analyzer::Analyzer, flows::FlowTable, forwarder::Forwarder, matcher::Matcher};
@@ -26,7 +26,7 @@ pub struct Counts {
 
 /// What an instance did in the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct FinalCounts {
     /// Its name, which its threads' names begin with: `ipfwd0`.
     pub name: String,
     /// Packets and bytes.
@@ -36,7 +36,7 @@ pub struct Summary {
 }
 
 /// A running workload. Dropping it stops it.
-pub struct Running {
+pub struct RunningWorkload {
     instances: Vec<Instance>,
     threads: Arc<Threads>,
     started: Instant,
@@ -46,7 +46,7 @@ struct Instance {
     name: String,
     pipeline: Arc<Pipeline>,
     receiver: JoinHandle<()>,
-    processor: JoinHandle<Box<dyn Processor>>,
+    processor: JoinHandle<Box<dyn PacketWork>>,
     transmitter: JoinHandle<()>,
 }
 
@@ -88,9 +88,9 @@ impl Threads {
     }
 }
 
-impl Program {
+impl BuiltInProgram {
     /// The state of this program's P thread before the first packet; `seed` fills its tables.
-    pub fn processor(self, seed: u64) -> Box<dyn Processor> {
+    pub fn processor(self, seed: u64) -> Box<dyn PacketWork> {
         match self {
             Self::PacketAnalyzer => Box::new(Analyzer::new()),
             Self::AhoCorasick => Box::new(Matcher::new()),
@@ -100,16 +100,16 @@ impl Program {
     }
 }
 
-impl Workload {
+impl BuiltInWorkload {
     /// Starts all instances on `traffic`, or each on [that of its
-    /// program](crate::Program::traffic). Each ends after `limit` packets. Without a limit they run
-    /// until they are stopped. `seed` makes the traffic and fills the tables.
+    /// program](crate::BuiltInProgram::traffic). Each ends after `limit` packets. Without a limit
+    /// they run until they are stopped. `seed` makes the traffic and fills the tables.
     pub fn start(
         &self,
         traffic: Option<Arc<Traffic>>,
         seed: u64,
         limit: Option<u64>,
-    ) -> Result<Running, Error> {
+    ) -> Result<RunningWorkload, Error> {
         if traffic.as_ref().is_some_and(|traffic| traffic.frames() == 0) {
             return Err(Error::NoTraffic);
         }
@@ -122,8 +122,11 @@ impl Workload {
                 (0..instances).map(|_| (program, program.processor(seed), Arc::clone(&traffic))),
             );
         }
-        let mut running =
-            Running { instances: Vec::new(), threads: Arc::default(), started: Instant::now() };
+        let mut running = RunningWorkload {
+            instances: Vec::new(),
+            threads: Arc::default(),
+            started: Instant::now(),
+        };
         for (number, (program, processor, traffic)) in ready.into_iter().enumerate() {
             let name = format!("{}{number}", program.stem());
             // An error drops `running`, which stops the instances before this one.
@@ -143,7 +146,7 @@ impl Workload {
 impl Instance {
     fn start(
         name: String,
-        mut processor: Box<dyn Processor>,
+        mut processor: Box<dyn PacketWork>,
         traffic: &Arc<Traffic>,
         limit: u64,
         threads: &Arc<Threads>,
@@ -192,7 +195,7 @@ fn spawn<T: Send + 'static>(
     thread.map_err(|source| Error::Spawn { thread: name, source })
 }
 
-impl Running {
+impl RunningWorkload {
     /// Time since the threads were started.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
@@ -216,11 +219,11 @@ impl Running {
     }
 
     /// Ends all threads, and says what each instance did.
-    pub fn stop(mut self) -> Result<Vec<Summary>, Error> {
+    pub fn stop(mut self) -> Result<Vec<FinalCounts>, Error> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<Vec<Summary>, Error> {
+    fn end(&mut self) -> Result<Vec<FinalCounts>, Error> {
         for instance in &self.instances {
             instance.pipeline.stop();
         }
@@ -231,14 +234,14 @@ impl Running {
             receiver.join().map_err(|_| panicked("R"))?;
             transmitter.join().map_err(|_| panicked("T"))?;
             let findings = processor.join().map_err(|_| panicked("P"))?.findings();
-            Ok(Summary { counts, findings, name })
+            Ok(FinalCounts { counts, findings, name })
         });
         // All are joined before the first failure is reported.
         ended.collect::<Vec<_>>().into_iter().collect()
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningWorkload {
     fn drop(&mut self) {
         // What failed has been printed by the thread that panicked; there is nobody left to return
         // it to.
@@ -249,13 +252,13 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Program;
+    use crate::BuiltInProgram;
     use crate::frame::Layout;
     use std::fs;
 
     #[test]
     fn threads_are_named_after_program_instance_and_stage() {
-        let running = Workload::parse("aho-corasick:2").unwrap();
+        let running = BuiltInWorkload::parse("aho-corasick:2").unwrap();
         let running = running.start(Some(Arc::new(Traffic::generate(1, 4, 16))), 1, None).unwrap();
         let mut names: Vec<String> = Vec::new();
         // A thread names itself when it first runs.
@@ -279,14 +282,14 @@ mod tests {
     #[test]
     fn programs_side_by_side_have_packets_and_threads_of_their_own() {
         let running =
-            Workload::parse("intadd+stateful:2").unwrap().start(None, 3, Some(500)).unwrap();
+            BuiltInWorkload::parse("intadd+stateful:2").unwrap().start(None, 3, Some(500)).unwrap();
         assert!(running.wait(Duration::from_secs(60)));
         let summaries = running.stop().unwrap();
         assert_eq!(
             summaries.iter().map(|summary| &*summary.name).collect::<Vec<_>>(),
             ["ipfwd0", "flow1", "flow2"]
         );
-        let alone = Workload::parse("stateful").unwrap().start(None, 3, Some(500)).unwrap();
+        let alone = BuiltInWorkload::parse("stateful").unwrap().start(None, 3, Some(500)).unwrap();
         assert!(alone.wait(Duration::from_secs(60)));
         let alone = alone.stop().unwrap().remove(0);
         assert!(
@@ -300,12 +303,12 @@ mod tests {
     /// What three threads find on a stream of packets is what one loop finds.
     #[test]
     fn every_program_finds_through_its_threads_what_it_finds_alone() {
-        for program in Program::ALL {
-            if matches!(program, Program::Hash1Mem | Program::HashNMem) {
+        for program in BuiltInProgram::ALL {
+            if matches!(program, BuiltInProgram::Hash1Mem | BuiltInProgram::HashNMem) {
                 continue; // 64 MiB take a second to fill in a debug build.
             }
             let (traffic, packets) = (Arc::new(Traffic::generate(6, 128, 700)), 3000);
-            let workload = Workload::new(vec![program; 2]).unwrap();
+            let workload = BuiltInWorkload::new(vec![program; 2]).unwrap();
             let running = workload.start(Some(Arc::clone(&traffic)), 9, Some(packets)).unwrap();
             assert!(running.wait(Duration::from_secs(60)), "{program} ends by itself");
             let mut alone = program.processor(9);
@@ -324,7 +327,7 @@ mod tests {
     #[test]
     fn a_panic_in_one_thread_ends_the_wait_and_is_named() {
         struct Faulty;
-        impl Processor for Faulty {
+        impl PacketWork for Faulty {
             fn process(&mut self, _: &[u8], _: &Layout) -> crate::PacketAction {
                 panic!("on purpose")
             }
@@ -336,7 +339,8 @@ mod tests {
         let traffic = Arc::new(Traffic::generate(1, 4, 16));
         let instance =
             Instance::start("bad0".into(), Box::new(Faulty), &traffic, u64::MAX, &threads).unwrap();
-        let running = Running { instances: vec![instance], threads, started: Instant::now() };
+        let running =
+            RunningWorkload { instances: vec![instance], threads, started: Instant::now() };
         assert!(running.wait(Duration::from_secs(60)));
         assert_eq!(
             running.stop().unwrap_err().to_string(),
@@ -346,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_pool_without_frames_is_refused() {
-        let workload = Workload::parse("intadd").unwrap();
+        let workload = BuiltInWorkload::parse("intadd").unwrap();
         assert!(matches!(workload.start(Some(Arc::default()), 1, None), Err(Error::NoTraffic)));
     }
 }

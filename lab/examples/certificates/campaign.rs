@@ -1,10 +1,12 @@
-//! One campaign of one strategy on one workload, and what it came to.
+//! One campaign of one strategy on one workload, and its result.
 
 use crate::workloads::{Bed, Case};
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_evt::Method;
 use pinwise_measure::{Setting, Testbed};
-use pinwise_placement::{Budget, Outcome, Question, Search, StopReason, StrategyName};
+use pinwise_placement::{
+    Budget, Outcome, PlacementQuestion, PlacementSearch, StopReason, StrategyName,
+};
 use pinwise_topology::{Assignment, PerContext};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,7 +16,7 @@ use std::time::Duration;
 pub(crate) const WITHIN: f64 = 0.025;
 /// Measurements that each strategy may make, fresh windows included.
 const BUDGET: u64 = 600;
-/// Of these, how many it has made when its best so far is looked at.
+/// How many of these it has made when its best so far is judged.
 pub(crate) const EARLY: usize = 300;
 /// What the published iteration may make: the paper's largest sample.
 const PUBLISHED_BUDGET: u64 = 5000;
@@ -73,7 +75,7 @@ pub(crate) struct Run {
     pub(crate) early: f64,
     /// The most that any assignment it measured does in truth.
     pub(crate) most: f64,
-    /// The upper end of the bound; `None` where none was given.
+    /// The upper end of the bound; `None` if none was given.
     pub(crate) upper: Option<f64>,
     /// The gap that was claimed.
     pub(crate) claimed: Option<f64>,
@@ -86,37 +88,27 @@ impl Run {
     pub(crate) fn of(case: &Case, way: &Way, seed: u64) -> Self {
         let published = way.method == Method::Profile;
         let simulated = published && case.is_simulated();
-        Self::answer(
-            case,
-            &Question {
-                start: if published { 1000 } else { 500 },
-                step: published.then_some(100),
-                method: way.method,
-                seed,
-                ..question(
-                    way.strategy,
-                    if simulated { PUBLISHED_SIMULATED } else { way.budget },
-                    case,
-                )
-            },
-            case.testbed(seed),
-        )
+        let testbed = case.testbed(seed);
+        let question = PlacementQuestion {
+            start: if published { 1000 } else { 500 },
+            step: published.then_some(100),
+            method: way.method,
+            seed,
+            ..question(way.strategy, if simulated { PUBLISHED_SIMULATED } else { way.budget }, case)
+        };
+        Self::answer(case, &question.on(&testbed), testbed)
     }
 
     /// A search for the best of a workload, without noise and without an end but the budget.
     pub(crate) fn long(case: &Case) -> Self {
         let question = question(StrategyName::Auto, BUDGET, case);
-        Self::answer(
-            case,
-            &Question { within: 1e-9, pieces: false, seed: 99, ..question },
-            case.quiet(),
-        )
+        Self::answer(case, &PlacementQuestion { within: 1e-9, seed: 99, ..question }, case.quiet())
     }
 
     /// A campaign without a store.
-    fn answer(case: &Case, question: &Question, mut testbed: Bed) -> Self {
-        let mut search =
-            Search::new(question, &case.tree, testbed.workload()).expect("the workload fits");
+    fn answer(case: &Case, question: &PlacementQuestion, mut testbed: Bed) -> Self {
+        let mut search = PlacementSearch::new(question, &case.tree, testbed.workload())
+            .expect("the workload fits");
         let mut records: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = search.step(&records) {
             let number = records.len() as u64;
@@ -140,17 +132,17 @@ impl Run {
     }
 }
 
-/// The question about a workload, as far as all strategies are asked the same.
-fn question(strategy: StrategyName, budget: u64, case: &Case) -> Question {
+/// The question about a workload, as far as all strategies are asked the same. Not on a testbed
+/// yet: instances are not measured by themselves.
+fn question(strategy: StrategyName, budget: u64, case: &Case) -> PlacementQuestion {
     let per_context = match case.space.per_context() {
         PerContext::AtMost(most) => Some(most),
         PerContext::Any => None,
     };
-    Question {
+    PlacementQuestion {
         within: WITHIN,
         per_context,
-        pieces: true,
-        ..Question::new(strategy, Budget::Measurements(budget))
+        ..PlacementQuestion::new(strategy, Budget::Measurements(budget))
     }
 }
 

@@ -1,9 +1,9 @@
 //! How often a certificate is right, and what it costs: every strategy on workloads whose best
 //! possible performance is known.
 //!
-//! `cargo run --release -p pinwise-lab --example certificates -- DIR` prints, in Markdown,
-//! the tables of docs/lab/certificates.md: workloads on paper, programs on the simulated UltraSPARC
-//! T2, both together, and workloads that no published method describes. Name studies and strategies
+//! `cargo run --release -p pinwise-lab --example certificates -- DIR` prints, in Markdown, the
+//! tables of docs/lab/certificates.md: workloads on paper, programs on the simulated UltraSPARC T2,
+//! both together, and workloads that no published method describes. Name studies and strategies
 //! after DIR to run only these. Each campaign is stored in DIR when it ends and is not run again.
 //! Seeds are fixed, so a second run prints the same text.
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Those named; all where none is.
+    // Those named; all if none is.
     let of = |all: &[&str]| -> Vec<String> {
         let some: Vec<String> =
             named.iter().filter(|name| all.contains(&name.as_str())).cloned().collect();

@@ -8,7 +8,7 @@ use statrs::distribution::{Beta, ContinuousCDF};
 
 /// A wider claim that is counted too.
 const WIDER: f64 = 0.05;
-/// Of the upper limits of shares.
+/// Confidence of the upper limits of shares.
 const CONFIDENCE: f64 = 0.95;
 /// The strategy that is looked at more closely.
 const DEFAULT: &str = "default";
@@ -24,7 +24,7 @@ fn loss(case: &Case, run: &Run) -> f64 {
     1.0 - run.best / case.optimum
 }
 
-/// Whether the upper end is not below the optimum; not where there is none.
+/// Whether the upper end is not below the optimum; not if there is none.
 fn covers(case: &Case, run: &Run) -> bool {
     run.upper.is_some_and(|upper| upper >= case.optimum * (1.0 - 1e-9))
 }
@@ -120,8 +120,8 @@ fn row(results: &Results<'_>, label: &str, belongs: impl Fn(&Case) -> bool) {
     );
 }
 
-/// Prints how often a strategy ends early, and how often it is wrong where the campaigns on a
-/// workload count as one, since they are not independent of each other.
+/// Prints how often a strategy ends early, and how often it is wrong. The campaigns on a workload
+/// count as one here, since they are not independent.
 fn closer(results: &Results<'_>) {
     let all =
         || results.runs.iter().flat_map(|(case, runs)| runs.iter().map(move |run| (*case, run)));

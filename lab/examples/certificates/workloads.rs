@@ -74,7 +74,7 @@ pub(crate) enum Bed {
 }
 
 impl Bed {
-    /// What an assignment does, without noise; 0 where it cannot run.
+    /// What an assignment does, without noise; 0 if it cannot run.
     pub(crate) fn truth(&self, leaves: &[u32]) -> f64 {
         match self {
             Self::Paper(bed) => bed.truth(leaves),
@@ -95,8 +95,8 @@ impl Predictor for Truth<'_> {
 }
 
 const ROLES: [&str; 3] = ["R", "P", "T"];
-/// Workloads on paper whose threads burden each other by a sum; whose threads do so otherwise; and
-/// those held out, otherwise again.
+/// Workloads on paper whose threads slow each other down by a sum; whose threads do so otherwise;
+/// and those held out, otherwise again.
 const SUMS: usize = 28;
 const SEEN: usize = 42;
 const HELD_OUT: usize = 21;

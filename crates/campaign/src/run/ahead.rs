@@ -1,13 +1,13 @@
-//! Measuring ahead, where time is virtual.
+//! Runs measurements ahead of the strategy, if time is virtual.
 //!
 //! A strategy proposes one trial at a time, but often knows several: the rest of a round, or what a
 //! climb tries next if this change does not help. A model measures one trial on one processor, so
-//! the others would stay idle. Therefore the trials that a strategy foresees are measured together
-//! with the one it proposed, and wait until it proposes them.
+//! the others would stay idle. So the model measures the trials that a strategy foresees together
+//! with the one it proposed. Their results wait until the strategy proposes them.
 //!
 //! The result of a measurement depends on its setting, effort and number alone. So the records do
-//! not depend on how many are measured at once, nor on whether the foreseen trials came. Where time
-//! is real, nothing is measured ahead.
+//! not depend on how many are measured at once, nor on whether the foreseen trials came. If time is
+//! real, nothing is measured ahead.
 
 use super::in_range;
 use crate::{Strategy, Trial};
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub(crate) struct Ahead<'a> {
     testbed: &'a mut dyn Testbed,
     clock: &'a dyn Fn() -> Duration,
-    /// When the last measurement ended, where time is real.
+    /// When the last measurement ended, if time is real.
     ended: Option<Duration>,
     /// The number of the first of `made`.
     number: u64,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose, Store};
-use pinwise_measure::{Disturbances, Effort, Note, Setting, Time, Unit, Workload};
+use pinwise_measure::{Disturbances, Effort, ProgramNote, Setting, Time, Unit, Workload};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Assignment, Machine};
 use std::collections::VecDeque;
@@ -157,8 +157,8 @@ impl Testbed for Eventful {
 fn what_every_part_met_is_kept_also_of_one_that_was_killed() {
     let (_folder, mut store, id) = store();
     let made = std::cell::Cell::new(0u32);
-    let text = |note: Note| match note {
-        Note::Text { text } => text,
+    let text = |note: ProgramNote| match note {
+        ProgramNote::Text { text } => text,
         other => panic!("{other:?}"),
     };
     let met = |store: &Store| -> Vec<Vec<String>> {

@@ -75,7 +75,7 @@ impl Kind {
     }
 }
 
-/// Of which campaign another one is a part.
+/// The campaign that another one is a part of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
     /// The campaign.
@@ -102,7 +102,7 @@ impl Parent {
 pub struct NewCampaign {
     /// What is asked.
     pub kind: Kind,
-    /// The campaign that it is a part of, where it is one.
+    /// The campaign that it is a part of, if it is one.
     pub parent: Option<Parent>,
     /// The command line that asked, for people and for resuming.
     pub command: Vec<String>,

@@ -106,8 +106,8 @@ impl Store {
     }
 
     /// Brings an older store to this format, which earlier versions of pinwise cannot read. Before
-    /// that a copy is made beside it; the path of the copy. `None`: there was nothing to do. What
-    /// adds to the store or changes it calls this itself.
+    /// that it makes a copy next to the file. Returns the path of the copy. `None`: there was
+    /// nothing to do. What adds to the store or changes it calls this itself.
     pub fn upgrade(&mut self) -> Result<Option<PathBuf>, StoreError> {
         if self.format == FORMAT {
             return Ok(None);
@@ -165,10 +165,10 @@ impl Store {
 /// A connection that can read.
 ///
 /// Even a reader of a file in write-ahead mode creates two files next to it. That fails in a folder
-/// that cannot be written. If they are not there, then nobody writes the store, all of it is in the
-/// one file, and that can be read as one that does not change
-/// (<https://sqlite.org/wal.html#readonly>). Whoever begins to write meanwhile leaves the file
-/// alone until a checkpoint.
+/// that cannot be written. If they are absent, nobody writes the store, and all of it is in one
+/// file. SQLite can read that file as one that does not change
+/// (<https://sqlite.org/wal.html#readonly>). A writer that begins meanwhile leaves the file alone
+/// until a checkpoint.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
     connection.busy_timeout(PATIENCE)?;
@@ -187,8 +187,8 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     )
 }
 
-/// Has the journal written ahead. Of several that do so at once SQLite turns away those that would
-/// wait for each other, without the patience it has otherwise: the next try finds it done.
+/// Has the journal written ahead. If several processes do so at once, SQLite refuses those that
+/// would wait for each other, and ignores its busy timeout. The next try finds it done.
 fn journal_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {

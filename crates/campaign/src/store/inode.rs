@@ -1,8 +1,8 @@
-//! Whether the path of a store still names the file that is open.
+//! Checks whether the path of a store still names the open file.
 //!
-//! SQLite goes on writing to a file that was removed, and every write succeeds. The measurements
-//! are gone when the process ends. So each write is followed by one `stat` of the path. When the
-//! file is gone, the store is copied to a new name and the campaign ends with an error.
+//! SQLite goes on writing to a file that was removed, and every write succeeds. But the
+//! measurements are gone when the process ends. So a `stat` of the path follows each write. If the
+//! file is gone, pinwise copies the store to a new name and ends the campaign with an error.
 
 use super::error::unusable;
 use super::{Store, StoreError};

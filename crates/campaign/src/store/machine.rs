@@ -1,4 +1,4 @@
-//! What was found out about machines themselves, as whoever found it out writes it.
+//! What was found out about machines, in the form in which its finder writes it.
 
 use super::row::text;
 use super::{Store, StoreError};
@@ -45,7 +45,7 @@ impl Store {
     }
 
     /// The latest document of `kind` about a machine with the topology and model of `fingerprint`.
-    /// The conditions (kernel, governor) may differ. `None` where there is none.
+    /// The conditions (kernel, governor) may differ. `None` if there is none.
     pub fn about_machine(
         &self,
         fingerprint: &Fingerprint,

@@ -276,7 +276,7 @@ fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgra
 
         let mut store = Store::open(&path).unwrap();
         read(&store);
-        assert_eq!(store.format, format, "who only reads leaves it as it is");
+        assert_eq!(store.format, format, "who only reads leaves it is");
         let copy = store.upgrade().unwrap().unwrap();
         assert_eq!((store.format, store.upgrade().unwrap()), (FORMAT, None));
         read(&store);
@@ -559,7 +559,7 @@ fn a_campaign_has_one_writer_at_a_time() {
     assert!(!store.get(id).unwrap().running, "it is our own");
     assert!(matches!(reader.lock(id), Err(StoreError::Running { .. })));
     let _other = store.lock(other).unwrap();
-    // Whoever has it has it again.
+    // Its holder may take it again.
     let again = store.lock(id).unwrap();
     drop(lock);
     assert!(matches!(reader.lock(id), Err(StoreError::Running { .. })));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::plan::Plan;
+use crate::round_plan::RoundPlan;
 
 fn benchmark(name: &str, level: DomainKind) -> Microbenchmark {
     Microbenchmark { name: name.into(), resource: "unit".into(), level, pipelined: true }
@@ -30,7 +30,7 @@ fn slowdown(
 /// What follows on two packages of two cores of two contexts.
 fn findings(benchmarks: &[Microbenchmark], slowdowns: &[Slowdown]) -> Findings {
     let machine = Machine::from_shape("2x2x2").unwrap();
-    let references = Plan::new(&machine, benchmarks, &[], 8).unwrap().references;
+    let references = RoundPlan::new(&machine, benchmarks, &[], 8).unwrap().references;
     Findings::new(&machine, &references, benchmarks, slowdowns, &[])
 }
 
@@ -149,7 +149,7 @@ fn a_full_inner_level_beside_others_counts_for_the_outer_one_by_what_they_add() 
         row("fetch", "pipe+core", 7, 4.05),
     ];
     let machine = Machine::from_shape("package:1 core:4 pipe:2 pu:4").unwrap();
-    let references = Plan::new(&machine, &benchmarks, &[], 8).unwrap().references;
+    let references = RoundPlan::new(&machine, &benchmarks, &[], 8).unwrap().references;
     let found = Findings::new(&machine, &references, &benchmarks, &rows, &[]);
     let critical: Vec<_> =
         found.critical.iter().map(|row| (&row.benchmark[..], &row.level[..], row.count)).collect();

@@ -6,10 +6,10 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_linux::{
-    AffinityError, EndedThreads, Hold, Ledger, Pid, Pinned, PlanPinner, Released, Scope,
-    TargetError, Tid, process,
+    AffinityError, EndedThreads, Hold, Pid, Pinned, PlanPinner, Released, Scope, TargetError, Tid,
+    UndoNotes, process,
 };
-use pinwise_placement::{Number, Plan};
+use pinwise_placement::{Plan, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::one_line;
 use pinwise_topology::CpuSet;
@@ -140,7 +140,7 @@ impl Apply {
             None => output::aside(&format!(
                 "note: the plan is for n = {n}, which needs a new start: pinwise run PLAN -- CMD \
                  {}",
-                Number::PLACE
+                PlannedNumber::PLACE
             )),
         }
         if plan.threads.is_empty() {
@@ -323,10 +323,10 @@ fn named<'a>(
 }
 
 /// Where replaced affinities are noted.
-pub(crate) fn ledger() -> anyhow::Result<Ledger> {
+pub(crate) fn ledger() -> anyhow::Result<UndoNotes> {
     const REMEDY: &str = "set XDG_DATA_HOME to a folder you may write to";
     let folder = crate::store::data_folder(REMEDY)?.join("applied");
-    Ledger::open(&folder).with_context(|| {
+    UndoNotes::open(&folder).with_context(|| {
         format!("{}: cannot store the affinities to restore; {REMEDY}", folder.display())
     })
 }

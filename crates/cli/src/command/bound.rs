@@ -11,7 +11,7 @@ use pinwise_evt::{
     BoundEstimate, Diagnostic, Estimator, Method, Options, Refusal, Sample, better_fraction,
     estimate, looks,
 };
-use pinwise_placement::Question;
+use pinwise_placement::PlacementQuestion;
 use pinwise_present::tagged;
 use serde::Serialize;
 use serde_json::Value;
@@ -241,8 +241,8 @@ impl Note {
     }
 }
 
-/// The share of `best` that is saved at `bound`, for values of which lower is better. It is the gap
-/// of the reciprocals: (1/bound - 1/best) / (1/bound).
+/// The share of `best` that is saved at `bound`, if lower is better. It is the gap of the
+/// reciprocals: (1/bound - 1/best) / (1/bound).
 fn saved(best: f64, bound: f64) -> Option<f64> {
     (bound >= 0.0 && best > 0.0).then(|| (best - bound) / best)
 }
@@ -363,7 +363,8 @@ impl BoundJson {
         if self.upb.is_some()
             && self.gap_high != Some(0.0)
             && !self.is_exact()
-            && let Some(next) = looks(Question::FIRST_LOOK, None).find(|&n| n > self.n as u64)
+            && let Some(next) =
+                looks(PlacementQuestion::FIRST_LOOK, None).find(|&n| n > self.n as u64)
         {
             let more = next - self.n as u64;
             line(

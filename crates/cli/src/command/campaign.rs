@@ -6,14 +6,12 @@ use crate::command::{characterize, compare, latency, place, select, threads, tun
 use crate::events::{self, Terminal};
 use crate::output::{self, Usage, print, print_data, print_json};
 use crate::store::StoreArguments;
-use anyhow::ensure;
 use clap::{Args, Subcommand};
-use comfy_table::{Table, presets};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
 use pinwise_jobs::{Answer, Caller, Summary};
-use pinwise_placement::{Advice, Choice, Gain};
-use pinwise_present::{figures, one_line, tagged, texts};
+use pinwise_placement::{Gain, LastComparisonVerdict, PlacementVerdict};
+use pinwise_present::{figures, one_line, shell, tagged, texts};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -139,7 +137,7 @@ struct Listed {
     id: CampaignId,
     kind: Kind,
     parent: Option<CampaignId>,
-    verdict: Option<Advice>,
+    verdict: Option<PlacementVerdict>,
     parameter: Option<u32>,
     /// The answer with its kind, its values and its text.
     answer: Option<Value>,
@@ -194,13 +192,15 @@ fn brief(summary: &Summary) -> String {
         gain.map_or(String::new(), |gain| format!(", {}", figures::change(gain.mean)))
     };
     match summary {
-        Summary::Place { advice: Advice::Pin, gain: of } => format!("pin{}", gain(of)),
-        Summary::Place { advice: Advice::KeepDefault, .. }
-        | Summary::Threads { choice: Some(Choice::Default), .. }
-        | Summary::Tune { choice: Choice::Default, .. } => "keep the default".to_owned(),
-        Summary::Place { advice: Advice::Undecided, .. }
-        | Summary::Threads { choice: Some(Choice::Undecided), .. }
-        | Summary::Tune { choice: Choice::Undecided, .. } => "undecided".to_owned(),
+        Summary::Place { advice: PlacementVerdict::Pin, gain: of } => format!("pin{}", gain(of)),
+        Summary::Place { advice: PlacementVerdict::KeepDefault, .. }
+        | Summary::Threads { choice: Some(LastComparisonVerdict::Default), .. }
+        | Summary::Tune { choice: LastComparisonVerdict::Default, .. } => {
+            "keep the default".to_owned()
+        }
+        Summary::Place { advice: PlacementVerdict::Undecided, .. }
+        | Summary::Threads { choice: Some(LastComparisonVerdict::Undecided), .. }
+        | Summary::Tune { choice: LastComparisonVerdict::Undecided, .. } => "undecided".to_owned(),
         Summary::Compare { best: Some(best) } => format!("best: {best}"),
         Summary::Compare { best: None } => "no best known".to_owned(),
         Summary::Select { speedup } => format!("{speedup:.2} times alone"),
@@ -208,7 +208,7 @@ fn brief(summary: &Summary) -> String {
         Summary::Calibrate { lock } => format!("LOCK from {lock:.1} %"),
         Summary::Tune { choice, n, gain: of } => {
             let n = n.map_or("its own n".to_owned(), |n| format!("n = {n}"));
-            let pinned = if *choice == Choice::Placed { ", pinned" } else { "" };
+            let pinned = if *choice == LastComparisonVerdict::Placed { ", pinned" } else { "" };
             format!("{n}{pinned}{}", gain(of))
         }
         Summary::Characterize { critical: Some(resource) } => format!("critical: {resource}"),
@@ -241,7 +241,7 @@ fn state(info: &CampaignInfo) -> &'static str {
 }
 
 fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
-    // The store that is found by itself need not be there yet; one that is named has to.
+    // The default store need not exist yet; one that the user names has to.
     let store =
         if store.named().is_some() { Some(existing(store)?) } else { store.open_existing()? };
     let Listing { campaigns, unreadable } =
@@ -270,48 +270,69 @@ fn list(store: &StoreArguments, json: bool) -> anyhow::Result<()> {
     if campaigns.is_empty() && unreadable.is_empty() {
         return print("No campaigns yet: start one with pinwise place.\n");
     }
-    print(&table(campaigns, &unreadable))
+    print(&table(campaigns, &unreadable, output::bounded_width().unwrap_or(usize::MAX)))
 }
 
-fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header([
-        "ID",
-        "KIND",
-        "STARTED",
-        "STATE",
-        "MEASUREMENTS",
-        "THREADS",
-        "PART OF",
-        "VERDICT",
-        "WORKLOAD",
-    ]);
-    let mut rows: BTreeMap<CampaignId, [String; 9]> = BTreeMap::new();
+/// The campaigns, each on one line of at most `width` columns. A part is indented below its whole.
+fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable], width: usize) -> String {
+    let mut rows: BTreeMap<[CampaignId; 2], [String; 7]> = BTreeMap::new();
     for Unreadable { id, .. } in unreadable {
-        let mut row: [String; 9] = std::array::from_fn(|_| "-".to_owned());
+        let mut row: [String; 7] = std::array::from_fn(|_| "-".to_owned());
         (row[0], row[3]) = (id.0.to_string(), "unreadable".to_owned());
-        rows.insert(*id, row);
+        rows.insert([*id; 2], row);
     }
     for campaign in campaigns {
+        let (id, parent) = (campaign.id, campaign.parent.filter(|_| campaign.part_of.is_some()));
+        let started = figures::date(campaign.started);
         let row = [
-            campaign.id.0.to_string(),
+            format!("{}{}", if parent.is_some() { "  " } else { "" }, id.0),
             campaign.kind.name().to_owned(),
-            figures::date(campaign.started),
+            started.trim_end_matches(" UTC").to_owned(),
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
-            // How many there are is what some campaigns ask.
-            Some(campaign.threads).filter(|&n| n > 0).map_or("-".into(), |n| n.to_string()),
-            match (campaign.part_of, campaign.parent) {
-                (Some(kind), Some(CampaignId(number))) => format!("{kind} {number}"),
-                (kind, _) => kind.unwrap_or("-").to_owned(),
-            },
             campaign.answer.map_or("-".into(), |answer| texts(&[answer]).concat()),
             one_line(&campaign.workload).into_owned(),
         ];
-        rows.insert(campaign.id, row);
+        rows.insert([parent.unwrap_or(id), id], row);
     }
-    table.add_rows(rows.into_values());
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    let mut table = vec![COLUMNS.map(str::to_owned)];
+    table.extend(rows.into_values());
+    let widths: [usize; 7] = std::array::from_fn(|column| {
+        table.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+    });
+    // The last column is a command, which may be a script: it gets what the others leave.
+    let left = |shown: &[usize]| {
+        let others = shown.iter().map(|&column| widths[column] + 2).sum::<usize>() + 1;
+        width.saturating_sub(others)
+    };
+    let without_measured = [0, 1, 2, 3, 5];
+    let shown = match left(&[0, 1, 2, 3, 4, 5]) {
+        room if room >= LEAST_WORKLOAD => &[0, 1, 2, 3, 4, 5][..],
+        _ => &without_measured,
+    };
+    let left = left(shown).max(LEAST_WORKLOAD);
+    let line = |row: &[String; 7]| {
+        let cells = shown.iter().map(|&column| (&row[column], widths[column]));
+        let cells: String = cells.map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+        format!(" {cells}{}", shortened(&row[6], left)).trim_end().to_owned() + "\n"
+    };
+    table.iter().map(line).collect()
+}
+
+/// The columns of the list.
+const COLUMNS: [&str; 7] =
+    ["ID", "KIND", "STARTED (UTC)", "STATE", "MEASURED", "VERDICT", "WORKLOAD"];
+
+/// Columns that a workload gets however narrow the terminal.
+const LEAST_WORKLOAD: usize = 7;
+
+/// The begin of a text, with an ellipsis where it is longer than `most` characters.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most - 1).collect();
+    format!("{}…", kept.trim_end())
 }
 
 /// Deletes the campaigns, none if one of them does not exist.
@@ -334,6 +355,9 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
             }
         });
     }
+    for info in infos.iter().flatten() {
+        refuse_part_alone(&store, info, ids)?;
+    }
     if let Some(copy) = store.upgrade()? {
         let copy = copy.display();
         output::aside(&format!("note: the store was copied to {copy} and is upgraded"));
@@ -347,22 +371,18 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
                 continue;
             }
         };
-        refuse_running_parent(&store, &info)?;
-        let plan = pinwise_jobs::plan_of(&store, &info);
-        let measurements = pinwise_jobs::records_of(&store, info.id)?;
+        if info.new.parent.as_ref().is_some_and(|parent| ids.contains(&parent.id.0)) {
+            // It goes with its whole.
+            continue;
+        }
+        let plan = pinwise_jobs::plan_path(&store, &info);
+        let measurements = pinwise_jobs::record_count(&store, info.id)?;
         let measurements = figures::counted(measurements, "measurement");
         let parts = match store.parts(info.id)?.len() {
             0 => String::new(),
             parts => format!(" and its {}", figures::counted(parts as u64, "part")),
         };
         store.delete(info.id)?;
-        if let Some(parent) = &info.new.parent {
-            let (id, whole) = (info.id.0, parent.id.0);
-            output::aside(&format!(
-                "note: campaign {id} was a part of campaign {whole}; to delete the whole, delete \
-                 {whole}"
-            ));
-        }
         let kept =
             plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
         print(&format!("campaign {}{parts} deleted: {measurements}{kept}\n", info.id.0))?;
@@ -370,17 +390,19 @@ fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What runs reads its finished parts: none of them goes meanwhile.
-fn refuse_running_parent(store: &Store, info: &CampaignInfo) -> anyhow::Result<()> {
-    let Some(parent) = info.new.parent.as_ref().and_then(|parent| store.get(parent.id).ok()) else {
-        return Ok(());
-    };
-    let (id, whole) = (info.id.0, parent.id.0);
-    ensure!(
-        !parent.running,
-        "campaign {id} is a part of campaign {whole}, which is running; wait until that ends"
-    );
-    refuse_running_parent(store, &parent)
+/// The answer of a whole rests on its parts: none of them is deleted alone.
+fn refuse_part_alone(store: &Store, info: &CampaignInfo, ids: &[i64]) -> anyhow::Result<()> {
+    let parent = info.new.parent.as_ref().map(|parent| parent.id);
+    let Some(whole) = parent.filter(|whole| !ids.contains(&whole.0)) else { return Ok(()) };
+    if store.get(whole).is_ok() {
+        let (id, whole) = (info.id.0, whole.0);
+        return Err(Usage(format!(
+            "campaign {id} is a part of campaign {whole}; delete the whole: pinwise campaign \
+             delete {whole}"
+        ))
+        .into());
+    }
+    Ok(())
 }
 
 fn show(one: &One) -> anyhow::Result<()> {
@@ -388,7 +410,13 @@ fn show(one: &One) -> anyhow::Result<()> {
     let caller = Caller { store: one.id.store.named().map(Path::to_owned), ..Caller::default() };
     let answer = pinwise_jobs::answer(info.id, &caller, &store)
         .map_err(|error| events::explained(error, &caller, &store))?;
-    tell(&store, &answer, one)
+    tell(&store, &answer, one)?;
+    if !one.json && !info.new.command.is_empty() {
+        // The list has the begin of it only.
+        let command = shell(&info.new.command);
+        output::aside(&format!("note: campaign {} was begun with: {command}", info.id.0));
+    }
+    Ok(())
 }
 
 fn resume(one: &One) -> anyhow::Result<()> {
@@ -423,5 +451,59 @@ fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {
         Answer::Tune(answer) => tune::tell(answer, named, one.json, false),
         Answer::Threads(answer) => threads::tell(answer, named, one.json, false),
         Answer::Calibrate(answer) => threads::tell_calibration(answer, named, one.json),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(id: i64, kind: Kind, parent: Option<i64>, verdict: &str, workload: &str) -> Listed {
+        Listed {
+            id: CampaignId(id),
+            kind,
+            parent: parent.map(CampaignId),
+            verdict: None,
+            parameter: None,
+            answer: Some(serde_json::json!({ "text": verdict })),
+            started: 1_795_231_081,
+            state: "finished",
+            measurements: 240,
+            workload: workload.to_owned(),
+            threads: 4,
+            machine: "m".to_owned(),
+            unit: "s".to_owned(),
+            seed: 1,
+            command: Vec::new(),
+            part_of: parent.map(|_| "tune"),
+        }
+    }
+
+    fn campaigns() -> Vec<Listed> {
+        let script = "sh -c 'while read -r line; do echo \"$line\" | gzip -c > /dev/null; done'";
+        vec![
+            listed(7, Kind::Tune, None, "n = 4, pinned, +12.3 %", script),
+            listed(8, Kind::Characterize, None, "nothing critical", "ultrasparc-t2"),
+            listed(9, Kind::Threads, Some(7), "n = 4", script),
+        ]
+    }
+
+    #[test]
+    fn a_part_is_indented_below_its_whole_and_a_script_is_cut() {
+        let expected = " \
+ID   KIND          STARTED (UTC)     STATE     MEASURED  VERDICT                 WORKLOAD
+ 7    tune          2026-11-21 03:18  finished  240       n = 4, pinned, +12.3 %  sh -c 'while read…
+   9  threads       2026-11-21 03:18  finished  240       n = 4                   sh -c 'while read…
+ 8    characterize  2026-11-21 03:18  finished  240       nothing critical        ultrasparc-t2
+";
+        assert_eq!(table(campaigns(), &[], 100), expected);
+    }
+
+    #[test]
+    fn a_list_fits_a_terminal_of_80_columns() {
+        for width in [80, 100, 170] {
+            let text = table(campaigns(), &[], width);
+            assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
+        }
     }
 }

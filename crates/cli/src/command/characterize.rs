@@ -1,5 +1,6 @@
 //! `pinwise characterize`: what programs on shared hardware do to each other.
 
+mod document;
 mod text;
 
 use crate::events;
@@ -8,15 +9,13 @@ use crate::number::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
+use document::CharacterizationJson;
 use pinwise_campaign::Store;
-use pinwise_characterization::{Absent, Characterization, Conditions, RunsSoFar};
-use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, STRESSORS};
+use pinwise_characterization::{Conditions, RunsSoFar};
+use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::{
-    Files, Unfinished, absence, characterization_warning, doubt, excerpt_reason, figures, tagged,
-};
+use pinwise_present::{Files, Unfinished, excerpt_reason, figures};
 use serde::Serialize;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -44,7 +43,7 @@ pub(crate) struct Characterize {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = STRESSORS as u16,
+        default_value_t = DEFAULT_STRESSORS as u16,
         value_parser = whole::<u16>(1..=1024)
     )]
     stressors: u16,
@@ -67,24 +66,6 @@ pub(crate) struct Characterize {
     json: bool,
 }
 
-/// The JSON document.
-#[derive(Serialize)]
-struct CharacterizationJson<'a> {
-    /// The campaign that measured it.
-    campaign: i64,
-    #[serde(flatten)]
-    characterization: &'a Characterization,
-    /// How long it took in all, what a core gets of its caches included. `None` where it is read
-    /// from the store.
-    seconds: f64,
-    /// The file it is kept in.
-    store: PathBuf,
-    /// Its number there.
-    id: i64,
-    /// Why nothing is decided by it, if so.
-    excerpt: Option<Value>,
-}
-
 /// The JSON document of a campaign that is not complete.
 #[derive(Serialize)]
 struct SoFar<'a> {
@@ -92,7 +73,7 @@ struct SoFar<'a> {
     machine: &'a str,
     unit: &'a str,
     unfinished: Option<Unfinished>,
-    /// Of each set of programs that was run.
+    /// One for each set of programs that was run.
     runs: &'a [RunsSoFar],
     seconds: f64,
     store: &'a Path,
@@ -178,27 +159,13 @@ pub(crate) fn tell(
         output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
     }
     if json {
-        let mut document = serde_json::to_value(CharacterizationJson {
-            campaign: campaign.id.0,
-            characterization: &kept.characterization,
-            seconds: time.as_secs_f64(),
-            store: store.path().to_owned(),
-            id: kept.id,
-            excerpt: excerpt.as_ref().map(|excerpt| tagged(excerpt, excerpt_reason(excerpt))),
-        })?;
-        let warnings = kept.characterization.warnings.iter();
-        document["warnings"] =
-            warnings.map(|one| tagged(one, characterization_warning(one))).collect();
-        for (i, reference) in kept.characterization.references.iter().enumerate() {
-            for (j, Absent { reason, .. }) in reference.absent.iter().enumerate() {
-                document["references"][i]["absent"][j]["reason"] = tagged(reason, absence(reason));
-            }
-        }
-        let remote = kept.characterization.findings.remote.iter();
-        for (i, row) in remote.flat_map(|remote| &remote.undecided).enumerate() {
-            document["findings"]["remote"]["undecided"][i]["reason"] =
-                tagged(&row.reason, doubt(&row.reason));
-        }
+        let document = CharacterizationJson::new(
+            campaign.id.0,
+            kept,
+            excerpt.as_ref(),
+            time.as_secs_f64(),
+            store.path(),
+        );
         return output::print_json(&document);
     }
     if let Some(took) = took {

@@ -1,4 +1,4 @@
-//! `pinwise compare`: ways of placing a program beside one another.
+//! `pinwise compare`: compares ways of placing a program.
 
 mod answer;
 

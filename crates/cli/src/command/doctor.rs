@@ -2,7 +2,7 @@
 
 use crate::output;
 use clap::Args;
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{Table, presets};
 use pinwise_hardware::doctor::{Check, State, examine};
 use pinwise_present::{figures, one_line};
 use serde::Serialize;
@@ -47,26 +47,21 @@ impl From<Check> for CheckJson {
 
 impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let machine = pinwise_linux::machine()?;
+        let machine = pinwise_linux::this_machine()?;
         // Nothing is changed that would have to be put back: Ctrl-C simply ends the process.
         let checks = examine(&machine, &|| false).unwrap_or_default();
         if self.json {
             let checks = checks.into_iter().map(CheckJson::from).collect();
             return output::print_json(&DoctorJson { checks });
         }
-        // A terminal fits what its 16 bits can tell.
-        let columns = output::width().clamp(40, usize::from(u16::MAX)) as u16;
-        output::print(&text(&one_line(&machine.name), &checks, columns))
+        output::print(&text(&one_line(&machine.name), &checks, output::width()))
     }
 }
 
 /// The checks as an aligned list, at most `columns` wide; each remedy below what it remedies.
-fn text(machine: &str, checks: &[Check], columns: u16) -> String {
+fn text(machine: &str, checks: &[Check], columns: usize) -> String {
     let mut table = Table::new();
-    table
-        .load_style(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(columns);
+    table.load_style(presets::NOTHING);
     for check in checks {
         let detail = match &check.remedy {
             Some(remedy) => format!("{}\n-> {remedy}", check.detail),
@@ -77,8 +72,8 @@ fn text(machine: &str, checks: &[Check], columns: u16) -> String {
     let count = |state| checks.iter().filter(|check| check.state == state).count();
     let (warnings, missing) = (count(State::Warning), count(State::Missing));
     format!(
-        "{machine}\n\n{}\n\n{} checks: {} ok, {} and {missing} missing\n",
-        table.trim_fmt(),
+        "{machine}\n\n{}\n{} checks: {} ok, {} and {missing} missing\n",
+        output::fitted(table, columns, &[]),
         checks.len(),
         count(State::Ok),
         figures::counted(warnings as u64, "warning"),

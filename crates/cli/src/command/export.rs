@@ -5,7 +5,9 @@ use crate::plan::PlanArgument;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use pinwise_placement::{FORMATS, Format};
+use pinwise_present::{export_note, tagged_export_notes};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Convert a plan to the pinning syntax of another tool
 ///
@@ -33,7 +35,7 @@ pub(crate) struct Export {
 struct ExportJson<'a> {
     format: &'a str,
     text: &'a str,
-    notes: &'a [String],
+    notes: Vec<Value>,
 }
 
 fn formats() -> PossibleValuesParser {
@@ -54,11 +56,11 @@ impl Export {
             return output::print_json(&ExportJson {
                 format: format.name,
                 text: &export.text,
-                notes: &export.notes,
+                notes: tagged_export_notes(&export.notes),
             });
         }
         for note in &export.notes {
-            crate::output::aside(&format!("note: {note}"));
+            output::aside(&format!("note: {}", export_note(note)));
         }
         output::print_data(&export.text)
     }

@@ -9,7 +9,7 @@ use crate::events;
 use crate::machine::MachineArgument;
 use crate::output::{self, Usage};
 use clap::Args;
-use pinwise_hardware::{Latencies, LatencyError, Quantiles};
+use pinwise_hardware::{Latencies, LatencyRunError, Quantiles};
 use pinwise_jobs::{LatencyAnswer, LatencyRequest};
 use pinwise_present::{
     Files, LatencyFindings, Unfinished, figures, latency_warning, tagged, texts,
@@ -152,7 +152,7 @@ impl Latency {
     fn declared(&self) -> anyhow::Result<Option<Machine>> {
         match (&self.machine, &self.from) {
             (Some(name), _) => Ok(Some(MachineArgument { machine: name.clone() }.load()?)),
-            (None, None) => Ok(Some(pinwise_linux::machine()?)),
+            (None, None) => Ok(Some(pinwise_linux::this_machine()?)),
             (None, Some(_)) => Ok(None),
         }
     }
@@ -160,7 +160,7 @@ impl Latency {
     /// Measures this machine. `declared` may describe it in other words, but not be another
     /// machine: what was measured here would be held against levels that it does not have.
     fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<LatencyJson> {
-        let host = pinwise_linux::machine()?;
+        let host = pinwise_linux::this_machine()?;
         if let (Some(name), Some(other)) = (&self.machine, declared)
             && other.online() != host.online()
         {
@@ -189,7 +189,7 @@ impl Latency {
             }
         };
         if contexts.len() < 2 {
-            return Err(Usage(LatencyError::TooFew(contexts.len()).to_string()).into());
+            return Err(Usage(LatencyRunError::TooFew(contexts.len()).to_string()).into());
         }
         let (pairs, time) = Latencies::estimate(contexts.len());
         let plural = if pairs == 1 { "" } else { "s" };

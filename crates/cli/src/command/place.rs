@@ -20,7 +20,7 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context;
 use pinwise_jobs::{PlaceAnswer, PlaceRequest};
 use pinwise_linux::{EndedThreads, PlanPinner, Scope};
-use pinwise_placement::{Advice, Outcome};
+use pinwise_placement::{Outcome, PlacementVerdict};
 use pinwise_present::Files;
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> an
 
 /// Pins the program for good where that is the advice.
 fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Result<()> {
-    if outcome.advice != Advice::Pin {
+    if outcome.advice != PlacementVerdict::Pin {
         output::aside("note: nothing was applied, since pinning did not win");
         return Ok(());
     }

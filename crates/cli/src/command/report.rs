@@ -3,7 +3,7 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
-use crate::command::{characterize, compare, latency, select, threads, tune};
+use crate::command::{characterize, compare, latency, select};
 use crate::events;
 use crate::output;
 use crate::store::StoreArguments;
@@ -15,6 +15,7 @@ use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{Answer, Caller};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
+use pinwise_report::{ThreadsSearch, TuneSearch};
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
 use std::fs;
@@ -80,7 +81,7 @@ impl Report {
         let asked = Id { id, store: self.store };
         let (store, info) = asked.open()?;
         let records = store.records(info.id)?;
-        let plan = pinwise_jobs::plan_of(&store, &info);
+        let plan = pinwise_jobs::plan_path(&store, &info);
         let files = Files { plan: plan.as_deref(), store: asked.store.named() };
         let characterization = characterized(&store, &info);
         let characterization = characterization.as_ref();
@@ -90,10 +91,17 @@ impl Report {
         let page = match &answer {
             Answer::Compare(answer) => compare::page(&store, answer, files, characterization)?,
             Answer::Select(answer) => select::page(answer, files, characterization)?,
-            Answer::Tune(answer) => tune::page(&store, answer, files)?,
+            Answer::Tune(answer) => {
+                let whole = &answer.campaign;
+                let parts = store.parts(whole.id)?;
+                pinwise_report::tune_page(whole, &TuneSearch::of(answer, &parts), files)?
+            }
             Answer::Latency(answer) => latency::page(answer, files)?,
             Answer::Characterize(answer) => characterize::page(answer, files)?,
-            Answer::Threads(answer) => threads::page(answer, files)?,
+            Answer::Threads(answer) => {
+                let search = ThreadsSearch::of(&answer.outcome, answer.confirmation.as_ref());
+                pinwise_report::threads_page(&answer.campaign, &search, files)?
+            }
             Answer::Calibrate(_) => anyhow::bail!(
                 "campaign {id} is a calibration and has no page; see it with: pinwise campaign \
                  show {id}{}",
@@ -118,7 +126,7 @@ impl Report {
         }
         // Some have no records of their own, but parts.
         let measured = match records.len() as u64 {
-            0 => pinwise_jobs::records_of(&store, info.id)?,
+            0 => pinwise_jobs::record_count(&store, info.id)?,
             own => own,
         };
         let (measurements, size) = (counted(measured, "measurement"), page.len() / 1000);
@@ -126,7 +134,7 @@ impl Report {
     }
 }
 
-/// What a page says of its campaign, for whoever would write over it.
+/// The mark by which a page names its campaign, so that no other page overwrites it.
 fn mark(campaign: &CampaignIdentity) -> String {
     let CampaignIdentity { store, number, started } = campaign;
     let begun = pinwise_present::figures::date(*started);
@@ -148,8 +156,8 @@ fn characterized(store: &Store, info: &CampaignInfo) -> Option<StoredCharacteriz
     )
 }
 
-/// The file of a page in this directory: `STEM.html`, or where another page has that name, the
-/// first with a number behind it that is free or has the page's own `mark`.
+/// The file of a page in this directory: `STEM.html`. If another page has that name, it is the
+/// first name with a number that is free or has the page's `mark`.
 fn free(stem: &str, mark: &str) -> PathBuf {
     let of_another = |path: &PathBuf| {
         fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark))

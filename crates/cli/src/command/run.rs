@@ -6,7 +6,7 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_linux::{EndedThreads, Hold, Pid, PlanPinner, Scope};
-use pinwise_placement::{Number, Plan};
+use pinwise_placement::{Plan, PlannedNumber};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::{OsStr, OsString};
@@ -85,7 +85,7 @@ impl Run {
 
     /// Refuses a command that asks for a number where the plan has none.
     fn check_number(&self, plan: &Plan) -> Result<(), Usage> {
-        let place = Number::PLACE;
+        let place = PlannedNumber::PLACE;
         let asks = |word: &OsString| word.to_str().is_some_and(|word| word.contains(place));
         let asks = self.command.iter().any(asks);
         if let Some(number) = &plan.number {
@@ -110,7 +110,7 @@ impl Run {
 }
 
 /// A word of the command with the plan's number in its place.
-fn filled(word: &OsStr, number: Option<&Number>) -> OsString {
+fn filled(word: &OsStr, number: Option<&PlannedNumber>) -> OsString {
     let text = number.and_then(|number| Some(number.fill(word.to_str()?).into()));
     text.unwrap_or_else(|| word.to_owned())
 }

@@ -11,7 +11,7 @@ use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{SelectRequest, Subject};
-use pinwise_placement::{Question, SelectionQuestion};
+use pinwise_placement::{PlacementQuestion, SelectionQuestion};
 
 /// Choose which of the ready programs to run together, and where
 ///
@@ -58,12 +58,12 @@ pub(crate) struct Select {
     #[arg(
         long,
         value_name = "P",
-        default_value = Question::CONFIDENCE.to_string(),
+        default_value = PlacementQuestion::CONFIDENCE.to_string(),
         value_parser = place::confidence
     )]
     confidence: f64,
     /// Set the seed of all random choices
-    #[arg(long, default_value_t = Question::SEED)]
+    #[arg(long, default_value_t = PlacementQuestion::SEED)]
     seed: u64,
     #[command(flatten, next_help_heading = "Output")]
     store: crate::store::StoreArguments,

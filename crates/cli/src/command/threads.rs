@@ -16,14 +16,10 @@ use crate::output::{self, Interrupted};
 use arguments::Action;
 use document::Remains;
 use pinwise_campaign::Store;
-use pinwise_jobs::{
-    Caller, Confirmation, Failure, JobError, ThreadsAnswer, ThreadsOutcome, ThreadsRequest,
-};
-use pinwise_measure::Unit;
+use pinwise_jobs::{Caller, Failure, JobError, ThreadsAnswer, ThreadsRequest};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
-use pinwise_present::{texts, unfinished};
-use pinwise_report::ThreadsSearch;
+use pinwise_present::unfinished;
 use std::path::Path;
 
 impl Threads {
@@ -44,7 +40,7 @@ impl Threads {
     }
 }
 
-/// Prints what a search found, or its probes where it has no answer yet. `named` is the store,
+/// Prints what a search found, or its probes if it has no answer yet. `named` is the store,
 /// where commands have to name it.
 pub(crate) fn tell(
     answer: &ThreadsAnswer,
@@ -57,7 +53,10 @@ pub(crate) fn tell(
         Ok(found) => found,
         Err(why) => {
             let resume = format!("continue with: {}", Files::of_store(named).resume(id));
-            let why = why.clone().unwrap_or_else(|| format!("it has not ended; {resume}"));
+            let why = match why {
+                Some(why) => why.to_string(),
+                None => format!("it has not ended; {resume}"),
+            };
             print_remains(&Remains::new(&answer.outcome, Some(id), why.clone()), json)?;
             output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
             return Ok(());
@@ -91,40 +90,6 @@ pub(crate) fn tell(
     Ok(())
 }
 
-/// The page of a search.
-pub(crate) fn page(answer: &ThreadsAnswer, files: Files<'_>) -> anyhow::Result<String> {
-    let shown = shown(&answer.outcome, answer.confirmation.as_ref());
-    Ok(pinwise_report::threads_page(&answer.campaign, &shown, files)?)
-}
-
-/// What a page shows of a search.
-pub(crate) fn shown(
-    outcome: &ThreadsOutcome,
-    confirmation: Option<&Confirmation>,
-) -> ThreadsSearch {
-    let (verdict, chosen) = match &outcome.found {
-        Ok(found) => {
-            let document = ThreadsJson::new(outcome, found, confirmation, None);
-            let answer = match &document.verdict {
-                Some(verdict) => verdict.text.clone(),
-                None => format!("{}. {}.", document.estimate, document.why()),
-            };
-            (answer, Some(document.parameter))
-        }
-        Err(why) => {
-            let why = why.as_deref().unwrap_or("the search has not ended");
-            (format!("No answer yet: {why}."), None)
-        }
-    };
-    ThreadsSearch {
-        verdict,
-        chosen,
-        unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
-        probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
-        notes: texts(&document::notes(outcome, confirmation)),
-    }
-}
-
 /// Prints the probes of a search that ended in an error after some: they took their time.
 fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
     let Some(answer) = events::left::<ThreadsRequest>(error, caller, store) else { return Ok(()) };
@@ -139,6 +104,6 @@ fn print_remains(remains: &Remains, json: bool) -> anyhow::Result<()> {
     match (remains.probes.is_empty(), json) {
         (true, false) => Ok(()),
         (_, true) => output::print_json(remains),
-        (false, false) => output::print(&text::remains(remains)),
+        (false, false) => output::print(&text::remains(remains, output::width())),
     }
 }

@@ -49,7 +49,7 @@ impl Topo {
         let machine = asked.load()?;
         let recorded = match &self.record {
             Some(directory) => {
-                Some((directory, pinwise_linux::record(&asked.snapshot()?, directory)?))
+                Some((directory, pinwise_linux::write_recording(&asked.snapshot()?, directory)?))
             }
             None => None,
         };
@@ -177,7 +177,7 @@ fn text(machine: &Machine, width: usize) -> String {
 fn tree(text: &mut String, machine: &Machine, neighbours: &[Outline], indent: usize, width: usize) {
     let open = |node: &Outline| node.cpus.is_subset(&machine.allowed);
     let shut = |node: &Outline| node.cpus.is_disjoint(&machine.allowed);
-    // Where only some contexts of a domain are allowed it is drawn by itself.
+    // A domain with only some contexts allowed is drawn separately.
     let alike = |a: &Outline, b: &Outline| a.alike(b) && (open(a) && open(b) || shut(a) && shut(b));
     for run in runs(neighbours, alike) {
         let entries: Vec<String> = (0..run[0].chain.len())

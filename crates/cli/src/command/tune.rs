@@ -10,11 +10,9 @@ use clap::{Arg, Args};
 use document::{Remains, TuneJson};
 use pinwise_campaign::Store;
 use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
-use pinwise_measure::Unit;
 use pinwise_placement::Unmeasured;
 use pinwise_present::Files;
-use pinwise_present::{texts, tune_next, unmeasured};
-use pinwise_report::{PlacedNumber, TriedPolicy, TuneSearch};
+use pinwise_present::unmeasured;
 use std::path::{Path, PathBuf};
 
 /// Find how many threads a program should run and where, and save one plan for both
@@ -92,8 +90,9 @@ pub(crate) fn tell(
     } else {
         output::print(&text::result(&document, output::width(), verbose))?;
     }
-    if !answer.unfinished.is_empty() {
-        anyhow::bail!("the answer is above, but {}", answer.unfinished.join("; "));
+    if !answer.left_undone.is_empty() {
+        let undone: Vec<String> = answer.left_undone.iter().map(ToString::to_string).collect();
+        anyhow::bail!("the answer is above, but {}", undone.join("; "));
     }
     let Some(reason) = &answer.cut_short else { return Ok(()) };
     let why = format!(
@@ -107,42 +106,7 @@ pub(crate) fn tell(
     }
 }
 
-/// The page of a search, with its parts linked.
-pub(crate) fn page(store: &Store, answer: &TuneAnswer, files: Files<'_>) -> anyhow::Result<String> {
-    let (document, parts) = (TuneJson::of(answer), store.parts(answer.campaign.id)?);
-    let (notes, unit) = (texts(&document::notes(answer)), Unit::rate("1/s"));
-    let placed = answer.placements.iter().map(|placement| PlacedNumber {
-        n: placement.parameter,
-        search: match &placement.searched {
-            Some(searched) => Ok((&searched.info, &searched.outcome)),
-            None => {
-                Err(placement.reason.as_ref().map_or("it was not tried".to_owned(), unmeasured))
-            }
-        },
-    });
-    let tried = answer.policies.rows.iter().map(|measured| TriedPolicy {
-        n: measured.parameter,
-        policy: measured.policy,
-        threads: measured.threads,
-        performance: measured.performance,
-    });
-    let next = document.as_ref().and_then(|document| {
-        let conclusion = document.conclusion;
-        Some(tune_next(conclusion.plan.as_deref()?, conclusion.command.as_deref()))
-    });
-    let search = TuneSearch {
-        compared: document.as_ref().map(|document| (document.verdict(), &document.finals.unit)),
-        notes: &notes,
-        number: answer.threads.as_ref().map(|outcome| super::threads::shown(outcome, None)),
-        tried: (tried.collect(), answer.policies.unit.as_ref().unwrap_or(&unit)),
-        placed: placed.collect(),
-        parts: &parts,
-        next,
-    };
-    Ok(pinwise_report::tune_page(&answer.campaign, &search, files)?)
-}
-
-/// Prints what there is of a search that ended in an error after some measurements.
+/// Prints the results so far of a search that ended in an error after some measurements.
 fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
     let Some(answer) = events::left::<TuneRequest>(error, caller, store) else { return Ok(()) };
     print_remains(&answer, error.to_string(), caller.store.as_deref(), json)

@@ -6,7 +6,8 @@ use crate::number::whole;
 use crate::output::{Usage, print, print_json};
 use clap::Args;
 use pinwise_workloads::{
-    Capture, Error, Program, Running, Summary, Traffic, Workload as Instances,
+    BuiltInProgram, BuiltInWorkload as Instances, Capture, Error, FinalCounts, RunningWorkload,
+    Traffic,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -132,7 +133,7 @@ impl Workload {
         }
     }
 
-    /// That of a capture, where one is given.
+    /// The capture, if one is given.
     fn traffic(&self) -> anyhow::Result<Option<Arc<Traffic>>> {
         let Some(path) = &self.pcap else { return Ok(None) };
         let capture = Capture::open(path).map_err(|error| Usage(error.to_string()))?;
@@ -151,7 +152,7 @@ impl Workload {
     /// Prints the count at each interval until the end, and returns the seconds until then. Between
     /// two lines this thread sleeps; ticks that the system made it miss are skipped, not caught
     /// up with.
-    fn report(&self, running: &Running) -> anyhow::Result<f64> {
+    fn report(&self, running: &RunningWorkload) -> anyhow::Result<f64> {
         let mut before = (0, 0.0);
         let mut tick = self.interval;
         loop {
@@ -177,7 +178,12 @@ impl Workload {
         }
     }
 
-    fn document(&self, workload: String, seconds: f64, summaries: Vec<Summary>) -> WorkloadJson {
+    fn document(
+        &self,
+        workload: String,
+        seconds: f64,
+        summaries: Vec<FinalCounts>,
+    ) -> WorkloadJson {
         let packets = summaries.iter().map(|instance| instance.counts.packets).sum();
         let instances = summaries.into_iter().map(|instance| InstanceJson {
             name: instance.name,
@@ -203,13 +209,13 @@ impl Workload {
 }
 
 /// The last count, over the whole time, and what each instance did.
-fn print_end(seconds: f64, summaries: &[Summary]) -> anyhow::Result<()> {
+fn print_end(seconds: f64, summaries: &[FinalCounts]) -> anyhow::Result<()> {
     let packets: u64 = summaries.iter().map(|instance| instance.counts.packets).sum();
     let mut text = format!(
         "packets={packets} seconds={seconds:.6} packets/s={:.0}\n",
         packets as f64 / seconds
     );
-    for Summary { name, counts, findings } in summaries {
+    for FinalCounts { name, counts, findings } in summaries {
         let rate = counts.packets as f64 / seconds;
         let gigabits = counts.bytes as f64 * 8.0 / seconds / 1e9;
         text += &format!(
@@ -226,7 +232,7 @@ fn print_end(seconds: f64, summaries: &[Summary]) -> anyhow::Result<()> {
 
 fn list(json: bool) -> anyhow::Result<()> {
     if json {
-        let listed = Program::ALL.map(|program| Listed {
+        let listed = BuiltInProgram::ALL.map(|program| Listed {
             name: program.name(),
             description: program.description(),
             working_set: program.working_set(),
@@ -234,7 +240,7 @@ fn list(json: bool) -> anyhow::Result<()> {
         });
         return print_json(&listed);
     }
-    let lines = Program::ALL.map(|program| {
+    let lines = BuiltInProgram::ALL.map(|program| {
         let (description, working_set) = (program.description(), program.working_set());
         format!(
             "{program:<16} {}N-R -P -T  {description}; {working_set}\n",

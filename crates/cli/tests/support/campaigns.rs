@@ -2,7 +2,7 @@
 
 use pinwise_campaign::{CampaignState, Ending, Kind, NewCampaign, Record, Store, drive};
 use pinwise_measure::{Thread, Unit, Workload};
-use pinwise_placement::{Budget, Question, Search, StrategyName};
+use pinwise_placement::{Budget, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Machine, PerContext, Random, SharingTree, Snapshot, Space};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A campaign: on a recorded machine, so many pipelines of receive, process and transmit.
+/// A campaign on a recorded machine: a number of pipelines of receive, process and transmit.
 struct Made {
     machine: &'static str,
     pipelines: usize,
@@ -105,7 +105,7 @@ impl Made {
                 seed: question.seed,
             })
             .unwrap();
-        let mut search = Search::new(&question, &tree, &workload).unwrap();
+        let mut search = PlacementSearch::new(&question, &tree, &workload).unwrap();
         let made = Cell::new(0);
         let (ending, records) = drive(
             &mut store.journal(id).unwrap(),
@@ -135,10 +135,10 @@ impl Made {
         Workload { name: "ipfwd".into(), threads: threads.collect() }
     }
 
-    fn question(&self) -> Question {
-        Question {
+    fn question(&self) -> PlacementQuestion {
+        PlacementQuestion {
             per_context: Some(1),
-            ..Question::new(self.strategy, Budget::Measurements(self.budget))
+            ..PlacementQuestion::new(self.strategy, Budget::Measurements(self.budget))
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Compiles a C program; `None` where there is no compiler.
+/// Compiles a C program; `None` if there is no compiler.
 pub(crate) fn compiled(folder: &TempDir, source: &str) -> Option<PathBuf> {
     let compiler = tool("gcc")?;
     let (file, program) = (folder.path().join("program.c"), folder.path().join("program"));

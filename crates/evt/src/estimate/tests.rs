@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Curve, plots};
+use crate::{EndpointCurve, plots};
 use proptest::prelude::*;
 
 /// A sample without luck from a tail that ends at `end`.
@@ -187,12 +187,12 @@ fn the_plots_agree_with_the_estimate() {
         assert_eq!((drawn.ecdf.len(), drawn.mean_excess.len()), (2000, 1999));
         assert_eq!(drawn.quantile.len(), found.exceedances);
         let points = match drawn.curve.unwrap() {
-            Curve::Profile(points) => {
+            EndpointCurve::Profile(points) => {
                 let top = points.iter().max_by(|a, b| a.y.total_cmp(&b.y)).unwrap();
                 assert!((top.x - found.upb).abs() < 0.05 && top.y.abs() < 0.05);
                 points
             }
-            Curve::Posterior(points) => points,
+            EndpointCurve::Posterior(points) => points,
         };
         assert!(points.windows(2).all(|p| p[0].x < p[1].x) && points[0].x >= found.best);
     }

@@ -85,7 +85,7 @@ fn repeat_on(
     until: Instant,
     cancelled: &dyn Fn() -> bool,
 ) -> io::Result<Vec<f64>> {
-    // A thread of its own, so that this one's affinity stays as it is.
+    // A separate thread, so that this one's affinity stays as it is.
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let worker =

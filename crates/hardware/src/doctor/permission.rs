@@ -2,7 +2,7 @@
 
 use super::{Check, read};
 use pinwise_linux::{
-    Fifo,
+    RealtimeClass,
     capabilities::{effective, holds, permit_bpf},
     sys,
 };
@@ -46,7 +46,7 @@ pub(super) fn affinity() -> Check {
 
 /// Whether the measuring thread may have the lowest real-time class.
 pub(super) fn fifo() -> Check {
-    let attempt = on_a_thread(|| Fifo::raise().map(drop));
+    let attempt = on_a_thread(|| RealtimeClass::raise().map(drop));
     judge_fifo(&attempt, read("/proc/self/limits").as_deref().and_then(rtprio))
 }
 
@@ -112,13 +112,21 @@ fn judge_capabilities(effective: u64) -> Check {
 /// Whether the processor's cycles can be counted.
 pub(super) fn hardware_counters() -> Check {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid");
-    judge_counters("hardware counters", sys::try_event(sys::Event::Cycles), paranoid.as_deref())
+    judge_counters(
+        "hardware counters",
+        sys::try_event(sys::CountedEvent::Cycles),
+        paranoid.as_deref(),
+    )
 }
 
 /// Whether the kernel's own events (time on CPU, switches) can be counted.
 pub(super) fn software_events() -> Check {
     let paranoid = read("/proc/sys/kernel/perf_event_paranoid");
-    judge_counters("software events", sys::try_event(sys::Event::TaskClock), paranoid.as_deref())
+    judge_counters(
+        "software events",
+        sys::try_event(sys::CountedEvent::TaskClock),
+        paranoid.as_deref(),
+    )
 }
 
 fn judge_counters(name: &'static str, attempt: io::Result<()>, paranoid: Option<&str>) -> Check {

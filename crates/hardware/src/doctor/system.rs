@@ -68,7 +68,7 @@ fn judge_turbo(no_turbo: Option<&str>, boost: Option<&str>) -> Check {
     }
 }
 
-/// Whether the kernel moves memory and threads between NUMA nodes by itself.
+/// Whether the kernel moves memory and threads between NUMA nodes automatically.
 pub(super) fn numa_balancing(nodes: usize) -> Check {
     judge_numa_balancing(nodes, read("/proc/sys/kernel/numa_balancing").as_deref())
 }

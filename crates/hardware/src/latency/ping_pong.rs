@@ -1,7 +1,7 @@
 //! Two threads that pass one cache line back and forth.
 //!
-//! The line holds a count: the leader makes 2k into 2k + 1, and the follower makes that 2k + 2. To
-//! end a line, the leader writes [`END`] there. The leader touches each line before the follower
+//! The line holds a count. The leader adds 1 to an even count, the follower adds 1 to an odd one.
+//! To end a line, the leader writes [`END`] there. The leader touches each line before the follower
 //! may. A counter elsewhere says how many lines are open.
 //!
 //! Neither thread can be left spinning. While it waits, the leader looks at the deadline and the
@@ -94,7 +94,7 @@ impl<'a> Leader<'a> {
         results
     }
 
-    /// Opens a line, plays on it, ends it. `None` where the game is over.
+    /// Opens a line, plays on it, ends it. `None` if the game is over.
     fn play<T>(
         &mut self,
         line: &AtomicU64,
@@ -120,7 +120,7 @@ struct LineInPlay<'a> {
 }
 
 impl LineInPlay<'_> {
-    /// Nanoseconds one way, from `trips` round trips; `None` where the game is over.
+    /// Nanoseconds one way, from `trips` round trips; `None` if the game is over.
     fn batch(&mut self, trips: u32) -> Option<f64> {
         let begin = Instant::now();
         for _ in 0..trips {

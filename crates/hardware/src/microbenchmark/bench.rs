@@ -266,7 +266,7 @@ mod tests {
         if cancelled {
             interrupt.give_up();
         }
-        HostBench::new(pinwise_linux::machine().unwrap(), interrupt).unwrap()
+        HostBench::new(pinwise_linux::this_machine().unwrap(), interrupt).unwrap()
     }
 
     #[test]

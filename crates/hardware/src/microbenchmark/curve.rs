@@ -9,10 +9,10 @@
 //! same from size to size, one level serves them: a *plateau*. Its last size is the largest working
 //! set that the level holds.
 //!
-//! A last-level cache that neighbours share has no plateau. The longer a walk through the working
-//! set takes, the more of the set is evicted. So the time climbs from that of the cache to that of
-//! memory. Such a cache holds the largest working set with more than half of its loads served
-//! before memory (`slope`).
+//! A last-level cache that neighbours share has no plateau. A longer walk through the working set
+//! lets more of the set be evicted. So the time climbs from that of the cache to that of memory.
+//! Such a cache holds the largest working set with more than half of its loads served before memory
+//! (`slope`).
 
 use super::Operation;
 use super::cpu_time::timed;
@@ -121,9 +121,9 @@ fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     plateaus.into_iter().filter(|(_, points)| *points >= POINTS).map(|(last, _)| last).collect()
 }
 
-/// The size of a cache without a plateau: the largest working set, at least twice `before`, whose
-/// time is less than half way from the time of the first such set to that of `memory`. More than
-/// half of its loads are served before memory. `None` if the first already takes as long as memory.
+/// The size of a cache without a plateau: the largest working set of at least twice `before` whose
+/// time is below the middle between the first such set and `memory`. More than half of its loads
+/// are served before memory. `None` if the first already takes as long as memory.
 fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<WorkingSet> {
     let beyond = || curve.iter().filter(|point| (2 * before..memory.bytes).contains(&point.bytes));
     let near = beyond().next().filter(|near| near.ns * STEP < memory.ns)?;

@@ -34,7 +34,7 @@ pub(super) struct Footprint {
     pub(super) first: usize,
     /// For the second level.
     pub(super) second: usize,
-    /// For the third level, where there is one.
+    /// For the third level, if there is one.
     pub(super) third: Option<usize>,
     /// The most that loads at random places around the third level's edge take, where there is
     /// one.
@@ -87,7 +87,7 @@ impl Footprint {
         }
     }
 
-    /// The same with the third level as it was seen; without programs for it where it was not.
+    /// The same with the third level as it was seen; without programs for it if it was not.
     pub(super) fn fitted(self, found: &WorkingSets) -> Self {
         let Some(third) = found.caches.iter().find(|cache| cache.level == 3) else { return self };
         // A working set was walked over, so that it fits.

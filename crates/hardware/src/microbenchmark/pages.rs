@@ -36,7 +36,7 @@ impl Pages {
 }
 
 impl Pages {
-    /// The same, with a page of its own behind every address: what was never written is the
+    /// The same, with a separate page behind every address. Memory that was never written is the
     /// kernel's one page of zeros.
     pub(super) fn touched(bytes: usize) -> io::Result<Self> {
         let pages = Self::new(bytes)?;

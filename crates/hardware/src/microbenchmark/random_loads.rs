@@ -1,10 +1,10 @@
 //! Loads at random places of fresh memory.
 //!
 //! A chain ([`super::pointer_chase`]) returns to a line after all others. In a cache that
-//! neighbours share, lines stay for some time, not up to some size. There a chain either hits or
-//! misses as a whole: a fast one stays in the cache, and one that was slowed down once keeps
-//! missing. Random places have reuse distances of all lengths. So the share of misses, and with it
-//! the time, follows smoothly what is left of the cache.
+//! neighbours share, lines stay for some time; the size of the chain does not decide. There a chain
+//! either hits or misses as a whole: a fast one stays in the cache, and one that was slowed down
+//! once keeps missing. Random places have reuse distances of all lengths. So the share of misses,
+//! and with it the time, follows smoothly what is left of the cache.
 //!
 //! Written in Rust, unlike the others. Reads are volatile. The additions and multiplications
 //! between them cost little compared with a load that leaves the second level.
@@ -75,9 +75,9 @@ impl RandomLoads {
         self.state = state;
     }
 
-    /// Uses as much as makes a load take half way from its time over `small` bytes to that over
-    /// all: half of the loads then leave the cache that serves `small`. Alone on the machine,
-    /// please. Everything stays in use where there is no step in between.
+    /// Uses the number of lines with which a load takes the mean of its time over `small` bytes and
+    /// its time over all. Half of the loads then leave the cache that serves `small`. Alone on the
+    /// machine, please. Everything stays in use if there is no step in between.
     pub(super) fn fit(&mut self, small: usize) {
         let all = self.lines;
         let least = ((small / self.line) as u64).clamp(1, all);
@@ -95,7 +95,7 @@ impl RandomLoads {
     }
 
     /// Nanoseconds of a load over `lines` lines, after as many loads as there are lines, or for
-    /// [`LOOK`] where that is more; on a machine so slow that all lines take too long, for ten
+    /// [`LOOK`] if that is longer. If all lines take too long on a slow machine, it ends after ten
     /// times that.
     fn time(&mut self, lines: u64) -> f64 {
         self.lines = lines;

@@ -1,9 +1,10 @@
-//! One set of programs on its contexts, each on a thread of its own.
+//! One set of programs on its contexts, each on a separate thread.
 //!
-//! The first program, the *reference*, never stops. The others pause in turn. A slowdown compares
-//! the reference's time next to them with its time in their pauses. Both use the same memory and
-//! are tens of milliseconds apart, so frequency, neighbours on the same server and page placement
-//! are the same. Runs that are seconds apart would take changes of these for slowdowns.
+//! The first program, the *reference*, never stops. The others pause one after the other. A
+//! slowdown compares the reference's time next to them with its time in their pauses. Both use the
+//! same memory and are tens of milliseconds apart, so frequency, neighbours on the same server and
+//! page placement are the same. Runs that are seconds apart would take changes of these for
+//! slowdowns.
 //!
 //! Phases alternate as together, alone, alone, together, …, so that a drift cancels too. The middle
 //! half of the ratios of all pairs counts. A short disturbance by a neighbour falls into one pair
@@ -33,7 +34,7 @@ const LONGEST_PHASE: usize = 15;
 /// Pairs of phases at most, where a program does not become steady: neighbours on the same server
 /// change what it gets.
 const MOST_PAIRS: usize = 12;
-/// A set of programs that takes longer than this has no machine of its own.
+/// A set of programs that takes longer than this shares the machine with others.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a program that pauses looks whether it is to go on.
 const LOOK: Duration = Duration::from_micros(200);

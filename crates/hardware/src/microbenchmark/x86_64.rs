@@ -126,7 +126,8 @@ fn float_add(passes: u64) {
     }
 }
 
-/// Quotients stay near 1: x and 1/x in turn of a number without a short representation.
+/// Quotients stay near 1: they alternate between x and 1/x, for an x without a short
+/// representation.
 fn float_divide(passes: u64) {
     // SAFETY: only registers are written, all of them declared.
     unsafe {

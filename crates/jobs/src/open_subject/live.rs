@@ -5,10 +5,11 @@ use super::{
     usage,
 };
 use crate::error::JobError;
-use crate::request::{Request, Subject};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, Streams, Target, process};
-use pinwise_measure::{Interrupt, Note, Setting, Testbed as _};
+use pinwise_measure::{Interrupt, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{CpuSet, Fingerprint};
@@ -32,7 +33,7 @@ impl OpenSubject for LiveTestbed {
         self.affinities()
     }
 
-    fn notes(&self) -> Vec<Note> {
+    fn notes(&self) -> Vec<ProgramNote> {
         self.notes()
     }
 
@@ -45,8 +46,8 @@ impl OpenSubject for LiveTestbed {
     }
 
     fn each(&self, period: Duration) -> Duration {
-        // A period that was stretched to a number that comes slowly: a window begins with one and
-        // ends with the next, and what settles takes until the one before.
+        // A period stretched for a number that comes slowly: a window begins with one number and
+        // ends with the next, and settling takes until the one before.
         let stretched = if self.period() > period { 2 * self.period() * 4 / 5 } else { period };
         self.each().max(stretched)
     }
@@ -58,7 +59,7 @@ impl OpenSubject for LiveTestbed {
 
 /// Launches or attaches.
 pub(super) fn open(
-    request: &Request,
+    request: &SearchRequest,
     opening: Opening,
     interrupt: &Interrupt,
 ) -> Result<LiveTestbed, JobError> {
@@ -86,7 +87,7 @@ pub(super) fn open(
     let period = request.period.max(shortest_window * 5 / 4);
     if period > request.period {
         let [seconds, asked] = [period, request.period].map(|time| time.as_secs_f64());
-        notes.push(Note::PeriodStretched { seconds, asked });
+        notes.push(ProgramNote::PeriodStretched { seconds, asked });
     }
     let options =
         LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };
@@ -104,7 +105,7 @@ fn take_up(
 ) -> Result<Metric, JobError> {
     let roots = target.pids();
     let ended = || roots.iter().all(|&pid| process::ended(pid));
-    // What it said at last is read before its end is taken for that of the metric.
+    // Its last output is read before its end counts as the end of the metric.
     let since: Cell<Option<Instant>> = Cell::new(None);
     let silent = || {
         since.set(ended().then(|| since.get().unwrap_or_else(Instant::now)));
@@ -151,7 +152,7 @@ fn take_up(
     })
 }
 
-/// That the budget ended before the metric was known: neither the program nor the metric is at
+/// Says that the budget ended before the metric was known: neither the program nor the metric is at
 /// fault.
 fn too_short(metric: &str, waited: Duration) -> String {
     let [waited, patience] =

@@ -5,9 +5,10 @@ use super::{
 };
 use crate::error::JobError;
 use crate::events::{Events, note};
-use crate::request::{Request, Subject};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use pinwise_linux::Pid;
-use pinwise_measure::{Interrupt, Note, Testbed};
+use pinwise_measure::{Interrupt, ProgramNote, Testbed};
 use pinwise_metric::MetricSpec;
 use pinwise_present::Notice;
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
@@ -15,7 +16,7 @@ use pinwise_topology::Fingerprint;
 use std::time::Duration;
 
 impl OpenSubject for RerunTestbed {
-    fn notes(&self) -> Vec<Note> {
+    fn notes(&self) -> Vec<ProgramNote> {
         self.notes()
     }
 
@@ -35,7 +36,7 @@ impl OpenSubject for RerunTestbed {
 
 /// Runs it once, to learn its threads.
 pub(super) fn open(
-    request: &Request,
+    request: &SearchRequest,
     opening: Opening,
     interrupt: &Interrupt,
     events: &mut dyn Events,
@@ -52,14 +53,14 @@ pub(super) fn open(
     let (launch, limit) = (launch(command, request), request.limit);
     let name = launch.name();
     let mut lasts = |after| {
-        // Who does not listen is told by the end.
+        // A caller that does not listen learns it at the end.
         drop(note(events, Notice::StillRuns { name: name.clone(), after, limit }));
     };
     RerunTestbed::learning(launch, &machine, metric, options, interrupt.clone(), &mut lasts)
         .map_err(target_error)
 }
 
-/// That the metric is no number of a whole run.
+/// The error that the metric is no number of a whole run.
 pub(crate) fn not_of_a_run(metric: &MetricSpec) -> JobError {
     JobError::Usage(format!("--per-run takes runtime, stdout:REGEX or stderr:REGEX, not {metric}"))
 }

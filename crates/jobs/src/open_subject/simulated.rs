@@ -2,7 +2,9 @@
 
 use super::{OpenSubject, allowed_machine, usage};
 use crate::error::JobError;
-use crate::request::{Request, SelectRequest, Simulation};
+use crate::request::SearchRequest;
+use crate::select::SelectRequest;
+use crate::subject::SimulationRequest;
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
@@ -23,8 +25,8 @@ impl OpenSubject for SimulatedTestbed {
 
 /// The program of a request.
 pub(super) fn open(
-    simulation: &Simulation,
-    request: &Request,
+    simulation: &SimulationRequest,
+    request: &SearchRequest,
 ) -> Result<SimulatedTestbed, JobError> {
     let Parts { processor, machine, programs, window } =
         parts(simulation, request.cpus.as_deref())?;
@@ -41,7 +43,7 @@ pub(crate) fn open_ready(selected: &SelectRequest) -> Result<SimulatedTestbed, J
         .map_err(usage)
 }
 
-/// What a simulated testbed is made of.
+/// The parts of a simulated testbed.
 struct Parts {
     processor: Processor,
     machine: Machine,
@@ -49,7 +51,7 @@ struct Parts {
     window: Window,
 }
 
-fn parts(simulation: &Simulation, cpus: Option<&str>) -> Result<Parts, JobError> {
+fn parts(simulation: &SimulationRequest, cpus: Option<&str>) -> Result<Parts, JobError> {
     let processor = simulation.model.processor()?;
     let programs =
         simulation.programs().ok_or_else(|| JobError::failed("the model has no such program"))?;

@@ -1,19 +1,19 @@
-//! Whether a budget has room for the measurements of a verdict, and which one has.
+//! Checks whether a budget fits the measurements of a verdict, and names one that does.
 
 use crate::error::JobError;
 use crate::open_subject::OpenSubject;
-use crate::request::Request;
+use crate::request::SearchRequest;
 use pinwise_measure::Time;
-use pinwise_placement::{Budget, Search};
+use pinwise_placement::{Budget, PlacementSearch};
 use pinwise_present::{Notice, notice};
 use std::time::Duration;
 
-/// The budget that may do, where `spent` went before the first measurement: into a run, of a
-/// program that is started anew.
+/// A `--budget` that is probably enough. `spent` was used before the first measurement, such as by
+/// a first run of the program.
 pub(super) fn remedy(
-    request: &Request,
+    request: &SearchRequest,
     testbed: &dyn OpenSubject,
-    search: &Search,
+    search: &PlacementSearch,
     spent: Duration,
 ) -> String {
     let each = testbed.each(request.period);
@@ -24,41 +24,52 @@ pub(super) fn remedy(
 struct TooFew {
     /// How many it has room for, and what a verdict takes.
     notice: Notice,
-    /// It has room for less than a fifth of them: what they would show is not worth their time.
+    /// The budget fits less than a fifth of the measurements of a verdict: what they would show is
+    /// not worth their time.
     hopeless: bool,
 }
 
-/// That what is left of a budget of time has no room for the measurements of a verdict, before the
-/// first of them: of a number that comes once a second, say, or of long runs. `spent` is what
-/// getting to know the program took.
+/// A notice, before the first measurement, if the remaining time fits fewer measurements than a
+/// verdict needs. Examples are a number that comes once a second, and long runs. `spent` was used
+/// to examine the program. A budget that counts measurements is taken as meant.
 ///
 /// # Errors
 /// It has room for less than a fifth of them.
 pub(crate) fn too_few(
-    request: &Request,
+    request: &SearchRequest,
     testbed: &dyn OpenSubject,
-    search: &Search,
+    search: &PlacementSearch,
     spent: Duration,
 ) -> Result<Option<Notice>, JobError> {
-    let Budget::Time(left) = request.question.budget else { return Ok(None) };
-    if testbed.time() != Time::Real {
-        return Ok(None);
-    }
-    let (enough, each) = (search.enough(), testbed.each(request.period));
+    let enough = search.enough();
+    let left = match request.question.budget {
+        Budget::Measurements(asked) if is_hopeless(asked, enough) => {
+            let verdict = pinwise_present::budget_for(enough, None, spent);
+            return Err(JobError::Usage(format!("--budget {asked} is too small: {verdict}")));
+        }
+        Budget::Time(left) if testbed.time() == Time::Real => left,
+        _ => return Ok(None),
+    };
+    let each = testbed.each(request.period);
     match no_room(left, enough, each, spent) {
         Some(few) if few.hopeless => Err(JobError::Usage(notice(&few.notice))),
         few => Ok(few.map(|few| few.notice)),
     }
 }
 
-/// That `left` has no room for `enough` measurements of `each`.
+/// The finding that `left` has no room for `enough` measurements of `each`, if it has none.
 fn no_room(left: Duration, enough: u64, each: Duration, spent: Duration) -> Option<TooFew> {
     let [left, each, spent] = [left, each, spent].map(|time| time.as_secs_f64());
     let fits = (left / each) as u64;
     (fits < enough).then(|| TooFew {
         notice: Notice::FewMeasurements { fits, enough, each, spent },
-        hopeless: 5 * fits < enough,
+        hopeless: is_hopeless(fits, enough),
     })
+}
+
+/// Whether there is room for less than a fifth of the measurements of a verdict.
+fn is_hopeless(fits: u64, enough: u64) -> bool {
+    fits.saturating_mul(5) < enough
 }
 
 #[cfg(test)]

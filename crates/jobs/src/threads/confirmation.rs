@@ -1,18 +1,18 @@
-//! The comparison that decides what is announced.
+//! What `threads` compares at its end: the number found and the default, on fresh windows.
 //!
 //! *Problem.* A search chose a number because its probes were good. So these probes overstate it,
-//! the more so the busier the machine is.
+//! most of all on a busy machine.
 //!
-//! *Method.* The number that was found and the one that the program uses on its own are measured
-//! again: once a round each, in random order, in windows that nothing was chosen by. Only their
-//! ratio within rounds counts. It is the last comparison of a search for number and placement
-//! ([`crate::last_comparison`]), of two ways. It ends once the gain is known to half of the
-//! tolerance, or to a quarter of itself, or with the budget.
+//! *Method.* It measures the number that was found and the default again: once a round each, in
+//! random order, in windows that chose nothing. Only their ratio within rounds counts. It is the
+//! last comparison of a search for number and placement ([`crate::last_comparison`]), of two ways.
+//! It ends once the gain is known to half of the tolerance, or to a quarter of itself, or with the
+//! budget.
 //!
-//! *Limits.* Nothing is announced of a third number. Where the search found the program's own
-//! number, that one is compared with the fastest other one that was probed.
+//! *Limits.* It says nothing about a third number. If the search found the program's own number,
+//! that one is compared with the fastest other one that was probed.
 
-use super::host_program::usable;
+use super::ready_program::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::measure_on;
@@ -20,41 +20,42 @@ use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
 use crate::last_comparison::{
-    Comparing, Finals, FinalsQuestion, GOOD_ROUNDS, LOOKS, Seen, alike, cut_short, own_number,
-    runner_up,
+    GOOD_ROUNDS, LOOKS, LastComparison, LastComparisonQuestion, LastComparisonSearch, Seen, alike,
+    cut_short, own_number, runner_up,
 };
 use crate::stored::{self, part_for};
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
-use pinwise_placement::{Budget, Choice, TuneNote, TuneStep, Unmeasured, Way};
+use pinwise_placement::{Budget, LastComparisonVerdict, TuneNote, TunePart, Unmeasured, Way};
+use pinwise_present::NumberVerdict;
 use pinwise_programs::ProbeDetails;
-use pinwise_threads::{FoundNumber, Note};
+use pinwise_threads::{FoundNumber, ThreadsNote};
 use std::time::Duration;
 
 /// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise.
 const WINDOWS: f64 = 4.0;
 
-/// What a measurement is taken to last, in its windows: the program starts first, or settles. This
-/// is a guess, not a measurement; where it is wrong, the comparison has more or fewer rounds.
+/// The assumed length of a measurement, in its windows: the program starts first, or settles. This
+/// is a guess, not a measurement. If it is wrong, the comparison has more or fewer rounds.
 const MEASUREMENT: f64 = 1.5;
 
-/// What fresh windows show of the number that was found.
+/// The result of the fresh windows of the number that was found.
 #[derive(Clone, Debug)]
 pub struct Confirmation {
-    /// What was compared.
-    pub compared: FinalsQuestion,
-    /// What that showed.
-    pub finals: Finals,
-    /// What follows.
-    pub choice: Choice,
+    /// The question.
+    pub compared: LastComparisonQuestion,
+    /// The result.
+    pub finals: LastComparison,
+    /// The verdict.
+    pub choice: LastComparisonVerdict,
 }
 
 impl Confirmation {
-    /// The number to run the program with: the one that was found where it is better, or as good
+    /// The number to run the program with: the one that was found if it is better, or as good
     /// and smaller. Otherwise the program's own.
     pub fn announced(&self) -> u32 {
-        let FinalsQuestion { n, default, .. } = self.compared;
+        let LastComparisonQuestion { n, default, .. } = self.compared;
         if self.choice.way() == Way::Default { default.unwrap_or(n) } else { n }
     }
 
@@ -64,15 +65,27 @@ impl Confirmation {
         guess && self.choice.way() == Way::Default
     }
 
-    /// What to know of the comparison.
+    /// The verdict, as `present` takes it.
+    pub fn verdict(&self) -> NumberVerdict<'_> {
+        let Self { compared, finals, choice } = self;
+        NumberVerdict {
+            contest: &finals.contest,
+            choice: *choice,
+            n: compared.n,
+            default: compared.default.unwrap_or(compared.n),
+            others: finals.others(),
+        }
+    }
+
+    /// Notes on the comparison.
     pub fn notes(&self) -> Vec<TuneNote> {
-        // That others kept the machine busy is part of the verdict.
+        // The verdict already says that others kept the machine busy.
         let notes = self.finals.notes().into_iter();
         let notes = notes.filter(|note| !matches!(note, TuneNote::ComparisonBusy { .. }));
         self.compared.default_known.iter().cloned().chain(notes).collect()
     }
 
-    fn of(compared: FinalsQuestion, finals: Finals, within: f64) -> Self {
+    fn of(compared: LastComparisonQuestion, finals: LastComparison, within: f64) -> Self {
         let fewer = compared.default.is_some_and(|default| default > compared.n);
         let choice = finals.contest.choice(fewer, within);
         Self { compared, finals, choice }
@@ -80,17 +93,17 @@ impl Confirmation {
 }
 
 /// The confirmation that a campaign has stored, as far as it came. `cut_short`: why it ended before
-/// its time, where it did.
+/// its time, if it did.
 pub(super) fn confirmed(
     info: &CampaignInfo,
     question: &ThreadsQuestion,
     cut_short: Option<Unmeasured>,
     store: &Store,
 ) -> Result<Option<Confirmation>, JobError> {
-    let Some(part) = stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? else {
+    let Some(part) = stored::part(store, &Parent::new(info.id, &TunePart::Finals))? else {
         return Ok(None);
     };
-    let compared: FinalsQuestion = stored::question(&part)?;
+    let compared: LastComparisonQuestion = stored::question(&part)?;
     let records = store.records(part.id)?;
     let finals = compared.finals(&records, &|measured| seen(question, measured), cut_short);
     Ok(Some(Confirmation::of(compared, finals, question.request.within)))
@@ -104,12 +117,12 @@ pub(super) struct Confirming<'a> {
     pub(super) found: &'a FoundNumber,
 }
 
-/// What came of measuring again.
+/// How the last comparison ended.
 pub(super) enum Confirmed {
-    /// What that showed.
+    /// The result.
     Shown(Box<Confirmation>),
     /// There is nothing to compare, or nothing that may be tried.
-    Nothing(Option<Note>),
+    Nothing(Option<ThreadsNote>),
 }
 
 /// Measures what was found again, next to the program's own number, from where that is.
@@ -121,7 +134,7 @@ pub(super) fn confirm(
     events: &mut dyn Events,
 ) -> Result<Confirmed, JobError> {
     let &Confirming { info, question, outcome, found } = confirming;
-    let step = TuneStep::Finals;
+    let step = TunePart::Finals;
     let part = match stored::part(store, &Parent::new(info.id, &step))? {
         Some(part) => part,
         None => {
@@ -134,7 +147,7 @@ pub(super) fn confirm(
             })?
         }
     };
-    let compared: FinalsQuestion = stored::question(&part)?;
+    let compared: LastComparisonQuestion = stored::question(&part)?;
     let read = |measured: &Measurement| seen(question, measured);
     let within = question.request.within;
     if part.state == CampaignState::Finished {
@@ -153,7 +166,7 @@ pub(super) fn confirm(
             &mut **prober
         }
     };
-    let mut strategy = Comparing { question: compared.clone(), read: &read };
+    let mut strategy = LastComparisonSearch { question: compared.clone(), read: &read };
     let budget = Budget::Time(compared.time);
     let measured = measure_on(store, &part, budget, &mut strategy, testbed, caller, events)?;
     let finals = compared.finals(&measured.records, &read, cut_short(&measured.ending));
@@ -166,20 +179,20 @@ pub(super) fn confirm(
     Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, finals, within))))
 }
 
-/// What is compared. `Err`: nothing is. It holds the reason, unless only one number makes threads
-/// of its own.
+/// Decides what is compared. The inner `Err`: there is nothing to compare, with a note if the user
+/// needs one.
 fn contenders(
     question: &ThreadsQuestion,
     outcome: &ThreadsOutcome,
     found: &FoundNumber,
     program: &HeldProgram,
-) -> Result<Result<FinalsQuestion, Option<Note>>, JobError> {
+) -> Result<Result<LastComparisonQuestion, Option<ThreadsNote>>, JobError> {
     let (default, default_known) = default(question, program)?;
     let most = question.counting()?.parameter(question.span.max);
     let guess = default_known.as_ref().is_some_and(TuneNote::is_guess);
-    // More than the user allows is tried only where the program does it by itself.
+    // A number above the user's limit is tried only if it is the program's default.
     if guess && default > most && question.request.max.is_some() {
-        return Ok(Err(Some(Note::DefaultAboveMax { default, max: most })));
+        return Ok(Err(Some(ThreadsNote::DefaultAboveMax { default, max: most })));
     }
     let alike = alike(&outcome.notes);
     let as_default = |n| n == default || [n, default].iter().all(|n| alike.contains(n));
@@ -195,7 +208,7 @@ fn contenders(
     };
     let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;
     let whole = question.request.per_run || outcome.probes.iter().any(timed);
-    // What a sweep takes follows from its numbers; the comparison has the budget for itself.
+    // The time of a sweep follows from its numbers, so the comparison has the budget for itself.
     let spent = match question.request.method {
         ThreadsMethod::Survey => outcome.time,
         ThreadsMethod::Sweep | ThreadsMethod::Reinforcer => Duration::ZERO,
@@ -203,10 +216,10 @@ fn contenders(
     let time = question.request.time().saturating_sub(spent);
     let [window, base] = [outcome.window, question.search.window]
         .map(|window| window.as_secs_f64().max(f64::MIN_POSITIVE));
-    // Shorter ones where so long ones would leave too few rounds.
+    // Windows are shorter if such long ones would leave too few rounds.
     let fit = time.as_secs_f64() / (2 * GOOD_ROUNDS) as f64 / (MEASUREMENT * window);
     let windows = window / base * if whole { 1.0 } else { fit.clamp(1.0, WINDOWS) };
-    Ok(Ok(FinalsQuestion {
+    Ok(Ok(LastComparisonQuestion {
         n,
         default: Some(default),
         default_known,
@@ -221,7 +234,7 @@ fn contenders(
     }))
 }
 
-/// The number that the program uses on its own; how that is known, where the user did not say it.
+/// The number that the program uses on its own; how that is known, if the user did not say it.
 fn default(
     question: &ThreadsQuestion,
     program: &HeldProgram,

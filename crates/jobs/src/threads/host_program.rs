@@ -1,269 +1,96 @@
-//! A program on this machine: what it may use, and how it is opened for probes.
+//! A program on this machine: how it is started or found, and how it gets its number of threads.
 
-use super::request::{Counting, HostProgram, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use crate::error::JobError;
-use crate::open_subject::not_of_a_run;
-use pinwise_campaign::Record;
-use pinwise_linux::{Pid, TargetError, process};
-use pinwise_measure::{Interrupt, Probed};
-use pinwise_monitor::{Lookout, POWERCAP, Power, Quota};
-use pinwise_programs::{
-    LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, RunMetric,
-};
-use pinwise_threads::{Method, Note, Objective, ProbeStage, Progressed};
-use pinwise_topology::{CpuSet, Machine};
-use regex::Regex;
-use std::io;
-use std::path::Path;
-use std::time::{Duration, Instant};
+use crate::request::ReadingOptions;
+use pinwise_metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
+use pinwise_programs::{ProbedProgram, Recipe, Setter};
+use pinwise_threads::Formula;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
-/// What a program may keep busy.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Usable {
-    /// Contexts, by its affinity and the quota of its control group.
-    pub contexts: u32,
-    /// By its affinity alone: what programs count that decide by themselves how many threads to
-    /// start.
-    pub allowed: u32,
-    /// What to know where these are not all the machine has.
-    pub limited: Option<Note>,
+/// A program on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostProgram {
+    /// Its command, with `{n}` where it takes its number of threads.
+    pub command: Vec<String>,
+    /// Environment variables that take the number, or `NAME=VALUE` with `{n}` in it.
+    pub env: Vec<String>,
+    /// How the number is changed while the program runs. `None`: it is started anew.
+    pub set: Option<Setter>,
+    /// A process that runs already.
+    pub pid: Option<i32>,
+    /// How many threads it makes for n. `None`: n or a few more.
+    pub threads_per_n: Option<Formula>,
+    /// The metric of its progress, as typed after `--metric`.
+    pub metric: Option<String>,
+    /// How the metric is read.
+    pub reading: ReadingOptions,
+    /// A line of its output that ends its initialization, as a regular expression.
+    pub after: Option<String>,
+    /// Files that are removed after each run.
+    pub remove: Vec<PathBuf>,
+    /// The file for its standard output. `None`: no file.
+    pub output: Option<PathBuf>,
 }
 
-/// What a program may keep busy. One that is started has the limits of this process; the process
-/// `pid`, which runs already, its own.
-///
-/// # Errors
-/// There is no such process.
-pub(crate) fn usable(machine: &Machine, pid: Option<Pid>) -> Result<Usable, JobError> {
-    let cpus = match pid {
-        Some(pid) => {
-            process::allowed(pid).map_err(|_| JobError::usage(TargetError::NoProcess(pid)))?
-        }
-        None => machine.allowed.clone(),
-    };
-    let quota = pid.map_or_else(Quota::own, Quota::of);
-    Ok(within(machine, &cpus, quota.as_ref()))
-}
-
-fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
-    let (allowed, all) = (cpus.len().max(1) as u32, machine.contexts.len() as u32);
-    if let Some(quota) = quota.filter(|quota| quota.contexts < f64::from(allowed)) {
-        let limited = Note::Quota {
-            group: quota.group.display().to_string(),
-            granted: quota.contexts,
-            contexts: all,
-            allowed,
-        };
-        let contexts = quota.contexts.ceil().max(1.0) as u32;
-        return Usable { contexts, allowed, limited: Some(limited) };
+impl HostProgram {
+    /// The program's name, as the user would call it.
+    pub(crate) fn name(&self) -> String {
+        self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}"))
     }
-    let cpus = cpus.to_string();
-    let limited = (allowed < all).then_some(Note::Affinity { allowed, contexts: all, cpus });
-    Usable { contexts: allowed, allowed, limited }
-}
 
-/// A program, ready to be opened for the stages of its search.
-pub(super) struct ReadyProgram<'a> {
-    machine: Machine,
-    program: &'a HostProgram,
-    question: &'a ThreadsQuestion,
-    subject: ProbedProgram,
-    progress: ProgressSource,
-    after: Option<Regex>,
-    power: Option<Power>,
-    /// How it has come to be watched.
-    lookout: Lookout,
-    interrupt: Interrupt,
-}
-
-/// Checks what a program of a request needs before anything is measured.
-pub(super) fn check(request: &ThreadsRequest) -> Result<(), JobError> {
-    let ThreadsProgram::Here(program) = &request.program else { return Ok(()) };
-    program.subject()?;
-    power(request)?;
-    progress(request, program)?;
-    after(program)?;
-    Ok(())
-}
-
-/// The counters of energy, where the objective takes them.
-fn power(request: &ThreadsRequest) -> Result<Option<Power>, JobError> {
-    if request.objective == Objective::Time {
-        return Ok(None);
-    }
-    Power::open(Path::new(POWERCAP))
-        .map(Some)
-        .map_err(|error| JobError::failed(error).context("--objective needs the processor's power"))
-}
-
-/// What progress is read from, by the metric where one is named, and there.
-fn progress(request: &ThreadsRequest, program: &HostProgram) -> Result<ProgressSource, JobError> {
-    let Some((metric, options)) = program.named_metric()? else {
-        return Ok(match request.per_run {
-            true => ProgressSource::Runs(RunMetric::Runtime),
-            false => ProgressSource::Counters,
-        });
-    };
-    let running = program.pid.map(|pid| [Pid(pid)]);
-    metric.check(&options, running.as_ref().map(|pids| &pids[..])).map_err(JobError::usage)?;
-    if !request.per_run {
-        return Ok(ProgressSource::Metric(metric, options));
-    }
-    let run = RunMetric::of(&metric, &options).ok_or_else(|| not_of_a_run(&metric))?;
-    Ok(ProgressSource::Runs(run))
-}
-
-fn after(program: &HostProgram) -> Result<Option<Regex>, JobError> {
-    program.after.as_deref().map(Regex::new).transpose().map_err(JobError::usage)
-}
-
-impl<'a> ReadyProgram<'a> {
-    pub(super) fn new(
-        program: &'a HostProgram,
-        question: &'a ThreadsQuestion,
-        machine: Machine,
-        interrupt: &Interrupt,
-    ) -> Result<Self, JobError> {
-        Ok(Self {
-            machine,
-            program,
-            question,
-            subject: program.subject()?,
-            progress: progress(&question.request, program)?,
-            after: after(program)?,
-            power: power(&question.request)?,
-            // What watching needs is prepared once: on a busy machine that takes seconds, and the
-            // budget is for probes.
-            lookout: Lookout::new().map_err(|error| {
-                JobError::failed(error).context("cannot list the machine's processes")
-            })?,
-            interrupt: interrupt.clone(),
+    pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
+        let (command, output) = (self.command.clone(), self.output.clone());
+        Ok(match (&self.set, self.pid) {
+            (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
+            (Some(set), None) => {
+                let recipe = Recipe::fixed(command, &self.env, output).map_err(JobError::usage)?;
+                ProbedProgram::Launched(recipe, set.clone())
+            }
+            (None, _) => ProbedProgram::Anew(
+                Recipe::new(command, &self.env, output).map_err(JobError::usage)?,
+            ),
         })
     }
 
-    /// Opens the program for a stage, after these records.
-    pub(super) fn open(
-        &self,
-        progressed: Progressed,
-        records: &[Record],
-    ) -> Result<LinuxProber, JobError> {
-        let (request, search) = (&self.question.request, &self.question.search);
-        let formula = self.program.threads_per_n.clone();
-        let survey = matches!(search.method, Method::Survey(_));
-        let spent = records.last().map_or(Duration::ZERO, |record| record.elapsed);
-        let progress = match (progressed.stage, &self.progress) {
-            // Of a program that turned out to be short.
-            (ProbeStage::Timing | ProbeStage::Runs, ProgressSource::Counters) => {
-                ProgressSource::Runs(RunMetric::Runtime)
-            }
-            _ => self.progress.clone(),
+    /// The metric, if one is named, there or not.
+    pub fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, JobError> {
+        let ReadingOptions { pick, counter, lower_is_better, unit, as_printed } = &self.reading;
+        let Some(metric) = &self.metric else {
+            let given = [
+                (pick.is_some(), "--pick"),
+                (counter.is_some(), "--counter and --gauge"),
+                (*lower_is_better, "--lower-is-better"),
+                (unit.is_some(), "--unit"),
+            ];
+            return match given.iter().find(|(given, _)| *given) {
+                Some((_, what)) => {
+                    Err(JobError::Usage(format!("{what} needs a metric: add --metric")))
+                }
+                None => Ok(None),
+            };
         };
-        let options = ProbeOptions {
-            contexts: self.question.contexts,
-            window: search.window,
-            threads: formula
-                .map(|formula| Box::new(move |n| formula.threads(n)) as pinwise_programs::Threads),
-            after: self.after.clone(),
-            limit: search.limit(progressed.stage, request.limit),
-            progress,
-            remove: self.program.remove.clone(),
-            most_written: Some(request.most_written),
-            until: survey.then(|| Instant::now() + request.deadline().saturating_sub(spent)),
-            power: self.power.clone(),
+        let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
+        let pick = pick.as_ref().map(|text| Pattern::new(text)).transpose();
+        let options = MetricOptions {
+            pick: pick.map_err(JobError::usage)?,
+            interpretation: counter.map(|counter| {
+                if counter { Interpretation::Counter } else { Interpretation::Value }
+            }),
+            lower_is_better: *lower_is_better,
+            unit: unit.clone(),
+            as_printed: *as_printed,
+            ..MetricOptions::default()
         };
-        let interrupt = self.interrupt.clone();
-        let prober =
-            LinuxProber::new(self.machine.clone(), self.subject.clone(), options, interrupt)
-                .map_err(JobError::failed)?;
-        let begun = seen(records).iter().find_map(|seen| seen.begun);
-        let prober = if records.is_empty() { prober } else { prober.resumed(begun) };
-        let seen = seen(&records[progressed.first.min(records.len())..]);
-        Ok(prober.watched_by(self.lookout.clone()).after(seen))
+        Ok(Some((metric, options)))
     }
 
-    /// Learns from a stage how the program is watched.
-    pub(super) fn learn(&mut self, prober: &LinuxProber) {
-        self.lookout = prober.lookout().clone();
-    }
-}
-
-/// What the probes of these records showed.
-pub(crate) fn seen(records: &[Record]) -> Vec<ProbeDetails> {
-    let measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
-    measured.filter_map(|measurement| Probed::more(measurement).ok()).collect()
-}
-
-/// Whether a probe failed because what the request names does not exist.
-pub(super) fn names_nothing(error: Option<&ProbeError>) -> bool {
-    match error {
-        Some(ProbeError::Target(TargetError::NoProcess(_))) => true,
-        Some(ProbeError::Target(TargetError::Launch { cause, .. })) => {
-            cause.kind() == io::ErrorKind::NotFound
-        }
-        _ => false,
-    }
-}
-
-impl ThreadsQuestion {
-    /// Of a request, as the machine is now; and that machine.
-    ///
-    /// # Errors
-    /// The request makes no sense, or names something that does not exist.
-    pub fn of(request: ThreadsRequest) -> Result<(Self, Machine), JobError> {
-        request.check()?;
-        check(&request)?;
-        match &request.program {
-            ThreadsProgram::Here(program) => {
-                let machine = pinwise_linux::machine()
-                    .map_err(|error| JobError::from(error).context("cannot read the topology"))?;
-                let usable = usable(&machine, program.pid.map(Pid))?;
-                let question = Self::decide(request, usable.contexts, usable.limited)?;
-                Ok((question, machine))
-            }
-            ThreadsProgram::Modelled(program) => {
-                let (platform, _) = program.platform()?;
-                let (machine, contexts) = (platform.machine().clone(), platform.contexts() as u32);
-                Ok((Self::decide(request, contexts, None)?, machine))
-            }
-        }
+    /// Whether the threads that probes see show what n does. With a metric it is the metric.
+    pub(super) fn counts_threads(&self) -> bool {
+        self.set.is_none() && self.metric.is_none() && self.formula().follows()
     }
 
-    pub(super) fn counting(&self) -> Result<Counting, JobError> {
-        Counting::of(&self.request)
-    }
-
-    /// The threads that the program makes with the parameter `n`.
-    ///
-    /// # Errors
-    /// There is no description of the program.
-    pub fn threads_with(&self, n: u32) -> Result<u32, JobError> {
-        Ok(self.counting()?.threads(n))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quota_bounds_the_search_and_not_what_programs_start_by_themselves() {
-        let machine = Machine::from_shape("8").unwrap();
-        let all = machine.allowed.clone();
-        let quota = |contexts| Quota { contexts, group: "/sys/fs/cgroup/a".into() };
-        let of = |cpus: &CpuSet, contexts| within(&machine, cpus, Some(&quota(contexts)));
-        assert_eq!(within(&machine, &all, None), Usable { contexts: 8, allowed: 8, limited: None });
-        let bound = of(&all, 2.5);
-        assert_eq!((bound.contexts, bound.allowed), (3, 8));
-        let Some(Note::Quota { granted: 2.5, contexts: 8, allowed: 8, .. }) = bound.limited else {
-            panic!("{bound:?}")
-        };
-        assert_eq!(of(&all, 0.3).contexts, 1);
-        // One that grants more than the affinity does not matter; the affinity does.
-        let half: CpuSet = all.iter().take(4).collect();
-        let bound = of(&half, 6.0);
-        assert_eq!((bound.contexts, bound.allowed), (4, 4));
-        let cpus = "0-3".to_owned();
-        assert_eq!(bound.limited, Some(Note::Affinity { allowed: 4, contexts: 8, cpus }));
-        assert!(matches!(of(&half, 2.0).limited, Some(Note::Quota { allowed: 4, .. })));
+    pub(crate) fn formula(&self) -> Formula {
+        self.threads_per_n.clone().unwrap_or_else(Formula::identity)
     }
 }

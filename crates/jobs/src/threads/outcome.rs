@@ -1,26 +1,30 @@
-//! What the records of a search show: its probes, its answer, and what to know about it.
+//! The outcome of a search for a number, from its records: its probes, its answer and its notes.
 
+use super::confirmation::Confirmation;
 use super::request::{Counting, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion};
+use super::watched::Watched;
 use crate::error::JobError;
 use pinwise_campaign::Record;
 use pinwise_measure::{
     Measure, OtherLoad, Probe, Probed, Progress, RoleTime, Unit, values_or_text,
 };
 use pinwise_monitor::Activity;
-use pinwise_placement::{Choice, Gain, Unmeasured};
-use pinwise_present::crowd;
+use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
+use pinwise_present::{crowd, sentence, stopped, tagged, threads_answer, threads_note, tune_note};
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
-    Attempt, FoundNumber, Note, Progressed, Stopped, ThreadCeiling, Unfound, standing,
+    Attempt, FoundNumber, NumberSearchEnd, NumberSearchError, SearchMethod, SearchPosition,
+    ThreadCeiling, ThreadsNote, Unfound, counted_threads,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::mem::discriminant;
 use std::time::Duration;
 
-/// What watching takes of the program's CPU time is worth a word from here on.
+/// From this share of the program's CPU time on, watching is worth a note.
 const WATCHING_NOTABLE: f64 = 0.05;
 
-/// What a search has shown so far.
+/// The outcome of a search so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadsOutcome {
     /// The question.
@@ -31,21 +35,21 @@ pub struct ThreadsOutcome {
     /// Measurements that are stored and no such probes: they failed, or came before whole runs took
     /// over.
     pub set_aside: usize,
-    /// What progress is shown in; `None` before the first probe.
+    /// The unit in which progress is shown; `None` before the first probe.
     pub unit: Option<Unit>,
-    /// What the records count progress in.
+    /// The unit in which the records count progress.
     pub counted: Option<Unit>,
     /// The length of an ordinary probe.
     pub window: Duration,
-    /// The answer, in parameters of the program; `Err`: why there is none, `None` where the search
+    /// The answer, in parameters of the program; `Err`: why there is none, `None` if the search
     /// has not ended.
-    pub found: Result<FoundNumber, Option<String>>,
+    pub found: Result<FoundNumber, Option<NumberSearchError>>,
     /// Time since the search began.
     pub time: Duration,
-    /// Share of the contexts' time that other programs took meanwhile, where it is worth a word.
+    /// Share of the contexts' time that other programs took meanwhile, if it is worth a word.
     pub others: Option<f64>,
-    /// What to know.
-    pub notes: Vec<Note>,
+    /// The notes.
+    pub notes: Vec<ThreadsNote>,
 }
 
 /// A probe, and what it showed.
@@ -55,39 +59,40 @@ pub struct ShownProbe {
     pub probe: Probe,
     /// How the threads of each role spent it.
     pub roles: Vec<RoleTime>,
-    /// What else a probe on this machine shows.
+    /// The details of a probe on this machine.
     pub seen: Option<ProbeDetails>,
 }
 
 /// The answer of a search, as its campaign stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadsConclusion {
-    /// n.
+    /// n: what the program is given.
     pub parameter: u32,
-    /// The threads that makes.
+    /// The threads that the program makes with `parameter`.
     pub threads: u32,
     /// Why the search ended.
-    pub stopped_because: Stopped,
-    /// What fresh windows decided; `None` where nothing was compared, or by an earlier version.
+    pub stopped_because: NumberSearchEnd,
+    /// The verdict of the fresh windows; `None` if nothing was compared, or if an earlier version
+    /// stored this.
     #[serde(default)]
-    pub choice: Option<Choice>,
-    /// The number that was found over the program's own; `None` where that is kept.
+    pub choice: Option<LastComparisonVerdict>,
+    /// The number that was found over the program's own; `None` if that is kept.
     #[serde(default)]
     pub gain: Option<Gain>,
-    /// Why the comparison ended before its time, where it did. The campaign can be resumed then.
+    /// Why the comparison ended before its time, if it did. The campaign can be resumed then.
     #[serde(default)]
     pub cut_short: Option<Unmeasured>,
-    /// What to know that the records do not show.
+    /// Notes that the records do not show.
     #[serde(deserialize_with = "values_or_text")]
-    pub notes: Vec<Note>,
+    pub notes: Vec<ThreadsNote>,
 }
 
 impl ThreadsOutcome {
-    /// Of a question and the records of its campaign.
+    /// Computes the outcome from a question and the records of its campaign.
     pub(super) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
         let counting = question.counting()?;
         let convert = |threads| counting.parameter(threads);
-        let Progressed { first, window, run, short, .. } =
+        let SearchPosition { first, window, run, short, .. } =
             question.search.progressed(&convert, records);
         let answer = question.search.answer(&convert, records);
         let attempts = match &answer {
@@ -117,10 +122,10 @@ impl ThreadsOutcome {
             probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
         let shares: Vec<OtherLoad> = seen.iter().filter_map(|seen| seen.others).collect();
         let others = crowd(&shares);
-        let mut notes: Vec<Note> = question.limited.clone().into_iter().collect();
+        let mut notes: Vec<ThreadsNote> = question.limited.clone().into_iter().collect();
         if (run.is_some() && !question.request.per_run) || short {
             let run_seconds = run.filter(|_| !short).map(|run| run.as_secs_f64());
-            notes.push(Note::ShortRuns { run_seconds, pieces: question.request.pieces });
+            notes.push(ThreadsNote::ShortRuns { run_seconds, pieces: question.request.pieces });
         }
         notes.extend(shown(&question, &probes, &seen, others));
         let found = match answer {
@@ -142,7 +147,8 @@ impl ThreadsOutcome {
         Ok(outcome)
     }
 
-    /// Progress as the speed-up over the sequential program, of which progress of 1 is `factor`.
+    /// Progress as the speed-up over the sequential program. A progress of 1 is a speed-up of
+    /// `factor`.
     fn speed_up(&mut self, factor: f64) {
         for Progress { rate, error, .. } in
             self.probes.iter_mut().map(|probe| &mut probe.probe.progress)
@@ -155,7 +161,43 @@ impl ThreadsOutcome {
         }
     }
 
-    /// The answer as a campaign stores it; `None` where there is none.
+    /// How the threads were watched; `None` before the first probe, and on a model.
+    pub fn watched(&self) -> Option<Watched<'_>> {
+        Watched::of(self.probes.iter().filter_map(|probe| probe.seen.as_ref()))
+    }
+
+    /// The threads that a probe of `n` showed.
+    pub fn threads_of(&self, n: u32) -> Option<u32> {
+        let shown = self.probes.iter().find(|shown| shown.probe.parameter == n)?;
+        Some(shown.probe.threads)
+    }
+
+    /// The estimate from the probes alone, in a line: the number, and how sure it is.
+    pub fn estimate(&self, found: &FoundNumber) -> String {
+        let threads = self.threads_of(found.parameter).unwrap_or(found.threads);
+        threads_answer(found.parameter, threads, found.advice.as_ref())
+    }
+
+    /// Why the search ended, in a line.
+    pub fn stopped(&self, found: &FoundNumber) -> String {
+        let share = match &self.question.search.method {
+            SearchMethod::Survey(survey) => survey.work.is_some(),
+            SearchMethod::Reinforcer(_) | SearchMethod::Sweep(_) => false,
+        };
+        let within = self.question.request.within;
+        stopped(found.stopped, found.parameter, found.advice.as_ref(), share, within)
+    }
+
+    /// All notes, each with its kind, values and text: those of the search, then those of the fresh
+    /// windows.
+    pub fn tagged_notes(&self, confirmation: Option<&Confirmation>) -> Vec<Value> {
+        let searched = self.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
+        let compared = confirmation.into_iter().flat_map(Confirmation::notes);
+        let compared = compared.map(|note| tagged(&note, sentence(&tune_note(&note))));
+        searched.chain(compared).collect()
+    }
+
+    /// The answer as a campaign stores it; `None` if there is none.
     pub(crate) fn conclusion(&self) -> Option<ThreadsConclusion> {
         let found = self.found.as_ref().ok()?;
         Some(ThreadsConclusion {
@@ -171,23 +213,25 @@ impl ThreadsOutcome {
 }
 
 /// Whether the notes say the same, with whatever figures.
-fn alike(one: &Note, other: &Note) -> bool {
+fn alike(one: &ThreadsNote, other: &ThreadsNote) -> bool {
     match (one, other) {
-        (Note::Program(one), Note::Program(other)) => discriminant(one) == discriminant(other),
+        (ThreadsNote::Program(one), ThreadsNote::Program(other)) => {
+            discriminant(one) == discriminant(other)
+        }
         _ => one == other,
     }
 }
 
-/// What the probes showed of themselves.
+/// Notes on the probes: what they met, and how they differ.
 fn shown(
     question: &ThreadsQuestion,
     probes: &[ShownProbe],
     seen: &[&ProbeDetails],
     others: Option<f64>,
-) -> Vec<Note> {
-    let mut notes: Vec<Note> = Vec::new();
+) -> Vec<ThreadsNote> {
+    let mut notes: Vec<ThreadsNote> = Vec::new();
     for met in seen.iter().flat_map(|seen| &seen.notes) {
-        let met = Note::from(met.clone());
+        let met = ThreadsNote::from(met.clone());
         if !notes.iter().any(|note| alike(note, &met)) {
             notes.push(met);
         }
@@ -198,7 +242,7 @@ fn shown(
         .map(|probe| probe.probe.parameter);
     let numbers: Vec<u32> = drifting.collect();
     if !numbers.is_empty() {
-        notes.push(Note::Drifting { numbers });
+        notes.push(ThreadsNote::Drifting { numbers });
     }
     let sweep = question.request.method == ThreadsMethod::Sweep;
     let alone = |probe: &&ShownProbe| {
@@ -208,36 +252,36 @@ fn shown(
     };
     let told_by = |probe: &ShownProbe| probe.probe.progress.measure;
     if probes.iter().filter(alone).any(|probe| told_by(probe) == Measure::Runs) {
-        notes.push(Note::SingleRuns);
+        notes.push(ThreadsNote::SingleRuns);
     }
     if probes.iter().any(|probe| told_by(probe) == Measure::CpuTime) {
-        notes.push(Note::CpuTimeOnly);
+        notes.push(ThreadsNote::CpuTimeOnly);
     }
-    notes.extend(others.map(|share| Note::Busy { share }));
-    // By whatever layer each was watched.
+    notes.extend(others.map(|share| ThreadsNote::Busy { share }));
+    // This includes probes by all layers.
     let sum = |of: fn(&Activity) -> Duration| {
         seen.iter().map(|seen| of(&seen.activity).as_secs_f64()).sum::<f64>()
     };
     let watching =
         sum(|activity| activity.overhead.total()) / sum(Activity::ran).max(f64::MIN_POSITIVE);
     if watching >= WATCHING_NOTABLE && seen.iter().any(|seen| seen.disturbed) {
-        notes.push(Note::Watching { share: watching });
+        notes.push(ThreadsNote::Watching { share: watching });
     }
     notes.extend(watched_otherwise(seen));
     notes
 }
 
 /// Which probes were watched by another layer than the last one. The output names the last.
-fn watched_otherwise(seen: &[&ProbeDetails]) -> Option<Note> {
+fn watched_otherwise(seen: &[&ProbeDetails]) -> Option<ThreadsNote> {
     let layer = seen.last()?.activity.layer;
     let earlier = || seen.iter().filter(|seen| seen.activity.layer != layer);
     let by = earlier().next()?.activity.layer.name().to_owned();
     let (probes, of, later) = (earlier().count(), seen.len(), layer.name().to_owned());
-    Some(Note::WatchedOtherwise { probes, of, by, later })
+    Some(ThreadsNote::WatchedOtherwise { probes, of, by, later })
 }
 
-/// What to know about the answer.
-fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -> Vec<Note> {
+/// Notes on the answer.
+fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -> Vec<ThreadsNote> {
     let mut notes = Vec::new();
     let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
     let candidates: Vec<u32> =
@@ -250,7 +294,7 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
         && candidates.last() == Some(&found.parameter)
         && (asked || !question.request.grants())
     {
-        notes.push(Note::CutOff { n: found.parameter, asked });
+        notes.push(ThreadsNote::CutOff { n: found.parameter, asked });
     }
     notes.extend(capped(&found.attempts, question, &candidates, counting));
     let ends = match published {
@@ -258,23 +302,23 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
         false => candidates.first().zip(candidates.last()).map(|(&first, &last)| [first, last]),
     };
     if let Some(n) = ends.filter(|n| n.map(threads) != *n) {
-        let counts_n = standing(n[1], convert, threads) == n[1];
-        notes.push(Note::Translated { counts_n, n, threads: n.map(threads) });
+        let counts_n = counted_threads(n[1], convert, threads) == n[1];
+        notes.push(ThreadsNote::Translated { counts_n, n, threads: n.map(threads) });
     }
-    let failed = found.unchecked.iter().cloned();
-    notes.extend(failed.map(|reason| Note::Unchecked { reason }));
-    notes.extend(found.phase_change.map(Note::Shifted));
+    let failed = found.unchecked.iter().map(ToString::to_string);
+    notes.extend(failed.map(|reason| ThreadsNote::Unchecked { reason }));
+    notes.extend(found.phase_change.map(ThreadsNote::Shifted));
     notes
 }
 
-/// Where the program makes no more threads from some number on. Of a survey that is believed where
-/// the greatest number showed it.
+/// A note if the program makes no more threads from some number on. A survey must have probed its
+/// largest number.
 fn capped(
     attempts: &[Attempt],
     question: &ThreadsQuestion,
     candidates: &[u32],
     counting: &Counting,
-) -> Option<Note> {
+) -> Option<ThreadsNote> {
     let counted = match &question.request.program {
         ThreadsProgram::Here(program) => program.counts_threads(),
         ThreadsProgram::Modelled(_) => false,
@@ -288,18 +332,18 @@ fn capped(
         return None;
     }
     let pooled = method != ThreadsMethod::Reinforcer;
-    Some(Note::Capped { threads, numbers, pooled, follows })
+    Some(ThreadsNote::Capped { threads, numbers, pooled, follows })
 }
 
-fn about_model(program: &ModelledProgram, question: &ThreadsQuestion) -> Vec<Note> {
+fn about_model(program: &ModelledProgram, question: &ThreadsQuestion) -> Vec<ThreadsNote> {
     let mut notes = Vec::new();
-    if let pinwise_threads::Method::Survey(survey) = &question.search.method {
-        notes.extend(survey.pieces.map(|pieces| Note::Pieces { pieces }));
+    if let SearchMethod::Survey(survey) = &question.search.method {
+        notes.extend(survey.pieces.map(|pieces| ThreadsNote::Pieces { pieces }));
     }
     if program.platform().is_ok_and(|(_, shared)| shared) {
-        notes.push(Note::SharedCores);
+        notes.push(ThreadsNote::SharedCores);
     }
-    notes.push(Note::Simulated);
+    notes.push(ThreadsNote::Simulated);
     notes
 }
 
@@ -309,10 +353,11 @@ mod tests {
 
     #[test]
     fn a_note_with_other_figures_is_the_same_note() {
-        let rare = |seconds| Note::from(pinwise_measure::Note::MetricRare { seconds });
+        let rare =
+            |seconds| ThreadsNote::from(pinwise_measure::ProgramNote::MetricRare { seconds });
         assert!(alike(&rare(0.113), &rare(1.2)));
-        assert!(!alike(&rare(1.2), &Note::from(pinwise_measure::Note::MetricStill)));
-        let [one, other] = ["a".to_owned(), "b".to_owned()].map(Note::from);
+        assert!(!alike(&rare(1.2), &ThreadsNote::from(pinwise_measure::ProgramNote::MetricStill)));
+        let [one, other] = ["a".to_owned(), "b".to_owned()].map(ThreadsNote::from);
         assert!(!alike(&one, &other), "of an earlier version");
     }
 }

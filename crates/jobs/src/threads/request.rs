@@ -1,25 +1,23 @@
-//! What is asked, and what is decided before the first probe.
+//! The request for a number of threads, and the decisions before the first probe.
 
+use super::host_program::HostProgram;
 use crate::error::JobError;
-use crate::request::Reading;
 use pinwise_measure::Unit;
-use pinwise_metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
 use pinwise_present::figures;
-use pinwise_programs::{ProbedProgram, Recipe, Setter};
-use pinwise_scheduler::{Platform, Program, Structure};
+use pinwise_programs::Setter;
+use pinwise_scheduler::{ModelProgram, Platform, Structure};
 use pinwise_threads::{
-    Advice, Formula, Method, Note, NumberSearch, Objective, Published, Runs, SpeedQuestion, Sweep,
-    ThreadRange, Thresholds, standing,
+    Formula, NumberAdvice, NumberQuestion, Objective, PublishedQuestion, SearchMethod,
+    SpeedQuestion, SweepQuestion, ThreadRange, ThreadsNote, Thresholds, WholeRuns, counted_threads,
 };
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a survey may take of the budget; the rest is for fresh windows of what it finds.
+/// The share of the budget for a survey. The rest is for fresh windows of the number it finds.
 const SEARCH: f64 = 0.6;
 
-/// How often a sweep tries each number where nothing is said.
+/// How often a sweep tries each number if nothing is said.
 const ROUNDS: u32 = 3;
 
 /// How many threads a program should run.
@@ -35,19 +33,19 @@ pub struct ThreadsRequest {
     pub max: Option<u32>,
     /// From one number to the next. `None`: 1, or as published.
     pub step: Option<u32>,
-    /// What all probes of a survey may take. `None`: two minutes, or a share of a run whose length
+    /// The time for all probes of a survey. `None`: two minutes, or a share of a run whose length
     /// is known.
     pub budget: Option<Duration>,
     /// How often a sweep tries each number. `None`: three times.
     pub rounds: Option<u32>,
     /// Share of the best speed that fewer threads may cost.
     pub within: f64,
-    /// What is maximised.
+    /// The quantity that is maximised.
     pub objective: Objective,
     /// How long a probe watches the threads.
     pub probe: Duration,
-    /// What counts as high for the published search. `None`: in proportion to the model of the
-    /// paper's machine.
+    /// The thresholds of the published search. `None`: in proportion to the model of the paper's
+    /// machine.
     pub thresholds: Option<Thresholds>,
     /// Equal pieces that the work comes in.
     pub pieces: Option<u32>,
@@ -58,14 +56,13 @@ pub struct ThreadsRequest {
     pub limit: Duration,
     /// Bytes that a probe may write to storage.
     pub most_written: u64,
-    /// The number that the program uses on its own, where the user gave it.
+    /// The number that the program uses on its own, if the user gave it.
     #[serde(default)]
     pub default: Option<u32>,
-    /// What was found is compared with that number on fresh windows.
+    /// Whether the number found is compared with that number on fresh windows.
     #[serde(default)]
     pub confirm: bool,
-    /// A probe that has begun may end so late, where this is later than the budget. `None`: with
-    /// the budget.
+    /// The latest end of a running probe, if later than the budget. `None`: the budget.
     #[serde(default)]
     pub deadline: Option<Duration>,
 }
@@ -74,16 +71,16 @@ pub struct ThreadsRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadsMethod {
-    /// By how fast the program gets on.
+    /// The search by measured speeds.
     Survey,
-    /// As published: rising numbers, by profiles alone.
+    /// The published search: rising numbers, by profiles alone.
     Reinforcer,
     /// Every number, several times.
     Sweep,
 }
 
 impl ThreadsMethod {
-    /// As typed.
+    /// The method's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Survey => "survey",
@@ -103,93 +100,6 @@ pub enum ThreadsProgram {
     Modelled(ModelledProgram),
 }
 
-/// A program on this machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct HostProgram {
-    /// Its command, with `{n}` where it takes its number of threads.
-    pub command: Vec<String>,
-    /// Environment variables that take the number, or `NAME=VALUE` with `{n}` in it.
-    pub env: Vec<String>,
-    /// How the number is changed while the program runs. `None`: it is started anew.
-    pub set: Option<Setter>,
-    /// A process that runs already.
-    pub pid: Option<i32>,
-    /// How many threads it makes for n. `None`: n or a few more.
-    pub threads_per_n: Option<Formula>,
-    /// What its progress is, as typed after `--metric`.
-    pub metric: Option<String>,
-    /// How the metric is read.
-    pub reading: Reading,
-    /// A line of its output that ends its initialization, as a regular expression.
-    pub after: Option<String>,
-    /// Files that are removed after each run.
-    pub remove: Vec<PathBuf>,
-    /// Where its standard output goes. `None`: nowhere.
-    pub output: Option<PathBuf>,
-}
-
-impl HostProgram {
-    /// As the user would call it.
-    pub(crate) fn name(&self) -> String {
-        self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}"))
-    }
-
-    pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
-        let (command, output) = (self.command.clone(), self.output.clone());
-        Ok(match (&self.set, self.pid) {
-            (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
-            (Some(set), None) => {
-                let recipe = Recipe::fixed(command, &self.env, output).map_err(JobError::usage)?;
-                ProbedProgram::Launched(recipe, set.clone())
-            }
-            (None, _) => ProbedProgram::Anew(
-                Recipe::new(command, &self.env, output).map_err(JobError::usage)?,
-            ),
-        })
-    }
-
-    /// The metric, where one is named, there or not.
-    pub fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, JobError> {
-        let Reading { pick, counter, lower_is_better, unit, as_printed } = &self.reading;
-        let Some(metric) = &self.metric else {
-            let given = [
-                (pick.is_some(), "--pick"),
-                (counter.is_some(), "--counter and --gauge"),
-                (*lower_is_better, "--lower-is-better"),
-                (unit.is_some(), "--unit"),
-            ];
-            return match given.iter().find(|(given, _)| *given) {
-                Some((_, what)) => {
-                    Err(JobError::Usage(format!("{what} needs a metric: add --metric")))
-                }
-                None => Ok(None),
-            };
-        };
-        let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
-        let pick = pick.as_ref().map(|text| Pattern::new(text)).transpose();
-        let options = MetricOptions {
-            pick: pick.map_err(JobError::usage)?,
-            interpretation: counter.map(|counter| {
-                if counter { Interpretation::Counter } else { Interpretation::Value }
-            }),
-            lower_is_better: *lower_is_better,
-            unit: unit.clone(),
-            as_printed: *as_printed,
-            ..MetricOptions::default()
-        };
-        Ok(Some((metric, options)))
-    }
-
-    /// Whether the threads that probes see show what n does. With a metric it is the metric.
-    pub(super) fn counts_threads(&self) -> bool {
-        self.set.is_none() && self.metric.is_none() && self.formula().follows()
-    }
-
-    pub(crate) fn formula(&self) -> Formula {
-        self.threads_per_n.clone().unwrap_or_else(Formula::identity)
-    }
-}
-
 /// A program on the model of an operating system's scheduler.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelledProgram {
@@ -205,8 +115,8 @@ pub struct ModelledProgram {
 
 impl ModelledProgram {
     /// The description of the program.
-    pub(super) fn description(&self) -> Result<Program, JobError> {
-        Program::built_in(&self.program).map_err(JobError::usage)
+    pub(super) fn description(&self) -> Result<ModelProgram, JobError> {
+        ModelProgram::built_in(&self.program).map_err(JobError::usage)
     }
 
     pub(super) fn platform(&self) -> Result<(Platform, bool), JobError> {
@@ -236,23 +146,23 @@ pub(crate) fn platform(name: &str, machine: &Machine) -> Result<(Platform, bool)
 /// The question of a campaign: the request, with everything decided that a search depends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadsQuestion {
-    /// What was asked.
+    /// The request.
     #[serde(flatten)]
     pub request: ThreadsRequest,
     /// Contexts that the program may use.
     pub contexts: u32,
     /// The numbers.
     pub span: ThreadRange,
-    /// What is searched.
-    pub search: NumberSearch,
-    /// What keeps the program from using the whole machine, where something does.
-    pub limited: Option<Note>,
+    /// The question of the search.
+    pub search: NumberQuestion,
+    /// A note if something keeps the program from using the whole machine.
+    pub limited: Option<ThreadsNote>,
 }
 
 /// How many threads a program makes for its parameter, and back.
 pub(super) enum Counting {
     Formula(Formula),
-    Program(Box<Program>),
+    Program(Box<ModelProgram>),
 }
 
 impl Counting {
@@ -280,9 +190,9 @@ impl Counting {
     }
 
     /// Advice about numbers of threads as advice about the parameters they stand for.
-    pub(super) fn in_parameters(&self, advice: Advice) -> Advice {
+    pub(super) fn in_parameters(&self, advice: NumberAdvice) -> NumberAdvice {
         let convert = |threads| self.parameter(threads);
-        Advice {
+        NumberAdvice {
             reference_threads: advice
                 .reference
                 .map_or(1, |reference| self.threads(convert(reference))),
@@ -296,11 +206,11 @@ impl Counting {
 }
 
 impl ThreadsQuestion {
-    /// Of a request, for a program that may use so many contexts.
+    /// Decides the question of a request, for a program that may use this number of contexts.
     pub(super) fn decide(
         request: ThreadsRequest,
         contexts: u32,
-        limited: Option<Note>,
+        limited: Option<ThreadsNote>,
     ) -> Result<Self, JobError> {
         let counting = Counting::of(&request)?;
         let span = request.span(contexts, &counting)?;
@@ -314,7 +224,7 @@ impl ThreadsQuestion {
         let method = match request.method {
             ThreadsMethod::Survey => {
                 let (most_time, work, pieces) = request.bounds()?;
-                Method::Survey(SpeedQuestion {
+                SearchMethod::Survey(SpeedQuestion {
                     tolerance: within,
                     most_time,
                     work,
@@ -327,30 +237,35 @@ impl ThreadsQuestion {
                 let thresholds = request.thresholds;
                 let scaled = || Thresholds::scaled(span.step, contexts);
                 let thresholds = thresholds.unwrap_or_else(scaled);
-                Method::Reinforcer(Published { span, contexts, thresholds })
+                SearchMethod::Reinforcer(PublishedQuestion { span, contexts, thresholds })
             }
             ThreadsMethod::Sweep => {
                 let rounds = request.rounds.unwrap_or(ROUNDS);
-                Method::Sweep(Sweep { candidates, rounds, tolerance: within, counted })
+                SearchMethod::Sweep(SweepQuestion {
+                    candidates,
+                    rounds,
+                    tolerance: within,
+                    counted,
+                })
             }
         };
         let runs = match &request.program {
-            ThreadsProgram::Here(_) if request.per_run => Runs::Always,
+            ThreadsProgram::Here(_) if request.per_run => WholeRuns::Always,
             ThreadsProgram::Here(program) if program.metric.is_none() && !goes_on => {
-                Runs::WhereShort
+                WholeRuns::WhereShort
             }
-            _ => Runs::Never,
+            _ => WholeRuns::Never,
         };
         let objective = request.objective;
-        let search = NumberSearch { method, window, objective, runs, goes_on };
+        let search = NumberQuestion { method, window, objective, runs, goes_on };
         Ok(Self { request, contexts, span, search, limited })
     }
 
-    /// What progress is shown in, where probes count it in `unit`.
+    /// The unit in which progress is shown, if probes count it in `unit`.
     pub fn unit(&self, unit: &Unit) -> Unit {
         match &self.request.program {
             ThreadsProgram::Here(_) => self.request.objective.unit(unit.clone()),
-            // What the program has done of what the sequential one would, in that one's time.
+            // The work of the program, relative to that of the sequential program in the same time.
             ThreadsProgram::Modelled(_) => Unit::rate("x sequential"),
         }
     }
@@ -365,7 +280,7 @@ impl ThreadsQuestion {
 }
 
 impl ThreadsRequest {
-    /// What may be spent where nothing is said and the length of the program's run is not known.
+    /// The default budget if the length of the program's run is not known.
     pub const TIME: Duration = Duration::from_secs(120);
     /// The usual [`Self::within`].
     pub const WITHIN: f64 = 0.01;
@@ -401,7 +316,7 @@ impl ThreadsRequest {
         }
     }
 
-    /// What may be spent on everything.
+    /// The budget for everything.
     pub fn time(&self) -> Duration {
         self.budget.unwrap_or(Self::TIME)
     }
@@ -417,7 +332,7 @@ impl ThreadsRequest {
         self.confirm && self.method != ThreadsMethod::Reinforcer
     }
 
-    /// What is probed, as the user would call it.
+    /// The name of the program, as the user would call it.
     pub fn name(&self) -> String {
         match &self.program {
             ThreadsProgram::Here(program) => program.name(),
@@ -433,8 +348,8 @@ impl ThreadsRequest {
         }
     }
 
-    /// What all probes of a survey may take, what a run has to get done where that is known, and
-    /// the pieces that its work comes in.
+    /// The time for all probes of a survey, the work of a run if that is known, and the number of
+    /// its equal pieces.
     #[allow(clippy::type_complexity)]
     fn bounds(&self) -> Result<(Option<Duration>, Option<f64>, Option<u32>), JobError> {
         let ThreadsProgram::Modelled(program) = &self.program else {
@@ -457,9 +372,10 @@ impl ThreadsRequest {
         let published = ThreadRange::published_on(contexts);
         let is_published = self.method == ThreadsMethod::Reinforcer;
         let step = self.step.unwrap_or(if is_published { published.step } else { 1 });
-        // Where one n makes more than that there are two at least to choose from.
-        let most =
-            || self.min.unwrap_or(1).max(self.most(contexts)).max(standing(2, convert, threads));
+        // If one n makes more than that, there are at least two to choose from.
+        let most = || {
+            self.min.unwrap_or(1).max(self.most(contexts)).max(counted_threads(2, convert, threads))
+        };
         let max = self.max.unwrap_or_else(most);
         let min = self.min.unwrap_or(if is_published { step.min(max).max(1) } else { 1 });
         if max == 0 {
@@ -518,7 +434,7 @@ impl ThreadsRequest {
         Err(JobError::Usage(refused))
     }
 
-    /// The most that makes sense where nothing is said: more than there are contexts cannot be
+    /// The most that makes sense if nothing is said: more than there are contexts cannot be
     /// granted, but may be started.
     fn most(&self, contexts: u32) -> u32 {
         match self.method {

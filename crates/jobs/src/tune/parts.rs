@@ -2,26 +2,27 @@
 //!
 //! 1. *Number*: the search for the number of threads alone.
 //! 2. *Policies*: promising numbers under simple policies of placement.
-//! 3. *Placements*: a search of its own for each number that may be best, by successive halving.
+//! 3. *Placements*: a separate search for each number that may be best, by successive halving.
 //! 4. *Finals*: the last comparison, on fresh windows.
 //!
-//! Each part is a campaign that names its step. A part that is in the store is not measured again:
-//! if it has ended, its records are read, else they are continued. So a campaign that was killed
-//! goes on where it was. What the last comparison compares is decided once, when its part is made.
-//! At the end the plan is written and the whole campaign concluded.
+//! Each part is a campaign that names its step. A part in the store is not measured again: if it
+//! has ended, its records are read, else it is continued. So a killed campaign goes on where it
+//! was. The ways of the last comparison are chosen once, when its part is made. At the end the plan
+//! is written and the whole campaign concluded.
 
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
-use super::program::{TunedProgram, seen};
+use super::tuned_program::{TunedProgram, seen};
 use super::{
-    NUMBER, TuneConclusion, TuneRequest, TunedPlacement, UnplacedNumber, answer, number_question,
-    plan, stored_placements, tagged_notes,
+    LeftUndone, NUMBER, TuneConclusion, TuneRequest, TunedPlacement, UnplacedNumber, answer,
+    number_question, plan, stored_placements, tagged_notes,
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::Caller;
 use crate::last_comparison::{
-    Comparing, FEWEST_ROUNDS, Finals, FinalsQuestion, alike, cut_short, runner_up,
+    FEWEST_ROUNDS, LastComparison, LastComparisonQuestion, LastComparisonSearch, alike, cut_short,
+    runner_up,
 };
 use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
@@ -29,7 +30,7 @@ use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
-use pinwise_placement::{Budget, Plan, PlanNote, TuneNote, TuneStep, Unmeasured, Way};
+use pinwise_placement::{Budget, Plan, PlanNote, TuneNote, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
@@ -37,9 +38,10 @@ use pinwise_topology::Machine;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Shares of the time besides that of the number: for where; of that, the most for policies of
-/// placement, the rest for searches. What is left is for the last comparison.
+/// Share of the budget for finding placements. The number has its own share ([`NUMBER`]), and the
+/// last comparison gets the rest.
 const PLACING: f64 = 0.5;
+/// Share of the time for placements that policies may use. Searches get the rest.
 const POLICIES: f64 = 1.0 / 3.0;
 
 /// Measures the parts one after the other, from where they are, and concludes the campaign. Returns
@@ -50,26 +52,26 @@ pub(super) fn measure_parts(
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<(Vec<String>, Option<Unmeasured>), JobError> {
+) -> Result<(Vec<LeftUndone>, Option<Unmeasured>), JobError> {
     let (budget, before) = (request.threads.time(), spent(store, info.id)?);
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
-    let part = match stored::part(store, &Parent::new(info.id, &TuneStep::Finals))? {
+    let part = match stored::part(store, &Parent::new(info.id, &TunePart::Finals))? {
         Some(part) => part,
         None => contenders(info, &number, &mut program, &clock, caller, store, events)?,
     };
     let placed = stored_placements(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
     // Decided once: resumed, the campaign compares the same.
-    let compared: FinalsQuestion = stored::question(&part)?;
+    let compared: LastComparisonQuestion = stored::question(&part)?;
     let (n, best) = (compared.n, search(compared.n));
     let finals = finals(&part, &compared, best, &mut program, caller, store, events)?;
     store.learn(info.id, &info.new.workload, &finals.unit)?;
     let fewer = compared.default.unwrap_or(program.cpus) > n;
     let choice = finals.contest.choice(fewer, request.threads.within);
     let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
-    let mut unfinished = Vec::new();
+    let mut left_undone = Vec::new();
     let mut notes: Vec<TuneNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(finals.notes());
     // Not what an earlier session concluded.
@@ -85,11 +87,11 @@ pub(super) fn measure_parts(
         let notes = plan.origin.iter_mut().map(|origin| &mut origin.notes);
         notes.for_each(|notes| *notes = caveats.iter().map(PlanNote::new).collect());
         let written = write(&plan, request, store);
-        written.map_err(|error| unfinished.push(error.to_string())).ok()
+        written.map_err(|error| left_undone.push(LeftUndone::Plan(error))).ok()
     });
     match program.settle(parameter.unwrap_or(n), choice.way() == Way::Default) {
         Ok(note) => notes.extend(note),
-        Err(error) => unfinished.push(error.to_string()),
+        Err(error) => left_undone.push(LeftUndone::Number(error)),
     }
     let state = match &finals.cut_short {
         None => CampaignState::Finished,
@@ -107,13 +109,13 @@ pub(super) fn measure_parts(
         time: clock.used(),
     };
     answered(store, info.id, state, &conclusion)?;
-    Ok((unfinished, conclusion.cut_short))
+    Ok((left_undone, conclusion.cut_short))
 }
 
 /// The time of a campaign, over all its sessions.
 struct TuneClock {
     budget: Duration,
-    /// What earlier sessions used.
+    /// The time that earlier sessions used.
     before: Duration,
     begin: Instant,
 }
@@ -138,7 +140,7 @@ fn contenders(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
-    // Where the number took longer than its share, it is placing that has less.
+    // If the number took longer than its share, placing gets less.
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
     let begin = Instant::now();
@@ -157,7 +159,7 @@ fn contenders(
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
         placed.searched.as_ref()?.outcome.best.as_ref()
     };
-    stored::part_for(store, info, &TuneStep::Finals, |new| {
+    stored::part_for(store, info, &TunePart::Finals, |new| {
         // Something has to be compared with the default.
         let alike = alike(&number.outcome.notes);
         let as_default = |n| {
@@ -169,7 +171,7 @@ fn contenders(
             rates.iter().copied().filter(|&(n, _)| !as_default(n)).collect();
         let nothing = best(n).is_none() && as_default(n);
         let n = if nothing { runner_up(&others, n).unwrap_or(n) } else { n };
-        let question = FinalsQuestion {
+        let question = LastComparisonQuestion {
             n,
             default: program.default,
             as_default: as_default(n),
@@ -188,13 +190,13 @@ fn contenders(
 /// Compares at last. `best`: the search for the placement of the number.
 fn finals(
     part: &CampaignInfo,
-    compared: &FinalsQuestion,
+    compared: &LastComparisonQuestion,
     best: Option<&StoredSearch>,
     program: &mut TunedProgram<'_>,
     caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
-) -> Result<Finals, JobError> {
+) -> Result<LastComparison, JobError> {
     if part.state == CampaignState::Finished {
         return Ok(compared.finals(&store.records(part.id)?, &seen, None));
     }
@@ -203,7 +205,7 @@ fn finals(
         program.know(compared.n, best.info.new.workload.clone());
     }
     program.in_rounds_of(compared.ways().len());
-    let mut strategy = Comparing { question: compared.clone(), read: &seen };
+    let mut strategy = LastComparisonSearch { question: compared.clone(), read: &seen };
     let time = Budget::Time(compared.time);
     events.take(Event::Comparison).map_err(JobError::Output)?;
     let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
@@ -235,7 +237,7 @@ fn number(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<(NumberSearched, LinuxProber), JobError> {
-    let part = stored::part_for(store, info, &TuneStep::Threads, |new| {
+    let part = stored::part_for(store, info, &TunePart::Threads, |new| {
         let (question, machine) = number_question(request)?;
         let question = serde_json::to_value(&question)?;
         Ok(NewCampaign { kind: Kind::Threads, machine, question, ..new })
@@ -261,7 +263,7 @@ fn number(
     }
 }
 
-/// Measures numbers under policies of placement, where there is time for some.
+/// Measures numbers under policies of placement, if there is time for some.
 fn policies(
     info: &CampaignInfo,
     NumberSearched { outcome, found }: &NumberSearched,
@@ -271,7 +273,7 @@ fn policies(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<PolicyMeasurements, JobError> {
-    let parent = Parent::new(info.id, &TuneStep::Policies);
+    let parent = Parent::new(info.id, &TunePart::Policies);
     let known = stored::part(store, &parent)?;
     let machine = match &known {
         Some(part) => part.new.machine.clone(),
@@ -281,7 +283,7 @@ fn policies(
         let asked = PoliciesQuestion::after(outcome, found, program, &machine, time);
         let Some(question) = asked else { return Ok(PolicyMeasurements::default()) };
         let question = serde_json::to_value(&question)?;
-        stored::part_for(store, info, &TuneStep::Policies, |new| {
+        stored::part_for(store, info, &TunePart::Policies, |new| {
             Ok(NewCampaign { kind: Kind::Policies, machine, question, ..new })
         })?;
     }
@@ -307,7 +309,7 @@ fn policies(
 
 /// This machine, as far as the program may use it.
 fn usable_machine(program: &TunedProgram<'_>) -> Result<Machine, JobError> {
-    let mut machine = pinwise_linux::machine()?;
+    let mut machine = pinwise_linux::this_machine()?;
     let process = program.process().map(Pid);
     if let Some(Ok(allowed)) = process.map(pinwise_linux::process::allowed) {
         machine.allowed = machine.allowed.intersection(&allowed);
@@ -332,7 +334,7 @@ fn placements(
         let each = time.saturating_sub(begin.elapsed()).min(of_round);
         let each = each / list.numbers().len() as u32;
         for &n in list.numbers() {
-            let parent = Parent::new(info.id, &TuneStep::Place { n, round });
+            let parent = Parent::new(info.id, &TunePart::Place { n, round });
             let placement = place_number(program, parent, n, each, caller, store, events)?;
             let earlier =
                 placed.iter().any(|earlier| earlier.parameter == n && earlier.searched.is_some());
@@ -348,8 +350,8 @@ fn placements(
     Ok((list.numbers()[0], placed))
 }
 
-/// Places the program with `n`, in a campaign of its own. What keeps a number from being placed
-/// does not end the search for others.
+/// Places the program with `n`, in a separate campaign. What keeps a number from being placed does
+/// not end the search for others.
 fn place_number(
     program: &mut TunedProgram<'_>,
     parent: Parent,

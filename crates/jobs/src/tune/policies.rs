@@ -1,13 +1,14 @@
 //! Numbers under policies of placement, measured where that promises most: which numbers are worth
 //! a search for their placement.
 
-use super::program::NumberDetail;
+use super::tuned_program::NumberDetail;
 use crate::threads::ThreadsOutcome;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
 use pinwise_placement::TuneNote;
 use pinwise_threads::{
-    Arm, Candidate, FoundNumber, JointSearch, Shortlist, ThreadCeiling, boundaries, candidates,
+    Arm, FoundNumber, JointSearch, PolicyCandidate, Shortlist, ThreadCeiling, candidates,
+    filling_numbers,
 };
 use pinwise_topology::{Alike, Footprint, Machine, Policy, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -24,11 +25,11 @@ pub struct PoliciesQuestion {
     pub first: u32,
     /// Numbers that may be best when placed, with the threads that each is meant to make.
     pub numbers: Vec<(u32, u32)>,
-    /// What the probes showed: a number, its rate, and the rate's relative standard error.
+    /// The results of the probes: a number, its rate, and the rate's relative standard error.
     pub readings: Vec<(u32, f64, Option<f64>)>,
     /// Contexts that the program may use.
     pub contexts: u32,
-    /// What all of this may take.
+    /// The time for all of this.
     pub time: Duration,
     /// About what it takes to start the program, and to measure it.
     pub run: Duration,
@@ -47,33 +48,33 @@ pub struct PolicyMeasurement {
     pub policy: Option<Policy>,
     /// Threads that were placed.
     pub threads: usize,
-    /// What these use of the machine; of unpinned ones nothing is known.
+    /// The part of the machine that these use; unknown if they are unpinned.
     pub footprint: Option<Footprint>,
     /// In the unit of the rows.
     pub performance: f64,
 }
 
-/// What was measured, and what follows.
+/// The measurements, and what follows from them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyMeasurements {
     /// In the order in which they were made.
     pub rows: Vec<PolicyMeasurement>,
-    /// What performances are counted in; `None` where nothing was measured.
+    /// The unit of performances; `None` if nothing was measured.
     pub unit: Option<Unit>,
-    /// The expected value of each number that was measured, pinned or not, in the best place known
-    /// for it; empty where none was pinned.
+    /// The expected value of each measured number in the best place known for it, pinned or not.
+    /// Empty if none was pinned.
     pub values: Vec<(u32, f64)>,
-    /// What could not be measured.
+    /// Notes on what could not be measured.
     pub notes: Vec<TuneNote>,
 }
 
 impl PoliciesQuestion {
-    /// After a search for the number alone. `None` where there is no time for a start, a
+    /// After a search for the number alone. `None` if there is no time for a start, a
     /// measurement unpinned and one pinned, or nothing to compare with.
     pub(super) fn after(
         outcome: &ThreadsOutcome,
         found: &FoundNumber,
-        program: &super::program::TunedProgram<'_>,
+        program: &super::tuned_program::TunedProgram<'_>,
         machine: &Machine,
         time: Duration,
     ) -> Option<Self> {
@@ -117,12 +118,12 @@ pub(super) fn rates(outcome: &ThreadsOutcome) -> Vec<(u32, f64)> {
     probes.map(|probe| (probe.parameter, probe.progress.rate)).collect()
 }
 
-/// Numbers that may be the best one placed, with the threads that each is meant to make: those with
-/// which a part of the machine is full, and of those that were probed the fastest.
+/// Numbers that may be the best one placed, with the threads that each should make: those that fill
+/// a part of the machine, and the fastest of those probed.
 fn numbers(
     outcome: &ThreadsOutcome,
     first: u32,
-    program: &super::program::TunedProgram<'_>,
+    program: &super::tuned_program::TunedProgram<'_>,
     machine: &Machine,
 ) -> Vec<(u32, u32)> {
     let tree = SharingTree::new(machine, Alike::ExceptNuma);
@@ -130,7 +131,7 @@ fn numbers(
     let ceiling = ThreadCeiling::of(made).filter(|_| !program.goes_on());
     let ceiling = ceiling.map(|ceiling| ceiling.fewest());
     let span = outcome.question.span;
-    let full = boundaries(&tree)
+    let full = filling_numbers(&tree)
         .into_iter()
         .filter(|threads| (span.min..=span.max).contains(threads))
         .map(|threads| program.number(threads));
@@ -150,7 +151,7 @@ fn numbers(
 /// The search over numbers and policies: decides by the records alone.
 pub(super) struct Policies {
     question: PoliciesQuestion,
-    candidates: Vec<Candidate>,
+    candidates: Vec<PolicyCandidate>,
 }
 
 impl Policies {
@@ -170,7 +171,7 @@ impl Policies {
         })
     }
 
-    /// What is known after these records; `None` where the first, unpinned one failed.
+    /// The search after these records; `None` if the first, unpinned one failed.
     fn search(&self, history: &[Record]) -> Option<JointSearch> {
         let Self { question, candidates } = self;
         let reference = history.first()?.outcome.as_ref().ok()?.performance;
@@ -203,7 +204,7 @@ impl Policies {
     }
 
     fn arm(&self, number: u32, policy: Option<Policy>) -> Option<usize> {
-        let same = |one: &Candidate| one.number == number && one.policy == policy;
+        let same = |one: &PolicyCandidate| one.number == number && one.policy == policy;
         self.candidates.iter().position(same)
     }
 
@@ -224,14 +225,13 @@ impl Policies {
         spent + least(longest, run, is_ready) <= self.question.time
     }
 
-    /// What a run takes that is this fast, where each measurement is a run: far from what others
-    /// took, as with an eighth of the threads.
+    /// The expected time of one run at `speed`. Zero if a measurement is not a whole run.
     fn run_at(&self, speed: f64) -> Duration {
         let run = || Duration::try_from_secs_f64(1.0 / speed).unwrap_or(Duration::MAX);
         if self.question.starts_anew { run() } else { Duration::ZERO }
     }
 
-    /// What these records show.
+    /// The measurements that these records show.
     pub(super) fn measured(&self, history: &[Record]) -> PolicyMeasurements {
         let mut found = PolicyMeasurements::default();
         for record in history {
@@ -278,7 +278,7 @@ impl Strategy for Policies {
             return Step::Stop;
         };
         while let Some(arm) = search.next() {
-            let Candidate { number, policy, .. } = self.candidates[arm];
+            let PolicyCandidate { number, policy, .. } = self.candidates[arm];
             let run = self.run_at(search.values()[arm]);
             if self.has_time_for(history, number, run) {
                 return self.trial(number, policy);
@@ -326,8 +326,8 @@ fn details(history: &[Record]) -> Vec<NumberDetail> {
     measured.filter_map(|measured| measured.detail.as_ref()?.read().ok()).collect()
 }
 
-/// Of each number that was measured in some place, the value of its best one.
-fn believed(search: &JointSearch, candidates: &[Candidate]) -> Vec<(u32, f64)> {
+/// For each number that was measured in some place, the value of its best place.
+fn believed(search: &JointSearch, candidates: &[PolicyCandidate]) -> Vec<(u32, f64)> {
     let values = search.values();
     let mut best: BTreeMap<u32, (bool, f64)> = BTreeMap::new();
     for (arm, candidate) in candidates.iter().enumerate() {
@@ -339,8 +339,8 @@ fn believed(search: &JointSearch, candidates: &[Candidate]) -> Vec<(u32, f64)> {
     measured.map(|(number, (_, value))| (number, value)).collect()
 }
 
-/// The least that a measurement is expected to take, with the start where the program does not
-/// stand ready: a run each, and as long as the longest start and the longest measurement were.
+/// The least time that a measurement is expected to take: the longest start so far, unless the
+/// program is ready, plus the longest measurement. Each counts as at least `run`.
 fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bool) -> Duration {
     let start = if is_ready { Duration::ZERO } else { start.max(run) };
     start.saturating_add(measurement.max(run))

@@ -96,13 +96,16 @@ const STARVED: &[Row] = &[
 const NEVER_RAN: &[Row] =
     &[(609, 0, 0, 0, 'R'), (11124, 0, 0, 0, 'R'), (173172, 0, 0, 0, 'R'), (349301, 0, 0, 0, 'R')];
 
-fn look(&(at, ran, waited, slices, state): &Row) -> Look {
-    let account =
-        Account { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited), slices };
-    Look { at: Duration::from_micros(at), account, runnable: state == 'R' }
+fn look(&(at, ran, waited, slices, state): &Row) -> ThreadSample {
+    let account = SchedulerTimes {
+        ran: Duration::from_nanos(ran),
+        waited: Duration::from_nanos(waited),
+        slices,
+    };
+    ThreadSample { at: Duration::from_micros(at), account, runnable: state == 'R' }
 }
 
-/// What the looks show, and how long they lasted.
+/// The demand that the looks show, and how long they lasted.
 fn watched(rows: &[Row]) -> (CpuDemand, Duration) {
     let mut demand = CpuDemand::from(look(&rows[0]));
     rows[1..].iter().for_each(|row| demand.see(look(row)));
@@ -114,7 +117,7 @@ fn share(rows: &[Row]) -> f64 {
     demand.share(elapsed)
 }
 
-/// What was tried before and does not work: the time a thread ran or waited.
+/// An earlier measure that does not work: the time a thread ran or waited.
 fn ran_or_waited(rows: &[Row]) -> f64 {
     let (demand, elapsed) = watched(rows);
     (demand.ran() + demand.waited()).as_secs_f64() / elapsed.as_secs_f64()
@@ -125,10 +128,10 @@ fn a_helper_that_waits_most_of_its_time_wants_little() {
     for rows in [HELPER, HELPER_IN_A_CROWD] {
         assert!(ran_or_waited(rows) > 0.25, "{}", ran_or_waited(rows));
         assert!(share(rows) < 0.01, "{}", share(rows));
-        // Of its own were two thirds of the time and more, so its survey is not extended.
+        // Two thirds of the time or more were its own, so its survey is not extended.
         assert!(watched(rows).0.own() > watched(rows).1 / 3);
     }
-    // 0.947802 ms of 349.013 ms, of which it waited 99.694 ms.
+    // 0.947802 ms of 349.013 ms; it waited for 99.694 ms of these.
     assert!((share(HELPER) - 0.947_802 / (349.013 - 99.694_232)).abs() < 1e-9, "{}", share(HELPER));
 }
 
@@ -139,7 +142,7 @@ fn a_thread_that_spins_wants_a_whole_cpu_however_little_it_gets() {
     assert!(share(STARVED) > 0.1, "{}", share(STARVED));
     assert_eq!(share(NEVER_RAN), 1.0);
     let (never, elapsed) = watched(NEVER_RAN);
-    assert!(never.own() < elapsed / 20, "it had no chance to show more: the survey is extended");
+    assert!(never.own() < elapsed / 20, "it had no chance to show more: the scan is extended");
 }
 
 #[test]
@@ -186,13 +189,13 @@ proptest! {
             2..40
         )
     ) {
-        let (mut at, mut account) = (Duration::ZERO, Account::default());
+        let (mut at, mut account) = (Duration::ZERO, SchedulerTimes::default());
         let mut looks = steps.into_iter().map(|(micros, ran, waited, slices, runnable)| {
             at += Duration::from_micros(micros);
             account.ran += Duration::from_nanos(ran);
             account.waited += Duration::from_nanos(waited);
             account.slices += slices;
-            Look { at, account, runnable }
+            ThreadSample { at, account, runnable }
         });
         let first = looks.next().unwrap();
         let mut demand = CpuDemand::from(first);

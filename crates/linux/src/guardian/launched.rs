@@ -37,7 +37,8 @@ impl Launched {
                 GuardianEntry::Process { .. }
                 | GuardianEntry::Thread { .. }
                 | GuardianEntry::Confined { .. }
-                | GuardianEntry::File { .. } => {}
+                | GuardianEntry::File { .. }
+                | GuardianEntry::Command { .. } => {}
             }
         }
         Self { groups, marks }
@@ -84,12 +85,13 @@ impl Launched {
     }
 
     fn marked(&self) -> Vec<RawPid> {
-        marked(&self.marks)
+        marked(MARK, &self.marks)
     }
 }
 
-/// Processes that run with one of these marks in their environment, which those they start inherit.
-pub(crate) fn marked(marks: &[String]) -> Vec<RawPid> {
+/// Processes that run with one of these marks in an environment variable, which those they start
+/// inherit.
+pub(crate) fn marked(name: &str, marks: &[String]) -> Vec<RawPid> {
     if marks.is_empty() {
         return Vec::new();
     }
@@ -97,7 +99,7 @@ pub(crate) fn marked(marks: &[String]) -> Vec<RawPid> {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         environment
             .split(|&byte| byte == 0)
-            .filter_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))
+            .filter_map(|variable| variable.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
             .any(|value| marks.iter().any(|mark| mark.as_bytes() == value))
     };
     let pids = process::all().unwrap_or_default();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// An event that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum CountedEvent {
     /// Instructions in user space.
     Instructions,
     /// The processor's cycles.
@@ -17,7 +17,7 @@ pub enum Event {
 }
 
 /// `struct perf_event_attr` up to `clockid` (`PERF_ATTR_SIZE_VER3`, Linux 4.1); older kernels take
-/// it where the rest is 0.
+/// it if the rest is 0.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -51,7 +51,8 @@ impl Attributes {
     const USE_CLOCK: u64 = 1 << 25;
     const CONTEXT_SWITCH: u64 = 1 << 26;
 
-    /// Of a process or thread (0: the calling thread, -1: all) on one CPU (-1: any).
+    /// Opens the event of a process or thread (0: the calling thread, -1: all) on one CPU (-1:
+    /// any).
     fn open(&self, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
         const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
         // SAFETY: the kernel reads `size` bytes of the structure, which is that long; it keeps no
@@ -77,20 +78,20 @@ impl Attributes {
 
 /// Whether the calling thread may count `event` for itself in user space. The counter is closed at
 /// once.
-pub fn try_event(event: Event) -> io::Result<()> {
+pub fn try_event(event: CountedEvent) -> io::Result<()> {
     count(event, 0, 0).map(drop)
 }
 
 /// An event of the calling thread in user space, with further flags. `cores`: the number of the
-/// kind of core it is counted on, where there are several (`PERF_TYPE_HARDWARE` takes it in the
+/// kind of core it is counted on, if there are several (`PERF_TYPE_HARDWARE` takes it in the
 /// upper half), else 0.
-fn count(event: Event, cores: u32, flags: u64) -> io::Result<OwnedFd> {
+fn count(event: CountedEvent, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE,
     // PERF_COUNT_SW_TASK_CLOCK.
     let (kind, config) = match event {
-        Event::Cycles => (0, 0),
-        Event::Instructions => (0, 1),
-        Event::TaskClock => (1, 1),
+        CountedEvent::Cycles => (0, 0),
+        CountedEvent::Instructions => (0, 1),
+        CountedEvent::TaskClock => (1, 1),
     };
     let config = if kind == 0 { u64::from(cores) << 32 | config } else { config };
     // Counting the kernel as well needs a privilege that nobody asks for here.
@@ -141,9 +142,9 @@ impl Counter {
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.
-    pub fn of_what_is_started(event: Event) -> io::Result<Self> {
+    pub fn of_what_is_started(event: CountedEvent) -> io::Result<Self> {
         let flags = Attributes::DISABLED | Attributes::INHERIT | Attributes::ENABLE_ON_EXEC;
-        // Where nothing can be listed there is one kind.
+        // If nothing can be listed there is one kind.
         let kinds =
             kinds_of_cores(Path::new("/sys/bus/event_source/devices")).unwrap_or_else(|_| vec![0]);
         on_each(&kinds, |kind| count(event, kind, flags)).map(Self)
@@ -163,7 +164,7 @@ impl Counter {
 
 /// An event that counts nothing. It records each context switch on a CPU, and the threads that are
 /// created, get a name or end. The end of each record has the thread it happened to and the time on
-/// the monotonic clock. The event does not begin by itself.
+/// the monotonic clock. The event does not begin on its own.
 pub(super) fn switches(cpu: i32) -> io::Result<OwnedFd> {
     const PERF_TYPE_SOFTWARE: u32 = 1;
     const PERF_COUNT_SW_DUMMY: u64 = 9;
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn a_program_is_counted_from_its_beginning_with_what_it_starts_and_who_starts_it_is_not() {
         // Time on a CPU is counted everywhere.
-        let counter = match Counter::of_what_is_started(Event::TaskClock) {
+        let counter = match Counter::of_what_is_started(CountedEvent::TaskClock) {
             Ok(counter) => counter,
             Err(error) => return pinwise_synthetic::not_judged(error),
         };
@@ -244,7 +245,7 @@ mod tests {
         device("uncore_imc_0", &[("type", "23\n"), ("cpumask", "0\n")]);
         device("software", &[("type", "1\n")]);
         assert_eq!(kinds_of_cores(devices.path()).unwrap(), [0]);
-        // Arm's name their CPUs also where all are alike.
+        // Arm's name their CPUs also if all are alike.
         device("armv8_cortex_a72", &[("type", "8\n"), ("cpus", "0-3\n")]);
         assert_eq!(kinds_of_cores(devices.path()).unwrap(), [0]);
         std::fs::remove_dir_all(devices.path().join("armv8_cortex_a72")).unwrap();

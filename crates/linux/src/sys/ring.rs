@@ -20,7 +20,7 @@ const TAIL: usize = 1032;
 
 /// Records of the context switches on one CPU.
 #[derive(Debug)]
-pub struct Ring {
+pub struct SwitchRing {
     base: NonNull<u8>,
     page: usize,
     event: OwnedFd,
@@ -28,9 +28,9 @@ pub struct Ring {
 
 // SAFETY: the mapping belongs to the value; one thread at a time reads it (`&mut self`), the
 // kernel's side is the other party.
-unsafe impl Send for Ring {}
+unsafe impl Send for SwitchRing {}
 
-impl Ring {
+impl SwitchRing {
     /// A buffer for what happens on a CPU, once it begins to [`record`](Self::record).
     pub fn switches(cpu: i32) -> io::Result<Self> {
         let event = event::switches(cpu)?;
@@ -90,7 +90,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl Drop for SwitchRing {
     fn drop(&mut self) {
         // SAFETY: mapped with this length in `switches`; no borrow of it outlives `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.page + DATA) };

@@ -51,7 +51,7 @@ fn a_printed_counter_with_its_own_clock_has_exactly_its_own_rate() {
         open(r"stdout:t=(?<seconds>\d+) n=(?<value>\d+)", &MetricOptions::default(), &mut streams)
             .unwrap();
     assert_eq!(metric.meter.unit(), &Unit::rate("n/s"));
-    assert_eq!(metric.notes[0], Note::MetricRead { counter: true, by_name: false });
+    assert_eq!(metric.notes[0], ProgramNote::MetricRead { counter: true, by_name: false });
     let measured = measure(&mut metric, 10, 60).unwrap();
     assert!((measured.performance - 250.0).abs() < 1e-9, "{measured:?}");
     // Two lines in the window have no spread.

@@ -5,7 +5,7 @@ use divan::{Bencher, black_box};
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::{Microbenchmark, PacketProgram};
 use pinwise_processor::{
-    Job, Pace, PlacedThread, Processor, SimulatedTestbed, UnplacedJob, Window,
+    ClockMode, PlacedThread, Processor, ProgramSet, SimulatedTestbed, UnplacedJob, Window,
 };
 use pinwise_topology::{Assignment, Random};
 
@@ -21,7 +21,12 @@ const CYCLES: u64 = 300_000;
 const PROGRAMS: [&str; 6] = ["hashN_L1", "hashN_L2", "hashN_Mem", "hash1_Mem", "intmul", "intdiv"];
 
 /// Thread *i* at the *i*-th of these contexts.
-fn measure(bencher: Bencher, job: &Job, contexts: impl Iterator<Item = usize>, pace: Pace) {
+fn measure(
+    bencher: Bencher,
+    job: &ProgramSet,
+    contexts: impl Iterator<Item = usize>,
+    pace: ClockMode,
+) {
     let processor = Processor::model("ultrasparc-t2").expect("built in");
     let places = (0..).zip(contexts).take(job.threads.len());
     let placed: Vec<_> =
@@ -36,56 +41,58 @@ fn measure(bencher: Bencher, job: &Job, contexts: impl Iterator<Item = usize>, p
         });
 }
 
-fn pipelines(name: &str, instances: usize) -> Job {
+fn pipelines(name: &str, instances: usize) -> ProgramSet {
     let pipeline = PacketProgram::named(name).expect("a program of this name");
     PacketProgram::job(&vec![pipeline; instances])
 }
 
-/// Two instances, every thread in a pipe of its own, every cycle looked at.
+/// Two instances, each thread alone in a pipe, every cycle looked at.
 #[divan::bench(args = ["hashN_L1"])]
 fn packets_6_threads_spread_every_cycle(bencher: Bencher, program: &str) {
-    measure(bencher, &pipelines(program, 2), (0..64).step_by(4), Pace::EveryCycle);
+    measure(bencher, &pipelines(program, 2), (0..64).step_by(4), ClockMode::EveryCycle);
 }
 
 /// The same, cycles in which nothing can happen skipped.
 #[divan::bench(args = PROGRAMS)]
 fn packets_6_threads_spread(bencher: Bencher, program: &str) {
-    measure(bencher, &pipelines(program, 2), (0..64).step_by(4), Pace::Events);
+    measure(bencher, &pipelines(program, 2), (0..64).step_by(4), ClockMode::Events);
 }
 
 /// Two instances, three threads to a pipe, one core.
 #[divan::bench(args = PROGRAMS)]
 fn packets_6_threads_on_one_core(bencher: Bencher, program: &str) {
-    measure(bencher, &pipelines(program, 2), [0, 1, 2, 4, 5, 6].into_iter(), Pace::Events);
+    measure(bencher, &pipelines(program, 2), [0, 1, 2, 4, 5, 6].into_iter(), ClockMode::Events);
 }
 
 /// Eight instances, three threads to a core.
 #[divan::bench(args = PROGRAMS)]
 fn packets_24_threads_on_8_cores(bencher: Bencher, program: &str) {
     let contexts = (0..64).filter(|context| [0, 1, 4].contains(&(context % 8)));
-    measure(bencher, &pipelines(program, 8), contexts, Pace::Events);
+    measure(bencher, &pipelines(program, 8), contexts, ClockMode::Events);
 }
 
 /// Eight instances on three full cores.
 #[divan::bench(args = PROGRAMS)]
 fn packets_24_threads_on_3_cores(bencher: Bencher, program: &str) {
-    measure(bencher, &pipelines(program, 8), 0..24, Pace::Events);
+    measure(bencher, &pipelines(program, 8), 0..24, ClockMode::Events);
 }
 
 /// Every strand of a core wants the port of the cache in every cycle: nothing to skip.
 #[divan::bench]
 fn dcache_8_threads(bencher: Bencher) {
-    let job =
-        Job::independent((0..8).map(|instance| Microbenchmark::Dcache.program(instance)).collect());
-    measure(bencher, &job, 0..8, Pace::Events);
+    let job = ProgramSet::independent(
+        (0..8).map(|instance| Microbenchmark::Dcache.program(instance)).collect(),
+    );
+    measure(bencher, &job, 0..8, ClockMode::Events);
 }
 
 /// Always waiting for memory: almost everything is skipped.
 #[divan::bench]
 fn mem_8_threads(bencher: Bencher) {
-    let job =
-        Job::independent((0..8).map(|instance| Microbenchmark::Mem.program(instance)).collect());
-    measure(bencher, &job, 0..8, Pace::Events);
+    let job = ProgramSet::independent(
+        (0..8).map(|instance| Microbenchmark::Mem.program(instance)).collect(),
+    );
+    measure(bencher, &job, 0..8, ClockMode::Events);
 }
 
 /// What the first chip with a job costs: filling the second-level cache.
@@ -103,7 +110,7 @@ fn a_placement_of_24_threads(bencher: Bencher) {
     let unplaced = UnplacedJob::new(&processor, &pipelines("hash1_Mem", 8)).expect("a valid job");
     let placed: Vec<_> =
         (0..24).map(|context| PlacedThread { context, start: 0, seed: 1 }).collect();
-    bencher.bench_local(|| unplaced.place(black_box(&placed), Pace::Events));
+    bencher.bench_local(|| unplaced.place(black_box(&placed), ClockMode::Events));
 }
 
 /// What a user waits for: a measurement of the default length of eight instances, each in another

@@ -3,23 +3,23 @@
 //!
 //! Arrays larger than the first-level cache are read through before anything runs
 //! ([`Chip::read_through`]). The contents of the second level then depend on how long hits and
-//! misses take, and hardly on the cores. Where they do not fit together that happens [`PASSES`]
-//! times, since what is found of them settles over several passes. From then on all programs run,
-//! and FAME decides.
+//! misses take, and hardly on the cores. If they do not fit together, that happens [`PASSES`]
+//! times, since the contents settle over several passes. From then on all programs run, and FAME
+//! decides.
 //!
-//! Arrays that fit there may still drive each other out of a first level, in one of several ways
-//! for ever, by who started when. Such a set, and one that does not settle, runs from [`STARTS`]
-//! starts, and their mean rate counts: another start shows more than a longer run from the same
-//! one. Where each array alone would fit a first level there are [`MANY_STARTS`]. Such sets settle
-//! soon, most of them near one rate and a few at a fraction of it. Eight starts may miss these.
-//! Arrays that do not fit the second level need all of the time for one start.
+//! Arrays that fit there may still drive each other out of a first level. They do so for ever in
+//! one of several ways, depending on the starts. Such a set, and one that does not settle, runs
+//! from [`STARTS`] starts, and their mean rate counts: another start shows more than a longer run
+//! from the same one. If each array alone would fit a first level there are [`MANY_STARTS`]. Such
+//! sets settle soon, most of them near one rate and a few at a fraction of it. Eight starts may
+//! miss these. Arrays that do not fit the second level need all of the time for one start.
 //!
 //! A repetition is a pass through `L2cache`'s array, a fifth of one through `mem`'s, and some
 //! thousand operations otherwise. Hits are not spread evenly over `mem`'s array, and FAME makes at
 //! least five repetitions.
 
-use crate::program::{Job, Microbenchmark as Program, Region};
-use crate::{Chip, Pace as Stepping, PlacedThread, Processor};
+use crate::program::{Microbenchmark as Program, ProgramSet, Region};
+use crate::{Chip, ClockMode as Stepping, PlacedThread, Processor};
 use pinwise_measure::{
     Bench, Fame, Interrupt, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat,
 };
@@ -39,7 +39,7 @@ const LONGEST: u64 = 30_000_000;
 /// From how many starts a set runs for which one is no answer, where arrays fit the second level;
 /// each has its part of [`LONGEST`].
 const STARTS: u64 = 8;
-/// The same where no array is larger than a first level.
+/// The same if no array is larger than a first level.
 pub(crate) const MANY_STARTS: u64 = 64;
 
 /// A processor model on which sets of microbenchmarks run.
@@ -123,7 +123,7 @@ impl ModelBench {
             seed: 0,
         };
         let placed: Vec<PlacedThread> = layout.iter().map(place).collect();
-        let job = Job::independent(
+        let job = ProgramSet::independent(
             (0..).zip(programs).map(|(instance, program)| program.program(instance)).collect(),
         );
         let mut chip = Chip::new(&self.processor, &job, &placed, Stepping::Events)
@@ -297,8 +297,8 @@ mod tests {
         let never = Fame { maiv: -1.0, least: 5, most: usize::MAX };
         let pace = bench().run(&seats(&[(0, "FPdiv")]), &never, 1).unwrap()[0];
         assert!((pace.time / 33.0 - 1.0).abs() < 0.01 && !pace.steady, "{pace:?}");
-        // Of each start the operations up to the last whole repetition, no more cycles in all than
-        // of a set that is watched once.
+        // For each start, the operations up to the last whole repetition. In all it takes no more
+        // cycles than a set that is watched once.
         let repetition = bench().repetition(Program::FpDiv);
         let most = LONGEST as f64 / pace.time / repetition as f64;
         let repetitions = pace.repetitions as f64;

@@ -7,18 +7,18 @@
 //!
 //! As in the paper, every benchmark is measured in the steady state, over at least five passes
 //! (FAME, section 3.3). The benchmarks load the caches themselves, in cycles that are simulated and
-//! not counted: a few million. It takes tens of millions where the arrays do not fit and the second
+//! not counted: a few million. It takes tens of millions if the arrays do not fit and the second
 //! level takes long to find its regime.
 //!
-//! Threads without randomness lock into a rhythm that depends on who began when. One run is
-//! therefore no answer: each experiment runs with several sets of start offsets, and the range is
-//! part of the result. What counts is the mean rate over them. Where arrays that fit a first level
-//! alone drive each other out of it, few sets find what a few in a hundred do. There are as many as
+//! Threads without randomness lock into a rhythm that depends on their starts. One run is therefore
+//! no answer: each experiment runs with several sets of start offsets, and the range is part of the
+//! result. The mean rate over them counts. If arrays that fit a first level alone drive each other
+//! out of it, a few sets miss what happens in a few of a hundred. So there are as many sets as
 //! [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
-use crate::program::{Job, Microbenchmark};
-use crate::{Chip, Pace, PlacedThread, PlacementError, Processor};
+use crate::program::{Microbenchmark, ProgramSet};
+use crate::{Chip, ClockMode, PlacedThread, PlacementError, Processor};
 use pinwise_topology::Random;
 use std::fmt;
 use std::str::FromStr;
@@ -141,7 +141,8 @@ impl BenchmarkExperiment {
                 seed: 0,
             })
             .collect();
-        let mut chip = Chip::new(processor, &Job::independent(programs), &placed, Pace::Events)?;
+        let mut chip =
+            Chip::new(processor, &ProgramSet::independent(programs), &placed, ClockMode::Events)?;
         let (settle, measure) = duration(processor, &benchmarks);
         chip.run(settle);
         let before = chip.counters()[0].instructions;
@@ -166,7 +167,7 @@ fn duration(processor: &Processor, benchmarks: &[Microbenchmark]) -> (u64, u64) 
 }
 
 impl Spread {
-    /// That of the mean rate over the sets of offsets; not a number if there is none.
+    /// The CPI of the mean rate over the sets of offsets; NaN if there is none.
     pub fn mean(&self) -> f64 {
         self.0.len() as f64 / self.0.iter().map(|cpi| 1.0 / cpi).sum::<f64>()
     }

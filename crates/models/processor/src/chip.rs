@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::core::{Core, Counters, Strand};
 use crate::memory::Hierarchy;
 use crate::processor::Processor;
-use crate::program::{Job, JobError, ProgramStep, Region};
+use crate::program::{ProgramSet, ProgramSetError, ProgramStep, Region};
 
 /// Where and how a thread of a job runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct PlacedThread {
 
 /// How a chip gets through time. Both ways give the same result in every cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum ClockMode {
     /// Every core in every cycle: slow, and plain to see that it is right.
     EveryCycle,
     /// Only the cycles in which something can happen.
@@ -31,7 +31,7 @@ pub enum Pace {
 pub enum PlacementError {
     /// The job itself is broken.
     #[error(transparent)]
-    Job(#[from] JobError),
+    Job(#[from] ProgramSetError),
     /// Not one place per thread.
     #[error("{threads} threads, but {placed} places")]
     Count {
@@ -66,8 +66,8 @@ pub enum PlacementError {
 }
 
 /// A job on a processor whose threads are not placed yet: what does not depend on where they run.
-/// Its programs are resolved, and the second-level cache holds what [`Job::resident`] says, which
-/// takes longer to find than a copy of it.
+/// Its programs are resolved, and the second-level cache holds what [`ProgramSet::resident`] says,
+/// which takes longer to find than a copy of it.
 #[derive(Clone, Debug)]
 pub struct UnplacedJob {
     processor: Processor,
@@ -78,11 +78,11 @@ pub struct UnplacedJob {
 }
 
 /// A processor with threads on it, at a point in time. At the beginning the caches are empty but
-/// for [`Job::resident`].
+/// for [`ProgramSet::resident`].
 #[derive(Clone, Debug)]
 pub struct Chip {
     now: u64,
-    pace: Pace,
+    pace: ClockMode,
     /// Those that have threads.
     cores: Vec<Core>,
     code: Code,
@@ -92,7 +92,7 @@ pub struct Chip {
 
 impl UnplacedJob {
     /// `job` on `processor`. Errors: the job is broken, or `processor` cannot run it.
-    pub fn new(processor: &Processor, job: &Job) -> Result<Self, PlacementError> {
+    pub fn new(processor: &Processor, job: &ProgramSet) -> Result<Self, PlacementError> {
         job.check()?;
         check_divisions(processor, job)?;
         let (code, begins) = Code::new(processor, job);
@@ -103,7 +103,7 @@ impl UnplacedJob {
 
     /// Thread *i* at `placed[i]`. Errors: not one place for each thread, or not one thread for a
     /// place.
-    pub fn place(&self, placed: &[PlacedThread], pace: Pace) -> Result<Chip, PlacementError> {
+    pub fn place(&self, placed: &[PlacedThread], pace: ClockMode) -> Result<Chip, PlacementError> {
         check_places(&self.processor, self.begins.len(), placed)?;
         let mut code = self.code.clone();
         let pipes = self.processor.intra_core.pipes as usize;
@@ -136,9 +136,9 @@ impl Chip {
     /// `job` on `processor`, thread *i* at `placed[i]`. Errors: see [`PlacementError`].
     pub fn new(
         processor: &Processor,
-        job: &Job,
+        job: &ProgramSet,
         placed: &[PlacedThread],
-        pace: Pace,
+        pace: ClockMode,
     ) -> Result<Self, PlacementError> {
         UnplacedJob::new(processor, job)?.place(placed, pace)
     }
@@ -160,12 +160,12 @@ impl Chip {
         let end = self.now + cycles;
         let Self { cores, code, memory, .. } = self;
         match self.pace {
-            Pace::EveryCycle => {
+            ClockMode::EveryCycle => {
                 for now in self.now..end {
                     cores.iter_mut().for_each(|core| core.cycle(now, code, memory));
                 }
             }
-            Pace::Events => {
+            ClockMode::Events => {
                 while let Some((first, second)) = turn(cores, end) {
                     let core = &mut cores[first];
                     while place(core.due, first) < second {
@@ -194,8 +194,8 @@ fn place(due: u64, core: usize) -> u64 {
     due.saturating_mul(CORES).saturating_add(core as u64)
 }
 
-/// The core that is due first, if it is before `end`, and the place before which it may go on: that
-/// of the second, since cores do not make each other due.
+/// The core that is due first, if it is due before `end`, and the place before which it may go on.
+/// That is the place of the second, since cores do not make each other due.
 fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
     let (mut first, mut least, mut second) = (0, place(end, 0), place(end, 0));
     // Nothing here follows a pattern, so nothing branches.
@@ -226,7 +226,7 @@ fn check_places(
     Ok(())
 }
 
-fn check_divisions(processor: &Processor, job: &Job) -> Result<(), PlacementError> {
+fn check_divisions(processor: &Processor, job: &ProgramSet) -> Result<(), PlacementError> {
     let [shortest, longest] = processor.intra_core.fpd.divide;
     for (thread, program) in job.threads.iter().enumerate() {
         for step in program.steps() {

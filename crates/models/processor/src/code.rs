@@ -6,7 +6,7 @@ mod reach;
 mod resolution;
 
 use crate::processor::Processor;
-use crate::program::{Job, Program, Ring, Side};
+use crate::program::{PacketRing, ProgramSet, Side, SimulatedProgram};
 use lasting_lines::LastingLines;
 use pinwise_topology::Random;
 use reach::{Reach, reach};
@@ -82,16 +82,16 @@ struct Instruction {
     stride: u64,
     /// Of a walk: bytes. Where something is drawn: how many possibilities there are.
     length: u64,
-    /// Of a walk: bytes from its base. Of the end of a loop: rounds left.
+    /// Of a walk: bytes from its base. For the end of a loop: rounds left.
     position: u64,
     /// Where something is drawn: the next draw, if it follows from the last.
     mirrored: Option<u64>,
 }
 
 impl Instruction {
-    /// A uniform number below `length`. Of two draws one after the other, the second lies as far
-    /// above the middle of the range as the first lies below it. So chance decides how draws
-    /// follow each other, but hardly what they add up to.
+    /// A uniform number below `length`. Draws come in pairs: if the first lies below the middle of
+    /// the range, the second lies as far above it. So chance decides how draws follow each other,
+    /// but hardly what they add up to.
     fn draw(&mut self, random: &mut Random) -> u64 {
         match self.mirrored.take() {
             Some(drawn) => drawn,
@@ -107,7 +107,7 @@ impl Instruction {
 /// A ring's items.
 #[derive(Clone, Copy, Debug)]
 struct Traffic {
-    ring: Ring,
+    ring: PacketRing,
     /// Items published by the producer and handed back by the consumer since the beginning.
     published: [u64; 2],
     /// Where the slot lies whose turn it is.
@@ -147,13 +147,14 @@ pub(crate) struct Cursor {
 impl Code {
     /// The programs of `job`, which was checked, for `processor`; and the first step of each
     /// thread.
-    pub(crate) fn new(processor: &Processor, job: &Job) -> (Self, Vec<u32>) {
+    pub(crate) fn new(processor: &Processor, job: &ProgramSet) -> (Self, Vec<u32>) {
         let mut instructions = Vec::new();
         let lines = LastingLines::new(processor, job);
         let mut append =
-            |program: &Program| append(processor, job, &lines, program, &mut instructions);
+            |program: &SimulatedProgram| append(processor, job, &lines, program, &mut instructions);
         let begins = job.threads.iter().map(&mut append).collect();
-        let traffic = |&ring: &Ring| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
+        let traffic =
+            |&ring: &PacketRing| Traffic { ring, published: [0; 2], slots: [ring.slot(0); 2] };
         let rings = job.rings.iter().map(traffic).collect();
         let reach = reach(&instructions);
         (Self { instructions, rings, reach, keeps: lines.fits }, begins)

@@ -6,9 +6,8 @@
 //!
 //! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it only in
 //! cycles in which a unit is needed, and runs each pipe alone from one of them to the next
-//! ([`pipe`]). The result is the same in less time. What other cores could still do to a line that
-//! it loads is asked nowhere: either no core can take the line away, or the core waits for its
-//! turn.
+//! ([`pipe`]). The result is the same in less time. Nothing asks what other cores could still do to
+//! a line that it loads. Either no core can take the line away, or the core waits for its turn.
 
 mod divider;
 mod pipe;

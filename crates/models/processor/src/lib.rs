@@ -12,11 +12,11 @@ pub mod program;
 mod testbed;
 
 pub use bench::ModelBench;
-pub use chip::{Chip, Pace, PlacedThread, PlacementError, UnplacedJob};
+pub use chip::{Chip, ClockMode, PlacedThread, PlacementError, UnplacedJob};
 pub use core::Counters;
 pub use processor::{
     AfterLoad, Arbitration, CachePolicy, Fetch, FetchPolicy, Fpd, Fpx, Integer, InterCore,
     IntraCore, IntraPipe, L1Data, L1Instruction, L2, Lsu, MainMemory, Processor, ProcessorError,
 };
-pub use program::{Job, Program};
+pub use program::{ProgramSet, SimulatedProgram};
 pub use testbed::{SimulatedTestbed, Window};

@@ -1,9 +1,9 @@
 //! Where loads and stores go: the first-level caches of the cores, the banks of the second level,
 //! the memory controllers.
 //!
-//! A request is followed to its end when it is made: the banks and controllers it will occupy are
-//! booked at once, in the order of the requests. Only the last step, the fill of the first-level
-//! cache, belongs to the core ([`crate::core`]).
+//! A request is followed to its end when it is made: it books the banks and controllers that it
+//! will occupy at once, in the order of the requests. Only the last step, the fill of the
+//! first-level cache, belongs to the core ([`crate::core`]).
 //!
 //! The second level includes the first: a line that leaves it leaves the first-level caches too.
 //! Stores write through, allocate in the second level only, and remove the copies of the other
@@ -100,9 +100,9 @@ impl Hierarchy {
 
     /// Puts what has long been in use into the second level, without any time passing.
     ///
-    /// Of a region larger than the second level any part may be there: it gets lines from all over
-    /// it, as many as fit together with the other such regions. Smaller regions come whole and
-    /// after the larger ones, as what is used often stays.
+    /// Any part of a region larger than the second level may be there. The level gets lines from
+    /// all over the region, as many as fit together with the other such regions. Smaller regions
+    /// come whole and after the larger ones, as what is used often stays.
     pub(crate) fn preload(&mut self, resident: &[Region]) {
         let capacity = self.l2.lines() as u64;
         let lines = |region: &Region| (region.length >> self.l2_shift).max(1);
@@ -121,8 +121,8 @@ impl Hierarchy {
         }
     }
 
-    /// Starts a reader for each of `arrays` that goes through it line by line, from the next cycle
-    /// on, each load as soon as the one before has arrived. Ends when every reader has made
+    /// Starts a reader for each of `arrays`. It goes through the array line by line, from the next
+    /// cycle on. Each load starts when the one before has arrived. Ends when every reader has made
     /// `passes` passes. The second level is then as threads that chase pointers leave it. No core
     /// takes part, and no time has passed afterwards.
     pub(crate) fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
@@ -227,7 +227,7 @@ mod tests {
         Hierarchy::new(&Processor::model("ultrasparc-t2").unwrap())
     }
 
-    /// Of the lines of `region`, the share that the second level holds.
+    /// The share of the lines of `region` that the second level holds.
     fn held(memory: &mut Hierarchy, region: Region) -> f64 {
         let lines = region.base >> 6..(region.base + region.length) >> 6;
         let count = lines.end - lines.start;

@@ -1,10 +1,10 @@
-//! The description of a processor: what is shared on which level, how long it takes, who goes
-//! first.
+//! The description of a processor: the resources shared on each level, their latencies and their
+//! arbitration.
 //!
 //! Three levels, as in V. Čakarević et al., MICRO 2009: strands share a *pipe*, pipes share a
-//! *core*, cores share the *chip*. The table a resource stands in says who shares it. Nothing about
-//! a processor is known outside its description: `models/ultrasparc-t2.toml` is the first. All
-//! times are cycles, all line sizes bytes.
+//! *core*, cores share the *chip*. The table of a resource says which level shares it. The engine
+//! knows a processor only by its description: `models/ultrasparc-t2.toml` is the first. All times
+//! are cycles, all line sizes bytes.
 
 mod check;
 mod machine;
@@ -34,7 +34,7 @@ pub struct Processor {
 pub struct IntraPipe {
     /// Strands per pipe, 1 to 8.
     pub strands: u32,
-    /// Who fetches when several strands can.
+    /// The strand that fetches when several can.
     pub fetch: Fetch,
     /// Integer execution.
     pub integer: Integer,
@@ -112,7 +112,7 @@ pub struct Fpx {
     pub arbitration: Arbitration,
 }
 
-/// Which pipe goes first where several want a unit in one cycle.
+/// Which pipe goes first if several want a unit in one cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arbitration {

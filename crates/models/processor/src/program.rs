@@ -1,23 +1,23 @@
 //! Programs: small streams of typed instructions, run for ever.
 //!
-//! A [`Program`] is a list of [`ProgramStep`]s. When it is through it begins again, without cost:
-//! loops that cost something say so with an [`ProgramStep::Alu`] and a [`ProgramStep::Branch`].
-//! [`ProgramStep::Loop`] and [`ProgramStep::Poll`] open a body that [`ProgramStep::End`] closes. A
-//! [`Job`] is the programs that run together and the rings they pass items over. Both are plain
-//! data; what the instructions cost follows from the processor they run on.
+//! A [`SimulatedProgram`] is a list of [`ProgramStep`]s. When it is through it begins again,
+//! without cost: loops that cost something say so with an [`ProgramStep::Alu`] and a
+//! [`ProgramStep::Branch`]. [`ProgramStep::Loop`] and [`ProgramStep::Poll`] open a body that
+//! [`ProgramStep::End`] closes. A [`ProgramSet`] is the programs that run together and the rings
+//! they pass items over. Both are plain data. The processor decides the cost of the instructions.
 //!
 //! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs: the
-//! second lies as far above the middle of its range as the first lay below it. So chance decides in
-//! what order a thread has more and less to do, but hardly how much that is in all, and a short run
-//! says more about a long one.
+//! second lies as far above the middle of its range as the first lay below it. So the order in
+//! which a thread has more and less to do is random, but the sum hardly is. A short run then says
+//! more about a long one.
 //!
 //! ```
-//! use pinwise_processor::Program;
+//! use pinwise_processor::SimulatedProgram;
 //! use pinwise_processor::program::{Address, Side, ProgramStep};
 //!
 //! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot
 //! // back.
-//! let consumer = Program::new(vec![
+//! let consumer = SimulatedProgram::new(vec![
 //!     // A load; the body only runs while there is nothing.
 //!     ProgramStep::Poll { ring: 0, side: Side::Consumer },
 //!     ProgramStep::Alu(28),
@@ -39,10 +39,10 @@ pub mod microbenchmark;
 mod packet;
 mod ring;
 
-pub use check::{JobError, ProgramError};
+pub use check::{ProgramSetError, SimulatedProgramError};
 pub use microbenchmark::Microbenchmark;
 pub use packet::PacketProgram;
-pub use ring::{Ring, Side};
+pub use ring::{PacketRing, Side};
 
 /// A step of a program. Those that are instructions take a fetch slot of the pipe; the others
 /// ([`ProgramStep::Loop`], [`ProgramStep::End`], [`ProgramStep::Done`]) cost nothing.
@@ -80,11 +80,11 @@ pub enum ProgramStep {
         /// Half of its width, at most `times`.
         spread: u32,
     },
-    /// Waits for its turn on a ring: loads the index that the other side writes; while the ring is
-    /// full (producer) or empty (consumer), runs the steps up to the matching [`ProgramStep::End`]
-    /// and loads again. The body is what a round of polling costs.
+    /// Waits for its turn on a ring: loads the index that the other side writes. While the ring is
+    /// full (producer) or empty (consumer), it runs the steps up to the matching
+    /// [`ProgramStep::End`] and loads again. The body is what a round of polling costs.
     Poll {
-        /// Index into [`Job::rings`].
+        /// Index into [`ProgramSet::rings`].
         ring: usize,
         /// Which end of the ring this program is.
         side: Side,
@@ -94,7 +94,7 @@ pub enum ProgramStep {
     /// Passes the slot on: a store to the own index of the ring. The item is visible to the other
     /// side from this cycle on.
     Publish {
-        /// Index into [`Job::rings`].
+        /// Index into [`ProgramSet::rings`].
         ring: usize,
         /// Which end of the ring this program is.
         side: Side,
@@ -129,24 +129,24 @@ pub enum Address {
     },
     /// The slot of a ring that it is this side's turn to fill or to read.
     Slot {
-        /// Index into [`Job::rings`].
+        /// Index into [`ProgramSet::rings`].
         ring: usize,
         /// Which end of the ring this program is.
         side: Side,
-        /// Bytes from the beginning of the slot, below [`Ring::slot_bytes`].
+        /// Bytes from the beginning of the slot, below [`PacketRing::slot_bytes`].
         offset: u64,
     },
 }
 
 /// Steps that were checked to make sense: loops are closed, and every pass fetches an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
+pub struct SimulatedProgram {
     steps: Vec<ProgramStep>,
 }
 
-impl Program {
-    /// A program of these steps. Errors: see [`ProgramError`].
-    pub fn new(steps: Vec<ProgramStep>) -> Result<Self, ProgramError> {
+impl SimulatedProgram {
+    /// A program of these steps. Errors: see [`SimulatedProgramError`].
+    pub fn new(steps: Vec<ProgramStep>) -> Result<Self, SimulatedProgramError> {
         check::steps(&steps)?;
         Ok(Self { steps })
     }
@@ -159,11 +159,11 @@ impl Program {
 
 /// Programs that run together and the rings between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Job {
+pub struct ProgramSet {
     /// One program per thread.
-    pub threads: Vec<Program>,
+    pub threads: Vec<SimulatedProgram>,
     /// The rings that the programs name by index.
-    pub rings: Vec<Ring>,
+    pub rings: Vec<PacketRing>,
     /// Memory that has been in use for long: what of it the second-level cache holds when all runs
     /// is there from the beginning.
     pub resident: Vec<Region>,
@@ -178,9 +178,9 @@ pub struct Region {
     pub length: u64,
 }
 
-impl Job {
+impl ProgramSet {
     /// A job of threads that pass nothing to each other.
-    pub fn independent(threads: Vec<Program>) -> Self {
+    pub fn independent(threads: Vec<SimulatedProgram>) -> Self {
         Self { threads, ..Self::default() }
     }
 }

@@ -15,8 +15,8 @@
 //! campaign repeats bit for bit, and measuring the same assignment again gives another start, as on
 //! a real machine.
 //!
-//! **A profile** is measured the same way, with copies of the instances that are its parts and
-//! nothing else on the chip; of the packets, those of the first part count.
+//! **A profile** is measured the same way, with only copies of the instances that are its parts on
+//! the chip. The packets of the first part count.
 //!
 //! **Ready instances.** Where only some of the instances run at a time
 //! ([`SimulatedTestbed::of_ready`]), only the pieces of a profile run. Their performance is the
@@ -32,7 +32,7 @@ mod window;
 pub use window::Window;
 
 use crate::program::PacketProgram;
-use crate::{Counters, Pace, PlacedThread, PlacementError, Processor, UnplacedJob};
+use crate::{ClockMode, Counters, PlacedThread, PlacementError, Processor, UnplacedJob};
 use pinwise_measure::{
     Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
 };
@@ -63,7 +63,7 @@ pub struct SimulatedTestbed {
     alone: Option<Vec<f64>>,
     window: Window,
     seed: u64,
-    /// Of the next measurement.
+    /// The number of the next measurement.
     number: u64,
 }
 
@@ -224,7 +224,7 @@ impl SimulatedTestbed {
         weights: &[f64],
         cycles: u64,
     ) -> Result<f64, PlacementError> {
-        let mut chip = unplaced.place(placed, Pace::Events)?;
+        let mut chip = unplaced.place(placed, ClockMode::Events)?;
         chip.run(LATEST_START + cycles / 4);
         let before = chip.counters();
         chip.run(cycles);

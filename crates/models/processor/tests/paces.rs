@@ -1,9 +1,10 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
 //! gives, for any programs on any contexts of any processor.
 
-use pinwise_processor::program::{Address, PacketProgram, ProgramStep, Region, Ring, Side};
+use pinwise_processor::program::{Address, PacketProgram, PacketRing, ProgramStep, Region, Side};
 use pinwise_processor::{
-    AfterLoad, Arbitration, Chip, Counters, Job, Pace, PlacedThread, Processor, Program,
+    AfterLoad, Arbitration, Chip, ClockMode, Counters, PlacedThread, Processor, ProgramSet,
+    SimulatedProgram,
 };
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -56,7 +57,7 @@ fn instruction() -> impl Strategy<Value = ProgramStep> {
 
 /// One instruction at the beginning, so that every pass has one; loops and polls around some of the
 /// rest.
-fn program() -> impl Strategy<Value = Program> {
+fn program() -> impl Strategy<Value = SimulatedProgram> {
     let block = prop_oneof![
         4 => prop::collection::vec(instruction(), 1..4),
         1 => (0u32..6, prop::collection::vec(instruction(), 0..4)).prop_flat_map(|(times, body)| {
@@ -70,13 +71,13 @@ fn program() -> impl Strategy<Value = Program> {
             }),
     ];
     prop::collection::vec(block, 1..5).prop_map(|blocks| {
-        Program::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
+        SimulatedProgram::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
             .expect("balanced, and begins with an instruction")
     })
 }
 
 /// The same program as thread number `thread` of `of`, at ends of rings that no other thread uses.
-fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
+fn at_own_ends(program: &SimulatedProgram, thread: usize, threads: usize) -> SimulatedProgram {
     let own = |ring: usize, side: Side| {
         let ends: Vec<usize> = (0..2 * RINGS).filter(|end| end % threads == thread).collect();
         let end = ends[(2 * ring + side as usize) % ends.len()];
@@ -102,7 +103,8 @@ fn at_own_ends(program: &Program, thread: usize, threads: usize) -> Program {
         }
         other => other,
     };
-    Program::new(program.steps().iter().map(step).collect()).expect("as balanced as before")
+    SimulatedProgram::new(program.steps().iter().map(step).collect())
+        .expect("as balanced as before")
 }
 
 /// The T2, or one with other latencies, more pipes, a second level that holds all that is used or
@@ -125,7 +127,7 @@ fn processor() -> impl Strategy<Value = Processor> {
 }
 
 /// A processor, a job and places for it: mostly crowded into one core.
-fn scene() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
+fn scene() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let contexts = Just((0..24).collect::<Vec<usize>>()).prop_shuffle();
     let threads = prop::collection::vec((program(), 0u64..40, any::<u64>()), 1..9);
     (processor(), threads, contexts, any::<bool>()).prop_map(
@@ -134,7 +136,7 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
                 context < if crowded { processor.contexts_per_core() } else { processor.contexts() }
             });
             let rings = (0..RINGS as u64)
-                .map(|ring| Ring { base: (1 << 24) + ring * 4096, slots: 3, slot_bytes: 32 })
+                .map(|ring| PacketRing { base: (1 << 24) + ring * 4096, slots: 3, slot_bytes: 32 })
                 .collect();
             let count = threads.len().min(contexts.len());
             let (programs, placed) = (0..count)
@@ -146,13 +148,13 @@ fn scene() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
                 .unzip();
             let resident =
                 vec![Region { base: 0, length: 1 << 18 }, Region { base: 1 << 20, length: 4096 }];
-            (processor, Job { threads: programs, rings, resident }, placed)
+            (processor, ProgramSet { threads: programs, rings, resident }, placed)
         },
     )
 }
 
 /// Mostly instructions that need a shared unit or the port of the cache, with few others between.
-fn demanding() -> impl Strategy<Value = Program> {
+fn demanding() -> impl Strategy<Value = SimulatedProgram> {
     let load = (0u64..4, 1u64..600).prop_map(|(base, lines)| {
         ProgramStep::Load(Address::Random { base: base << 16, length: lines * 16, grain: 16 })
     });
@@ -176,14 +178,14 @@ fn demanding() -> impl Strategy<Value = Program> {
     });
     let block = prop_oneof![4 => step.prop_map(|step| vec![step]), 1 => rounds];
     prop::collection::vec(block, 1..6).prop_map(|blocks| {
-        Program::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
+        SimulatedProgram::new([vec![ProgramStep::Alu(1)], blocks.concat()].concat())
             .expect("begins with an instruction")
     })
 }
 
 /// A core all of whose strands want its units all the time, under either arbitration, whether or
 /// not loads yield after a load.
-fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
+fn crowd() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let threads = prop::collection::vec((demanding(), 0u64..40, any::<u64>()), 12);
     let rule = || select(vec![Arbitration::OldestFirst, Arbitration::LastUserYields]);
     let after_load = || select(vec![AfterLoad::LoadsYield, AfterLoad::Alike]);
@@ -201,14 +203,14 @@ fn crowd() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
                 })
                 .unzip();
             let resident = vec![Region { base: 0, length: 1 << 18 }];
-            (processor, Job { threads, rings: Vec::new(), resident }, placed)
+            (processor, ProgramSet { threads, rings: Vec::new(), resident }, placed)
         },
     )
 }
 
 /// Threads anywhere that load a few lines again and again. Some store to half of these; one may
 /// drive them out of a small second level.
-fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
+fn sharers() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let line = |lines: u64| (0..lines).prop_map(|line| Address::Fixed(line * 16));
     let step = prop_oneof![
         4 => line(8).prop_map(ProgramStep::Load),
@@ -233,18 +235,19 @@ fn sharers() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
                 .into_iter()
                 .zip(contexts)
                 .map(|((steps, start, seed), context)| {
-                    let program = Program::new([vec![ProgramStep::Alu(1)], steps].concat())
-                        .expect("begins with an instruction");
+                    let program =
+                        SimulatedProgram::new([vec![ProgramStep::Alu(1)], steps].concat())
+                            .expect("begins with an instruction");
                     (program, PlacedThread { context, start, seed })
                 })
                 .unzip();
-            (processor, Job::independent(threads), placed)
+            (processor, ProgramSet::independent(threads), placed)
         },
     )
 }
 
 /// Packet pipelines on contexts of the T2.
-fn packets() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
+fn packets() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let contexts = Just((0..64).collect::<Vec<usize>>()).prop_shuffle();
     let cores = select(vec![1usize, 3, 8]);
     (select(PacketProgram::ALL.to_vec()), 1usize..=8, contexts, cores, any::<u64>()).prop_map(
@@ -264,8 +267,8 @@ fn packets() -> impl Strategy<Value = (Processor, Job, Vec<PlacedThread>)> {
 
 /// The counters after each of these spans.
 fn watch(
-    scene: &(Processor, Job, Vec<PlacedThread>),
-    pace: Pace,
+    scene: &(Processor, ProgramSet, Vec<PlacedThread>),
+    pace: ClockMode,
     spans: &[u64],
 ) -> Vec<Vec<Counters>> {
     let (processor, job, placed) = scene;
@@ -288,8 +291,8 @@ proptest! {
         spans in prop::collection::vec(1u64..1500, 1..6),
     ) {
         prop_assert_eq!(
-            watch(&scene, Pace::EveryCycle, &spans),
-            watch(&scene, Pace::Events, &spans)
+            watch(&scene, ClockMode::EveryCycle, &spans),
+            watch(&scene, ClockMode::Events, &spans)
         );
     }
 
@@ -299,8 +302,8 @@ proptest! {
         spans in prop::collection::vec(1u64..1500, 1..4),
     ) {
         prop_assert_eq!(
-            watch(&scene, Pace::EveryCycle, &spans),
-            watch(&scene, Pace::Events, &spans)
+            watch(&scene, ClockMode::EveryCycle, &spans),
+            watch(&scene, ClockMode::Events, &spans)
         );
     }
 
@@ -310,8 +313,8 @@ proptest! {
         spans in prop::collection::vec(1u64..4000, 1..4),
     ) {
         prop_assert_eq!(
-            watch(&scene, Pace::EveryCycle, &spans),
-            watch(&scene, Pace::Events, &spans)
+            watch(&scene, ClockMode::EveryCycle, &spans),
+            watch(&scene, ClockMode::Events, &spans)
         );
     }
 
@@ -320,8 +323,8 @@ proptest! {
         scene in scene(),
         spans in prop::collection::vec(1u64..900, 1..6),
     ) {
-        let whole = watch(&scene, Pace::Events, &[spans.iter().sum()]);
-        let parts = watch(&scene, Pace::Events, &spans);
+        let whole = watch(&scene, ClockMode::Events, &[spans.iter().sum()]);
+        let parts = watch(&scene, ClockMode::Events, &spans);
         prop_assert_eq!(parts.last(), whole.last());
     }
 
@@ -330,7 +333,7 @@ proptest! {
         scene in scene(),
         cycles in 1u64..3000,
     ) {
-        let counters = &watch(&scene, Pace::Events, &[cycles])[0];
+        let counters = &watch(&scene, ClockMode::Events, &[cycles])[0];
         let (processor, _, placed) = &scene;
         let strands = processor.intra_pipe.strands as usize;
         let mut fetched = vec![0; processor.contexts() / strands];
@@ -356,7 +359,8 @@ proptest! {
         let one_core = placed.iter().all(|place| place.context < processor.contexts_per_core());
         prop_assume!(one_core);
         let there = (processor.clone(), job.clone(), moved);
-        prop_assert_eq!(watch(&scene, Pace::Events, &[2000]), watch(&there, Pace::Events, &[2000]));
+        let [here, there] = [&scene, &there].map(|s| watch(s, ClockMode::Events, &[2000]));
+        prop_assert_eq!(here, there);
     }
 }
 
@@ -367,8 +371,8 @@ proptest! {
     fn both_paces_agree_on_packet_pipelines(scene in packets()) {
         let spans = [5000, 1, 999, 9000];
         prop_assert_eq!(
-            watch(&scene, Pace::EveryCycle, &spans),
-            watch(&scene, Pace::Events, &spans)
+            watch(&scene, ClockMode::EveryCycle, &spans),
+            watch(&scene, ClockMode::Events, &spans)
         );
     }
 }

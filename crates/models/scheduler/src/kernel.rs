@@ -5,11 +5,11 @@
 //! program's running threads changes and its memory share is not 0. `dispatch` decides who runs
 //! where, `execute` what a thread does next.
 //!
-//! Modelled: run queues with priorities and time slices, wake-up placement, preemption, balancing,
-//! idle contexts that steal work, costs of switches, wake-ups and cold caches, mutexes, condition
-//! variables, barriers, bounded queues, input and output, a memory system that saturates. Not
-//! modelled: simultaneous multithreading, caches shared by neighbours, paging, interrupts other
-//! than as background threads.
+//! It models run queues with priorities and time slices, wake-up placement, preemption, balancing
+//! and idle contexts that steal work. Switches, wake-ups and cold caches have costs. It also has
+//! mutexes, condition variables, barriers, bounded queues, input and output, and a memory system
+//! that saturates. Not modelled: simultaneous multithreading, caches shared by neighbours, paging,
+//! interrupts other than as background threads.
 
 mod dispatch;
 mod execute;

@@ -20,7 +20,8 @@ pub use memory::MemoryStretch;
 pub use platform::{Costs, Daemons, Platform};
 pub use prober::{ModelProber, profile};
 pub use program::{
-    Fitted, ForkJoin, MOST_THREADS, Pipeline, Program, ProgramError, Stage, Structure,
+    FittedCosts, ForkJoin, MOST_THREADS, ModelProgram, ModelProgramError, Pipeline, Stage,
+    Structure,
 };
 pub use simulation::{RunError, Simulation, run, speedup};
 pub use time::Nanos;

@@ -3,7 +3,7 @@
 use crate::accounting::Accounts;
 use crate::kernel::Stuck;
 use crate::platform::Platform;
-use crate::program::Program;
+use crate::program::ModelProgram;
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_measure::{
@@ -29,7 +29,7 @@ const PARTS: u64 = 5;
 #[derive(Clone, Debug)]
 pub struct ModelProber {
     platform: Platform,
-    program: Program,
+    program: ModelProgram,
     workload: Workload,
     unit: Unit,
     seed: u64,
@@ -42,7 +42,7 @@ pub struct ModelProber {
 
 impl ModelProber {
     /// Probes of `program` on `platform`, repeatable by `seed`.
-    pub fn new(platform: Platform, program: Program, seed: u64) -> Self {
+    pub fn new(platform: Platform, program: ModelProgram, seed: u64) -> Self {
         let workload = Workload::new(&program.name, &[]);
         Self {
             platform,

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 /// A program of the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Program {
+pub struct ModelProgram {
     /// Its name.
     pub name: String,
     /// The collection it belongs to.
@@ -37,7 +37,7 @@ pub struct Program {
     /// What is known of it.
     pub structure: Structure,
     /// What was fitted.
-    pub fitted: Fitted,
+    pub fitted: FittedCosts,
 }
 
 /// What is known of a program.
@@ -95,7 +95,7 @@ pub struct Stage {
 /// What was fitted. Absent numbers are 0: without effect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Fitted {
+pub struct FittedCosts {
     /// Before the threads begin, in seconds; the same for every number of threads.
     pub initialization_s: f64,
     /// Work of one iteration, in ms; of a pipeline, whose stages have their own, of one item in
@@ -123,7 +123,7 @@ pub struct Fitted {
 
 /// Why a description is no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProgramError {
+pub enum ModelProgramError {
     /// Not TOML, or not of this form.
     #[error("program description: {0}")]
     Malformed(String),
@@ -174,21 +174,24 @@ const BUILT_IN: [(&str, &str); 16] = built_in![
     "pbzip2",
 ];
 
-impl Program {
+impl ModelProgram {
     /// Reads a description. Errors: no such TOML, a number out of its range.
-    pub fn parse(text: &str) -> Result<Self, ProgramError> {
-        let program: Self =
-            toml::from_str(text).map_err(|error| ProgramError::Malformed(error.to_string()))?;
+    pub fn parse(text: &str) -> Result<Self, ModelProgramError> {
+        let program: Self = toml::from_str(text)
+            .map_err(|error| ModelProgramError::Malformed(error.to_string()))?;
         program.check()?;
         Ok(program)
     }
 
     /// A built-in program. Error: no such name.
-    pub fn built_in(name: &str) -> Result<Self, ProgramError> {
+    pub fn built_in(name: &str) -> Result<Self, ModelProgramError> {
         let text = BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
         let known = || Self::names().map(str::to_owned).collect();
         Self::parse(
-            text.ok_or_else(|| ProgramError::Unknown { name: name.to_owned(), known: known() })?,
+            text.ok_or_else(|| ModelProgramError::Unknown {
+                name: name.to_owned(),
+                known: known(),
+            })?,
         )
     }
 
@@ -270,7 +273,7 @@ impl Program {
 
     /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched.
     /// Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
-    pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ProgramError> {
+    pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ModelProgramError> {
         if n == 0 || n > MOST_THREADS || self.threads(n) > MOST_THREADS {
             return Err(self.senseless(format!(
                 "{n} as its number of threads: 1 to {MOST_THREADS} threads are modelled"
@@ -282,11 +285,11 @@ impl Program {
         })
     }
 
-    fn senseless(&self, reason: String) -> ProgramError {
-        ProgramError::Senseless { program: self.name.clone(), reason }
+    fn senseless(&self, reason: String) -> ModelProgramError {
+        ModelProgramError::Senseless { program: self.name.clone(), reason }
     }
 
-    fn check(&self) -> Result<(), ProgramError> {
+    fn check(&self) -> Result<(), ModelProgramError> {
         let fitted = &self.fitted;
         let spans = [
             ("initialization_s", fitted.initialization_s),

@@ -3,7 +3,7 @@
 use crate::accounting::Accounts;
 use crate::kernel::{Kernel, Stuck};
 use crate::platform::Platform;
-use crate::program::{Program, ProgramError};
+use crate::program::{ModelProgram, ModelProgramError};
 use crate::time::Nanos;
 
 /// A run of a program, from the moment its main thread begins to create the others.
@@ -17,7 +17,7 @@ pub struct Simulation<'a> {
 pub enum RunError {
     /// No such program.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Program(#[from] ModelProgramError),
     /// It does not end.
     #[error("program '{program}' with parameter {n}: {stuck}")]
     Stuck {
@@ -35,20 +35,20 @@ impl<'a> Simulation<'a> {
     /// range.
     pub fn new(
         platform: &'a Platform,
-        program: &Program,
+        program: &ModelProgram,
         n: u32,
         seed: u64,
-    ) -> Result<Self, ProgramError> {
+    ) -> Result<Self, ModelProgramError> {
         Ok(Self { kernel: Kernel::new(platform, program.parts(n, false)?, seed) })
     }
 
     /// The same of a program that has no end: to be watched for a while.
     pub fn endless(
         platform: &'a Platform,
-        program: &Program,
+        program: &ModelProgram,
         n: u32,
         seed: u64,
-    ) -> Result<Self, ProgramError> {
+    ) -> Result<Self, ModelProgramError> {
         Ok(Self { kernel: Kernel::new(platform, program.parts(n, true)?, seed) })
     }
 
@@ -72,7 +72,7 @@ impl<'a> Simulation<'a> {
 /// A whole run with parameter `n`. Errors: `n` out of range, a deadlock.
 pub fn run(
     platform: &Platform,
-    program: &Program,
+    program: &ModelProgram,
     n: u32,
     seed: u64,
 ) -> Result<Accounts, RunError> {
@@ -84,6 +84,11 @@ pub fn run(
 
 /// How many times faster than the sequential program a whole run with parameter `n` is. Errors: as
 /// [`run`].
-pub fn speedup(platform: &Platform, program: &Program, n: u32, seed: u64) -> Result<f64, RunError> {
+pub fn speedup(
+    platform: &Platform,
+    program: &ModelProgram,
+    n: u32,
+    seed: u64,
+) -> Result<f64, RunError> {
     Ok(program.sequential().seconds() / run(platform, program, n, seed)?.at.seconds())
 }

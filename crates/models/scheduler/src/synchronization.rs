@@ -1,4 +1,4 @@
-//! What threads wait for: mutexes, condition variables, barriers, bounded queues.
+//! The objects that threads wait for: mutexes, condition variables, barriers, bounded queues.
 //!
 //! Plain state: who holds, who spins, who sleeps. The kernel asks what an operation does and
 //! carries it out; nothing here knows time.
@@ -18,7 +18,7 @@ pub(crate) struct Mutex {
     sleepers: VecDeque<ThreadId>,
 }
 
-/// Who gets to go on when a mutex is released.
+/// The thread that goes on when a mutex is released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Heir {
     /// Nobody waits.
@@ -82,7 +82,7 @@ impl Condition {
     }
 }
 
-/// Nobody goes on before everybody has come.
+/// No thread goes on before all have arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Barrier {
     parties: usize,

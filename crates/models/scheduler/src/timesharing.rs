@@ -1,5 +1,5 @@
-//! The time-sharing class of Solaris: 60 priorities; who uses up a time slice falls, who waits or
-//! sleeps long rises.
+//! The time-sharing class of Solaris: 60 priorities. A thread that uses up a time slice falls, one
+//! that waits or sleeps long rises.
 //!
 //! The default dispatch table of the class (`dispadmin -g -c TS`; `ts_dptbl(5)`). A thread that
 //! uses up its slice falls by ten priorities and gets a longer slice there. Once a second each

@@ -1,8 +1,8 @@
 //! Laws that hold for any program on any machine, whatever was fitted.
 
 use pinwise_scheduler::{
-    Accounts, Costs, Daemons, Fitted, ForkJoin, Nanos, Pipeline, Platform, Program, Simulation,
-    Stage, Structure,
+    Accounts, Costs, Daemons, FittedCosts, ForkJoin, ModelProgram, Nanos, Pipeline, Platform,
+    Simulation, Stage, Structure,
 };
 use pinwise_scheduler::{ModelProber, run, speedup};
 use pinwise_topology::Machine;
@@ -25,7 +25,7 @@ fn ideal(shape: &str) -> Platform {
     platform
 }
 
-fn fork_join(iterations: u32, fitted: Fitted) -> Program {
+fn fork_join(iterations: u32, fitted: FittedCosts) -> ModelProgram {
     let shape = ForkJoin {
         main_works: true,
         helpers: 0,
@@ -33,7 +33,7 @@ fn fork_join(iterations: u32, fitted: Fitted) -> Program {
         units: None,
         locks: u32::from(fitted.critical_us > 0.0),
     };
-    Program {
+    ModelProgram {
         name: "test".into(),
         suite: "tests".into(),
         about: String::new(),
@@ -43,13 +43,13 @@ fn fork_join(iterations: u32, fitted: Fitted) -> Program {
     }
 }
 
-fn pipeline(stage_ms: Vec<f64>, items: u32) -> Program {
+fn pipeline(stage_ms: Vec<f64>, items: u32) -> ModelProgram {
     let name = |index: usize| format!("stage{index}");
     let stages =
         (0..stage_ms.len()).map(|index| Stage { name: name(index), many: index == 1 }).collect();
-    let fitted = Fitted { work_ms: stage_ms.iter().sum(), stage_ms, ..Fitted::default() };
+    let fitted = FittedCosts { work_ms: stage_ms.iter().sum(), stage_ms, ..FittedCosts::default() };
     let structure = Structure::Pipeline(Pipeline { stages, items, capacity: 8 });
-    Program {
+    ModelProgram {
         name: "test".into(),
         suite: "tests".into(),
         about: String::new(),
@@ -63,7 +63,8 @@ fn pipeline(stage_ms: Vec<f64>, items: u32) -> Program {
 fn without_sharing_the_speedup_is_amdahls() {
     let platform = ideal("4x6x1");
     for serial in [0.0, 0.05, 0.3] {
-        let program = fork_join(10, Fitted { work_ms: 20.0, serial, ..Fitted::default() });
+        let program =
+            fork_join(10, FittedCosts { work_ms: 20.0, serial, ..FittedCosts::default() });
         for n in [1, 2, 3, 8, 24] {
             let amdahl = 1.0 / (serial + (1.0 - serial) / f64::from(n));
             let found = speedup(&platform, &program, n, 1).unwrap();
@@ -78,7 +79,7 @@ fn without_sharing_the_speedup_is_amdahls() {
 #[test]
 fn with_more_threads_than_contexts_it_does_not_exceed_the_contexts() {
     let platform = ideal("2x4x1");
-    let program = fork_join(1, Fitted { work_ms: 200_000.0, ..Fitted::default() });
+    let program = fork_join(1, FittedCosts { work_ms: 200_000.0, ..FittedCosts::default() });
     for n in [9, 12, 16, 40] {
         let found = speedup(&platform, &program, n, 1).unwrap();
         // Slices of up to 200 ms in a run of 25 s do not share out evenly to the end.
@@ -89,8 +90,8 @@ fn with_more_threads_than_contexts_it_does_not_exceed_the_contexts() {
 #[test]
 fn one_thread_takes_as_long_as_the_sequential_program() {
     let platform = Platform::opteron_24();
-    for name in Program::names() {
-        let mut program = Program::built_in(name).unwrap();
+    for name in ModelProgram::names() {
+        let mut program = ModelProgram::built_in(name).unwrap();
         if let Structure::ForkJoin(shape) = &mut program.structure {
             // Enough of them for work that varies by all of itself to average out.
             shape.iterations = if shape.locks == 0 && shape.units.is_none() {
@@ -133,7 +134,12 @@ fn sleeping_and_busy_time_make_the_cycle() {
     let platform = ideal("4x6x1");
     let program = fork_join(
         1,
-        Fitted { work_ms: 20_000.0, sleep_every_ms: 2.0, sleep_ms: 6.0, ..Fitted::default() },
+        FittedCosts {
+            work_ms: 20_000.0,
+            sleep_every_ms: 2.0,
+            sleep_ms: 6.0,
+            ..FittedCosts::default()
+        },
     );
     let accounts = run(&platform, &program, 16, 1).unwrap();
     let total = accounts.total();
@@ -144,8 +150,8 @@ fn sleeping_and_busy_time_make_the_cycle() {
 #[test]
 fn built_in_programs_run_to_their_end_with_any_number_of_threads() {
     let platform = Platform::opteron_24();
-    for name in Program::names() {
-        let mut program = Program::built_in(name).unwrap();
+    for name in ModelProgram::names() {
+        let mut program = ModelProgram::built_in(name).unwrap();
         match &mut program.structure {
             Structure::ForkJoin(shape) => shape.iterations = shape.iterations.min(5),
             Structure::Pipeline(shape) => shape.items = 60,
@@ -184,10 +190,10 @@ proptest! {
         memory in 0.0..0.3,
         sleep_ms in 0.0..0.5,
     ) {
-        let fitted = Fitted {
+        let fitted = FittedCosts {
             work_ms: 5.0, serial: 0.05, spread, segment_us: 40.0, critical_us, memory, sleep_ms,
             sleep_every_ms: 0.5,
-            working_set_kib: 64.0, ..Fitted::default()
+            working_set_kib: 64.0, ..FittedCosts::default()
         };
         let program = fork_join(10, fitted);
         let platform = Platform::opteron_24();
@@ -214,13 +220,13 @@ proptest! {
     ) {
         let program = fork_join(
             10,
-            Fitted {
+            FittedCosts {
                 work_ms: 5.0,
                 serial: 0.1,
                 spread,
                 sleep_ms,
                 sleep_every_ms: 0.5,
-                ..Fitted::default()
+                ..FittedCosts::default()
             },
         );
         let mut platform = Platform::opteron_24();
@@ -244,7 +250,7 @@ proptest! {
 fn progress_is_told_as_the_speed_up_of_a_whole_run() {
     let platform = Platform::opteron_24();
     for (name, n) in [("ferret", 2), ("swaptions", 8), ("facesim", 8)] {
-        let program = Program::built_in(name).unwrap();
+        let program = ModelProgram::built_in(name).unwrap();
         let probe = ModelProber::new(platform.clone(), program.clone(), 1)
             .probe(n, Duration::from_secs(1))
             .unwrap();
@@ -260,8 +266,8 @@ fn progress_is_told_as_the_speed_up_of_a_whole_run() {
 fn a_whole_run_computes_what_its_description_tells() {
     let platform = Platform::opteron_24();
     for name in ["ferret", "pbzip2", "swaptions", "facesim"] {
-        let program = Program::built_in(name).unwrap();
-        let program = Program { whole_s: Some(program.sequential().seconds()), ..program };
+        let program = ModelProgram::built_in(name).unwrap();
+        let program = ModelProgram { whole_s: Some(program.sequential().seconds()), ..program };
         let (told, done) = (
             program.work_s().unwrap(),
             run(&platform, &program, 8, 1).unwrap().total().work.seconds(),

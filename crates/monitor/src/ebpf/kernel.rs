@@ -62,7 +62,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Of which threads there are accounts.
+    /// The threads that have accounts.
     pub(super) fn tids(&self) -> io::Result<Vec<u32>> {
         self.threads.keys().collect::<Result<_, _>>().map_err(io::Error::other)
     }

@@ -3,7 +3,7 @@ use crate::ThreadActivity;
 use crate::counters::Counters;
 use crate::source::LOOK;
 use crate::thread_watch::{Doing, ThreadWatch};
-use pinwise_linux::thread::{Account, Pid, StartTime, Stat, Tid};
+use pinwise_linux::thread::{Pid, SchedulerTimes, StartTime, Stat, Tid};
 use pinwise_topology::CpuId;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
@@ -23,7 +23,10 @@ pub(crate) fn thread(elapsed: Duration, ran: Duration) -> ThreadActivity {
     let mut watch = ThreadWatch::new(Duration::ZERO, Counters::default());
     watch.count(
         elapsed,
-        Counters { account: Account { ran, ..Account::default() }, ..Counters::default() },
+        Counters {
+            account: SchedulerTimes { ran, ..SchedulerTimes::default() },
+            ..Counters::default()
+        },
     );
     let slept = elapsed.saturating_sub(ran);
     ThreadActivity { elapsed, ran, slept, ..watch.activity(id(), stat()) }
@@ -41,7 +44,7 @@ pub(crate) fn activity(elapsed: Duration, threads: Vec<ThreadActivity>) -> Activ
 }
 
 fn counters(ran_ms: u64, waited_ms: u64) -> Counters {
-    let account = Account {
+    let account = SchedulerTimes {
         ran: Duration::from_millis(ran_ms),
         waited: Duration::from_millis(waited_ms),
         slices: 1,
@@ -120,7 +123,7 @@ fn rates_and_shares_are_those_of_all_threads() {
     assert_eq!(activity.migration_rate(), None);
 }
 
-/// A thread of this process under a name of its own, that ends when its channel closes.
+/// A thread of this process with a given name, which ends when its channel closes.
 fn start(
     name: &str,
     work: impl FnOnce(Receiver<()>) + Send + 'static,

@@ -19,7 +19,7 @@ pub(super) enum What {
     Comm(String),
     /// It ended.
     Exit,
-    /// So many records were dropped.
+    /// The kernel dropped this many records.
     Lost(u64),
 }
 

@@ -68,7 +68,7 @@ impl Turns {
         self.now = Some((if preempted { Doing::Preempted } else { Doing::Away }, time));
     }
 
-    /// Told by the one that had the CPU before, and again by itself.
+    /// Reported by the thread that had the CPU before, and again by the thread itself.
     fn come(&mut self, time: u64, cpu: CpuId) {
         // On another CPU: how it left that was lost, and the turn there with it.
         if matches!(self.now, Some((Doing::Running, _))) && self.cpu == Some(cpu) {

@@ -6,36 +6,37 @@ mod verdict_rounds;
 
 pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
 
-use crate::compare::strategy::{ComparisonStrategy, Round, Seat};
-use crate::compare::ways::{ComparedWays, Contender, Entry, LeftOut, LeftOutReason};
+use crate::compare::strategy::{ComparisonStrategy, Round, WindowOwner};
+use crate::compare::ways::{ComparedWays, Contender, LeftOut, LeftOutReason, WayResult};
 use pinwise_campaign::Record;
 use pinwise_measure::{Setting, Unit};
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use verdict_rounds::{VerdictRounds, judged};
 
-/// What the measurements of a [`ComparedWays`] show.
+/// The result of the measurements of a [`ComparedWays`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// What performance is counted in.
+    /// The unit of performance.
     pub unit: Unit,
-    /// In the order of the ways; a draw has two, its mean and its worst. Where the best known is
+    /// In the order of the ways; a draw has two, its mean and its worst. If the best known is
     /// a draw, it comes last.
     pub rows: Vec<Row>,
     /// Ways that are not in it.
     pub left_out: Vec<LeftOut>,
     /// Rounds of fresh windows that were made.
     pub rounds: usize,
-    /// What was measured before them, where none of them was.
+    /// The measurements before them, if there are no fresh windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<BeforeRounds>,
-    /// Of every interval.
+    /// The confidence of every interval.
     pub confidence: f64,
     /// A claim of a gap up to this is a certificate.
     pub within: f64,
 }
 
-/// What a comparison measured before its rounds of fresh windows. It chooses, and shows no loss.
+/// The measurements of a comparison before its rounds of fresh windows. They choose, and show no
+/// loss.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BeforeRounds {
     /// Windows.
@@ -57,7 +58,7 @@ impl BeforeRounds {
     fn of(strategy: &ComparisonStrategy, ways: &ComparedWays) -> Option<Self> {
         let windows = strategy.windows_before();
         let leader = strategy.leader().map(|(leader, performance)| {
-            let leads = |way: &&Contender| way.entry == Entry::Announced(leader.clone());
+            let leads = |way: &&Contender| way.entry == WayResult::Announced(leader.clone());
             let way = ways.contenders.iter().find(leads);
             let name = way.map_or("a draw", |way| &way.name).to_owned();
             Leader { name, performance }
@@ -66,7 +67,7 @@ impl BeforeRounds {
     }
 }
 
-/// What a comparison left open.
+/// The question that a comparison left open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unclear<'a> {
     /// May be as good as the best known, or lose more than what was asked for.
@@ -93,7 +94,8 @@ impl Comparison {
             within: ways.within,
         };
         let chosen = strategy.chosen();
-        let Some(best) = chosen.best.as_ref().map(|best| Seat::Of(Setting::Pinned(best.clone())))
+        let Some(best) =
+            chosen.best.as_ref().map(|best| WindowOwner::Of(Setting::Pinned(best.clone())))
         else {
             comparison.before = BeforeRounds::of(&strategy, ways);
             return comparison;
@@ -111,42 +113,49 @@ impl Comparison {
             losses: seats.saturating_sub(1).max(1),
         };
         for (index, contender) in ways.contenders.iter().enumerate() {
-            let mut add = |name: String, assignment: Option<&Assignment>, seat: Seat| match verdict
-                .row(&seat)
-            {
-                Some((performance, loss, standing)) => {
-                    let claim = contender
-                        .claim
-                        .map(|claim| judged(claim, verdict.most(&seat), ways.within));
-                    let assignment = assignment.cloned();
-                    let (spent, campaign) = (contender.spent, contender.campaign);
-                    comparison.rows.push(Row {
-                        name,
-                        assignment,
-                        performance,
-                        loss,
-                        standing,
-                        spent,
-                        campaign,
-                        claim,
-                    });
-                }
-                None => {
-                    let reason = LeftOutReason::NotMeasured;
-                    comparison.left_out.push(LeftOut { name, reason });
-                }
-            };
+            let mut add =
+                |name: String, assignment: Option<&Assignment>, seat: WindowOwner| match verdict
+                    .row(&seat)
+                {
+                    Some((performance, loss, standing)) => {
+                        let claim = contender
+                            .claim
+                            .map(|claim| judged(claim, verdict.most(&seat), ways.within));
+                        let assignment = assignment.cloned();
+                        let (spent, campaign) = (contender.spent, contender.campaign);
+                        comparison.rows.push(Row {
+                            name,
+                            assignment,
+                            performance,
+                            loss,
+                            standing,
+                            spent,
+                            campaign,
+                            claim,
+                        });
+                    }
+                    None => {
+                        let reason = LeftOutReason::NotMeasured;
+                        comparison.left_out.push(LeftOut { name, reason });
+                    }
+                };
             match &contender.entry {
-                Entry::Unpinned => add(contender.name.clone(), None, Seat::Of(Setting::Unpinned)),
-                Entry::Announced(assignment) => {
-                    let seat = Seat::Of(Setting::Pinned(assignment.clone()));
+                WayResult::Unpinned => {
+                    add(contender.name.clone(), None, WindowOwner::Of(Setting::Unpinned))
+                }
+                WayResult::Announced(assignment) => {
+                    let seat = WindowOwner::Of(Setting::Pinned(assignment.clone()));
                     add(contender.name.clone(), Some(assignment), seat);
                 }
-                Entry::Drawn(assignments) => {
+                WayResult::Drawn(assignments) => {
                     let n = assignments.len();
-                    add(format!("{}, mean of {n}", contender.name), None, Seat::Draws(index));
+                    add(
+                        format!("{}, mean of {n}", contender.name),
+                        None,
+                        WindowOwner::Draws(index),
+                    );
                     if let Some(worst) = chosen.worst.get(&index) {
-                        let seat = Seat::Of(Setting::Pinned(worst.clone()));
+                        let seat = WindowOwner::Of(Setting::Pinned(worst.clone()));
                         add(format!("{}, worst of {n}", contender.name), Some(worst), seat);
                     }
                 }
@@ -159,7 +168,7 @@ impl Comparison {
         comparison
     }
 
-    /// The best known has a row, also where nobody announced it.
+    /// The best known has a row, also if nobody announced it.
     fn add_best_draw(&mut self, verdict: &VerdictRounds<'_>, best: Option<&Assignment>) {
         let is_there = self.rows.iter().any(|row| row.standing == Standing::Best);
         let (Some(best), Some((performance, loss, standing)), false) =
@@ -189,9 +198,9 @@ impl Comparison {
         self.rows.iter().find(|row| row.standing == Standing::Best)
     }
 
-    /// The way that contradicts the best known in the fresh windows: of those beyond doubt better
-    /// the best, or where all others did better than it, or it got nothing done, the best of
-    /// them.
+    /// The best row that contradicts the best known in the fresh windows. It is the best of those
+    /// that are significantly better. If all others did better, or the best known made no progress,
+    /// it is the best of the others.
     pub fn contradiction(&self) -> Option<&Row> {
         let others = || self.rows.iter().filter(|row| row.standing != Standing::Best);
         let least = |a: &&Row, b: &&Row| a.loss.estimate.total_cmp(&b.loss.estimate);
@@ -212,7 +221,7 @@ impl Comparison {
     }
 
     /// The performance by which figures are scaled: that of the best known, or of whatever did most
-    /// where that got nothing done.
+    /// if that got nothing done.
     pub fn typical(&self) -> f64 {
         let most = || self.rows.iter().map(|row| row.performance.mean).fold(0.0, f64::max);
         self.best()
@@ -221,7 +230,8 @@ impl Comparison {
             .unwrap_or_else(most)
     }
 
-    /// What more windows would show, if these did not.
+    /// The rows that tie with the best known and may still lose more than `within`, and a guess of
+    /// the rounds that would decide them. `None` if there are none.
     pub fn unclear(&self) -> Option<Unclear<'_>> {
         if self.is_idle() {
             return None;
@@ -248,7 +258,7 @@ mod tests {
     use pinwise_measure::{MeasureError, Retry};
     use pinwise_topology::Random;
 
-    fn contender(name: &str, entry: Entry, claim: Option<BoundClaim>) -> Contender {
+    fn contender(name: &str, entry: WayResult, claim: Option<BoundClaim>) -> Contender {
         Contender { name: name.into(), entry, spent: 7, campaign: None, claim }
     }
 
@@ -260,11 +270,11 @@ mod tests {
         let claim = |bound, gap| Some(BoundClaim { bound, gap, estimated: false });
         ComparedWays {
             contenders: vec![
-                contender("unpinned", Entry::Unpinned, None),
-                contender("naive", Entry::Drawn(vec![on(1), on(2), on(2), on(3)]), None),
-                contender("low claim", Entry::Announced(on(4)), claim(102.0, 0.02)),
-                contender("wide claim", Entry::Announced(on(5)), claim(130.0, 0.2)),
-                contender("cannot run", Entry::Announced(on(9)), None),
+                contender("unpinned", WayResult::Unpinned, None),
+                contender("naive", WayResult::Drawn(vec![on(1), on(2), on(2), on(3)]), None),
+                contender("low claim", WayResult::Announced(on(4)), claim(102.0, 0.02)),
+                contender("wide claim", WayResult::Announced(on(5)), claim(130.0, 0.2)),
+                contender("cannot run", WayResult::Announced(on(9)), None),
             ],
             left_out: vec![LeftOut { name: "other".into(), reason: LeftOutReason::NoProfile }],
             rounds: 4,
@@ -287,7 +297,7 @@ mod tests {
         })
     }
 
-    /// What is pinned on leaf l does 10, 20, 30, 100, 110 from leaf 1 on, always a little
+    /// A thread pinned on leaf l does 10, 20, 30, 100, 110 from leaf 1 on, always a little
     /// differently.
     fn orderly(setting: &Setting, number: usize) -> f64 {
         let weather = 1.0 + 0.001 * (number % 5) as f64;
@@ -303,7 +313,7 @@ mod tests {
     fn every_way_is_measured_beside_the_others_and_its_claim_is_judged() {
         let (ways, unit) = (ways(), Unit::rate("1/s"));
         let records = measure(&ways, orderly);
-        // Four draws. Four rounds of three draws and three announced, one of which fails once. Four
+        // Four draws. Four rounds of three draws and three announced; one of these fails once. Four
         // rounds of the worst draw, two announced, two windows unpinned and one of the draws.
         assert_eq!(records.len(), 4 + (4 * 5 + 1) + 4 * (1 + 2 + 2 + 1));
         assert!(records.len() as u64 <= ComparisonStrategy::measurements(&ways));
@@ -360,7 +370,7 @@ mod tests {
         let fewer = ways.fitted(all * 7 / 10, announced);
         assert!((5..10).contains(&fewer.rounds), "{fewer:?}");
         assert!(ComparisonStrategy::measurements(&fewer) <= all * 7 / 10);
-        let Entry::Drawn(drawn) = &fewer.contenders[1].entry else { panic!() };
+        let WayResult::Drawn(drawn) = &fewer.contenders[1].entry else { panic!() };
         assert_eq!(drawn[..], [on(1), on(2)]);
         let least = ways.fitted(0, announced);
         assert_eq!((least.rounds, least.draws()), (5, 2));
@@ -424,8 +434,9 @@ mod tests {
         // All assignments are alike, and noise is 20 %: whatever leads or trails does so by luck.
         let mut random = Random::new(11);
         let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
-        let drawn = Entry::Drawn((10..40).map(on).collect());
-        let announced = (1..6).map(|leaf| contender("search", Entry::Announced(on(leaf)), None));
+        let drawn = WayResult::Drawn((10..40).map(on).collect());
+        let announced =
+            (1..6).map(|leaf| contender("search", WayResult::Announced(on(leaf)), None));
         let contenders = [contender("naive", drawn, None)].into_iter().chain(announced).collect();
         let ways = ComparedWays { contenders, rounds: 6, ..ways() };
         let (mut best, mut worst, mut losses, mut told) = (Vec::new(), Vec::new(), Vec::new(), 0);

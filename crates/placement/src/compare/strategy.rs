@@ -1,7 +1,7 @@
 //! The strategy that compares several ways of placing.
 //!
 //! *Problem.* Searches end with figures of their own windows, taken at different times. So a
-//! comparison measures every assignment they announced again, in one campaign of three parts:
+//! comparison measures every assignment they announced again, in one campaign of three phases:
 //!
 //! 1. *Draws*. Ways with chance in them (random, balanced): every drawn assignment once.
 //! 2. *Choice*. Rounds of everything announced, the [`EXTREMES`] lowest draws of each way, and the
@@ -14,7 +14,7 @@
 //! and losses are taken round by round. So changes over time affect all alike.
 
 use crate::compare::ways::ComparedWays;
-use crate::confirmation::BASELINE_WINDOWS;
+use crate::fresh_windows::BASELINE_WINDOWS;
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Retry, Setting};
@@ -25,9 +25,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// single windows decide which.
 const EXTREMES: usize = 3;
 
-/// What a window of the verdict counts for.
+/// The way for which a window of the verdict counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Seat {
+pub(crate) enum WindowOwner {
     /// This setting.
     Of(Setting),
     /// The mean over what the contender with this index drew.
@@ -35,9 +35,9 @@ pub(crate) enum Seat {
 }
 
 /// The windows of one round of the verdict; what could not be measured has none.
-pub(crate) type Round = BTreeMap<Seat, Vec<f64>>;
+pub(crate) type Round = BTreeMap<WindowOwner, Vec<f64>>;
 
-/// What the choice came to.
+/// The result of the choice.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chosen {
     /// The best known.
@@ -49,7 +49,7 @@ pub(crate) struct Chosen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ComparisonStage {
     Draws,
-    /// So many rounds were begun.
+    /// The number of rounds begun.
     Choice(usize),
     Verdict(usize),
 }
@@ -60,13 +60,13 @@ pub struct ComparisonStrategy {
     ways: ComparedWays,
     random: Random,
     stage: ComparisonStage,
-    queue: VecDeque<(Option<Seat>, Trial)>,
-    /// What the trial proposed last counts for.
-    asked: Option<Seat>,
+    queue: VecDeque<(Option<WindowOwner>, Trial)>,
+    /// The owner of the trial proposed last.
+    asked: Option<WindowOwner>,
     /// How many records were taken into account.
     seen: usize,
     failed: BTreeSet<Setting>,
-    /// Windows of the first part, and of the second.
+    /// Windows of the first phase, and of the second.
     drawn: BTreeMap<Assignment, Vec<f64>>,
     tried: BTreeMap<Assignment, Vec<f64>>,
     candidates: BTreeSet<Assignment>,
@@ -98,7 +98,7 @@ impl ComparisonStrategy {
         strategy
     }
 
-    /// A strategy that has seen `records`, as after a run of them.
+    /// A strategy that has seen `records`, as after measuring them.
     pub(crate) fn replay(ways: &ComparedWays, records: &[Record]) -> Self {
         let mut strategy = Self::new(ways);
         strategy.step(&[]);
@@ -108,12 +108,12 @@ impl ComparisonStrategy {
         strategy
     }
 
-    /// How many measurements it takes at most, where none is repeated.
+    /// How many measurements it takes at most, if none is repeated.
     pub fn measurements(ways: &ComparedWays) -> u64 {
         Self::measurements_beside(ways, ways.announced().count())
     }
 
-    /// As [`Self::measurements`], where so many assignments will have been announced.
+    /// Like [`Self::measurements`], for a given number of announced assignments.
     pub(crate) fn measurements_beside(ways: &ComparedWays, announced: usize) -> u64 {
         let draws: usize = ways.drawn().map(|(_, drawn)| drawn.len()).sum();
         let drawn = ways.drawn().count();
@@ -124,7 +124,7 @@ impl ComparisonStrategy {
         (2 * draws + ways.rounds * (choice + verdict)) as u64
     }
 
-    /// What was chosen; nothing before the verdict began.
+    /// The chosen assignments; none before the verdict began.
     pub(crate) fn chosen(&self) -> &Chosen {
         &self.chosen
     }
@@ -146,7 +146,7 @@ impl ComparisonStrategy {
         &self.verdict
     }
 
-    fn ask(&mut self, mut trials: Vec<(Option<Seat>, Trial)>) {
+    fn ask(&mut self, mut trials: Vec<(Option<WindowOwner>, Trial)>) {
         self.random.shuffle(&mut trials);
         self.queue.extend(trials);
     }
@@ -221,17 +221,17 @@ impl ComparisonStrategy {
     }
 
     /// One round of the verdict.
-    fn round(&self, round: usize) -> Vec<(Option<Seat>, Trial)> {
+    fn round(&self, round: usize) -> Vec<(Option<WindowOwner>, Trial)> {
         let pinned = |assignment: &Assignment| Setting::Pinned(assignment.clone());
         let chosen = self.chosen.worst.values().chain(&self.chosen.best);
         let settings: BTreeSet<Setting> = self.ways.announced().chain(chosen).map(pinned).collect();
         let unpinned = if self.ways.unpinned() { BASELINE_WINDOWS } else { 0 };
         let settings = settings.into_iter().chain(std::iter::repeat_n(Setting::Unpinned, unpinned));
-        let mut seats: Vec<(Seat, Setting)> =
-            settings.map(|setting| (Seat::Of(setting.clone()), setting)).collect();
+        let mut seats: Vec<(WindowOwner, Setting)> =
+            settings.map(|setting| (WindowOwner::Of(setting.clone()), setting)).collect();
         for (index, drawn) in self.ways.drawn() {
             let share = drawn.iter().skip(round).step_by(self.ways.rounds);
-            seats.extend(share.map(|drawn| (Seat::Draws(index), pinned(drawn))));
+            seats.extend(share.map(|drawn| (WindowOwner::Draws(index), pinned(drawn))));
         }
         seats
             .into_iter()
@@ -239,7 +239,7 @@ impl ComparisonStrategy {
             .collect()
     }
 
-    /// Lets what is known so far fill the queue. `false`: there is nothing more to measure. Where
+    /// Lets what is known so far fill the queue. `false`: there is nothing more to measure. If
     /// nothing pinned could be measured, there is no verdict.
     fn refill(&mut self) -> bool {
         let rounds = self.ways.rounds;
@@ -279,7 +279,7 @@ impl Strategy for ComparisonStrategy {
         self.learn(history);
         loop {
             while let Some((seat, trial)) = self.queue.pop_front() {
-                // What cannot run is not tried again.
+                // An assignment that cannot run is not tried again.
                 if !self.failed.contains(&trial.setting) {
                     self.asked = seat;
                     return Step::Measure(trial);

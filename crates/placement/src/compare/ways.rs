@@ -7,10 +7,10 @@ use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
-/// What a way of placing announced.
+/// The result that a way of placing announced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Entry {
+pub enum WayResult {
     /// The operating system's own placement.
     Unpinned,
     /// Assignments drawn by chance; none of them is chosen.
@@ -19,7 +19,7 @@ pub enum Entry {
     Announced(Assignment),
 }
 
-/// What a search said about the best possible performance.
+/// The claim of a search about the best possible performance.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoundClaim {
     /// No assignment is better than this, in the testbed's unit.
@@ -37,11 +37,11 @@ pub struct BoundClaim {
 pub struct Contender {
     /// The name that the user sees.
     pub name: String,
-    /// What it announced.
-    pub entry: Entry,
+    /// The result that it announced.
+    pub entry: WayResult,
     /// Measurements spent on it.
     pub spent: u64,
-    /// The campaign in which it searched; `None` where nothing was searched.
+    /// The campaign in which it searched; `None` if nothing was searched.
     pub campaign: Option<CampaignId>,
     /// Its claim about the bound, if it made one.
     pub claim: Option<BoundClaim>,
@@ -70,7 +70,7 @@ pub enum LeftOutReason {
     },
     /// It cannot search here.
     Refused {
-        /// As the search says it.
+        /// The search's message.
         error: String,
     },
     /// It announced nothing.
@@ -98,12 +98,12 @@ pub struct ComparedWays {
     pub left_out: Vec<LeftOut>,
     /// Rounds of the verdict, and as many rounds of the choice before it.
     pub rounds: usize,
-    /// Of every interval.
+    /// The confidence of every interval.
     pub confidence: f64,
     /// A claim of a gap up to this is a certificate; losses that differ by less count as equal
     /// with more windows.
     pub within: f64,
-    /// Of the order in which things are measured.
+    /// The seed of the order in which things are measured.
     pub seed: u64,
 }
 
@@ -111,9 +111,9 @@ impl ComparedWays {
     /// Fewer rounds than these show no interval worth reading.
     pub const FEWEST_ROUNDS: usize = 5;
 
-    /// As many rounds, and draws in proportion, as take at most so many `windows` where so many
-    /// assignments will have been `announced`. Where [`Self::FEWEST_ROUNDS`] are too many, only
-    /// draws are fewer, at least 2 of each way.
+    /// Reduces rounds, and draws in proportion, until the comparison fits in `windows` if the
+    /// searches announce `announced` assignments. Below [`Self::FEWEST_ROUNDS`] only draws shrink,
+    /// down to 2 of each way.
     #[must_use]
     pub fn fitted(&self, windows: u64, announced: usize) -> Self {
         let (fewest, draws) = (Self::FEWEST_ROUNDS.min(self.rounds), self.draws());
@@ -135,14 +135,14 @@ impl ComparedWays {
     fn cut(&self, rounds: usize, draws: usize) -> Self {
         let mut ways = Self { rounds, ..self.clone() };
         for contender in &mut ways.contenders {
-            if let Entry::Drawn(drawn) = &mut contender.entry {
+            if let WayResult::Drawn(drawn) = &mut contender.entry {
                 drawn.truncate(draws);
             }
         }
         ways
     }
 
-    /// How many windows it takes where so many assignments will have been announced.
+    /// How many windows it takes if the searches announce this number of assignments.
     pub fn expected(&self, announced: usize) -> u64 {
         ComparisonStrategy::measurements_beside(self, announced)
     }
@@ -155,21 +155,21 @@ impl ComparedWays {
     /// The assignments announced.
     pub fn announced(&self) -> impl Iterator<Item = &Assignment> {
         self.contenders.iter().filter_map(|contender| match &contender.entry {
-            Entry::Announced(assignment) => Some(assignment),
+            WayResult::Announced(assignment) => Some(assignment),
             _ => None,
         })
     }
 
-    /// What was drawn, with the contender that drew it.
+    /// The draws, with the contender that drew them.
     pub(crate) fn drawn(&self) -> impl Iterator<Item = (usize, &[Assignment])> {
         self.contenders.iter().enumerate().filter_map(|(index, contender)| match &contender.entry {
-            Entry::Drawn(assignments) => Some((index, assignments.as_slice())),
+            WayResult::Drawn(assignments) => Some((index, assignments.as_slice())),
             _ => None,
         })
     }
 
     /// Whether the unpinned program takes part.
     pub(crate) fn unpinned(&self) -> bool {
-        self.contenders.iter().any(|contender| contender.entry == Entry::Unpinned)
+        self.contenders.iter().any(|contender| contender.entry == WayResult::Unpinned)
     }
 }

@@ -3,7 +3,7 @@
 //! Worker threads carry the number of their lcore in their name (`rte-worker-3`, before DPDK 23.03
 //! `lcore-worker-3`); the program's first thread is the main lcore.
 
-use super::{Export, left_out, number_after};
+use super::{Export, ExportNote, LeftOutBy, left_out, number_after};
 use crate::{Plan, PlannedThread};
 use pinwise_topology::CpuSet;
 
@@ -48,14 +48,12 @@ pub(super) fn dpdk(plan: &Plan) -> Result<Export, String> {
     let first = others.iter().find(is_main).copied();
     lcores.push((main, first.map_or(&all, |thread| &thread.cpus)));
     if first.is_none() {
-        notes.push(format!(
-            "the program's first thread is not in the plan: lcore {main} may run on all of its CPUs"
-        ));
+        notes.push(ExportNote::NoFirstThread { lcore: main });
     }
     lcores.sort_unstable_by_key(|(id, _)| *id);
     let rest: Vec<&PlannedThread> =
         others.into_iter().filter(|thread| Some(*thread) != first).collect();
-    notes.extend(left_out(&rest, "they are not lcores"));
+    notes.extend(left_out(&rest, LeftOutBy::Dpdk));
     let texts: Vec<String> =
         lcores.iter().map(|(id, cpus)| format!("{id}@{}", group(cpus))).collect();
     Ok(Export { text: format!("--lcores '{}' --main-lcore {main}\n", texts.join(",")), notes })

@@ -1,10 +1,10 @@
 //! likwid-pin: physical CPU numbers in the order in which the program creates its threads.
 //!
-//! likwid-pin takes every CPU of its list once, whatever the list repeats, and starts again at the
-//! first when more threads come than the list has CPUs (seen with likwid 5.2). So it can say
+//! likwid-pin takes every CPU of its list once, even if the list repeats it. If more threads come
+//! than the list has CPUs, it starts again at the first (seen with likwid 5.2). So it can say
 //! 1,0,1,0 and cannot say 1,1,0.
 
-use super::{Export, cpus_in_order, joined};
+use super::{Export, ExportNote, cpus_in_order, joined};
 use crate::Plan;
 use pinwise_topology::CpuId;
 
@@ -32,16 +32,12 @@ pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
             thread.name, thread.cpus
         ));
     }
-    let notes = vec![
-        "likwid-pin pins every thread in order of creation: this relies on the plan holding all of \
-         them; threads that only wait can be skipped with -s MASK"
-            .into(),
-    ];
+    let notes = vec![ExportNote::AllThreadsInOrder];
     Ok(Export { text: format!("likwid-pin -c {list}\n"), notes })
 }
 
 /// The first thread that was created before one of the plan, by their names, and is not in it:
-/// `pigz#1` where there are `pigz#0` and `pigz#2`.
+/// `pigz#1` if there are `pigz#0` and `pigz#2`.
 fn missing(plan: &Plan) -> Option<String> {
     let has = |name: &str| plan.threads.iter().any(|thread| thread.name == name);
     plan.threads.iter().find_map(|thread| {

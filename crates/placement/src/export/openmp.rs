@@ -1,10 +1,7 @@
 //! OpenMP runtimes: a list of places in the order of the team's threads.
 
-use super::{Export, cpus_in_order, joined};
+use super::{Export, ExportNote, cpus_in_order, joined};
 use crate::{Plan, PlannedThread};
-
-const TEAM: &str = "this relies on the plan's threads being the OpenMP team, in its order: thread \
-    0 is the program's first";
 
 /// OpenMP 5.2, chapter 21: thread i of the team gets place i when there are as many places as
 /// threads.
@@ -16,7 +13,7 @@ pub(super) fn openmp(plan: &Plan) -> Result<Export, String> {
         places.join(","),
         plan.threads.len()
     );
-    Ok(Export { text, notes: vec![TEAM.into()] })
+    Ok(Export { text, notes: vec![ExportNote::TeamInOrder] })
 }
 
 /// GCC's libgomp manual, section 4.
@@ -24,7 +21,7 @@ pub(super) fn gomp(plan: &Plan) -> Result<Export, String> {
     let cpus = joined(&cpus_in_order(plan)?, " ");
     let threads = plan.threads.len();
     let text = format!("export GOMP_CPU_AFFINITY='{cpus}'\nexport OMP_NUM_THREADS={threads}\n");
-    Ok(Export { text, notes: vec![TEAM.into()] })
+    Ok(Export { text, notes: vec![ExportNote::TeamInOrder] })
 }
 
 /// LLVM/OpenMP runtime references, KMP_AFFINITY: `proclist` counts with `explicit`; a set of CPUs
@@ -44,7 +41,7 @@ pub(super) fn kmp(plan: &Plan) -> Result<Export, String> {
         places.join(","),
         places.len()
     );
-    Ok(Export { text, notes: vec![TEAM.into()] })
+    Ok(Export { text, notes: vec![ExportNote::TeamInOrder] })
 }
 
 fn numbers(thread: &PlannedThread) -> Vec<u32> {

@@ -8,7 +8,11 @@ use std::fmt::Write;
 const SCRIPT: &str = r##"#!/bin/sh
 # Pins the threads of a running program as a pinwise plan says: sh FILE PID...
 [ $# -gt 0 ] || { echo "usage: sh $0 PID..." >&2; exit 2; }
-tasks=$(for pid; do find "/proc/$pid/task" -mindepth 1 -maxdepth 1; done) || exit 1
+for pid; do
+    [ -d "/proc/$pid/task" ] || { echo "no process $pid" >&2; exit 1; }
+done
+# find fails where a thread ends while it looks. The other threads are listed all the same.
+tasks=$(for pid; do find "/proc/$pid/task" -mindepth 1 -maxdepth 1 2>/dev/null; done)
 failed=0
 
 # nth COMM N: the thread number N (from 0, in order of creation) that is called COMM
@@ -44,7 +48,7 @@ pub(super) fn script(plan: &Plan) -> Result<Export, String> {
     Ok(Export { text, notes: Vec::new() })
 }
 
-/// As one word of a POSIX shell.
+/// Quotes a text as one word of a POSIX shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

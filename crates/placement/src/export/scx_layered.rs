@@ -2,7 +2,7 @@
 //! plan uses. The last layer of a configuration must be for everything else (README of
 //! scx_layered).
 
-use super::Export;
+use super::{Export, ExportNote};
 use crate::Plan;
 use serde_json::json;
 
@@ -34,8 +34,5 @@ pub(super) fn scx_layered(plan: &Plan) -> Result<Export, String> {
         },
         { "name": "rest", "comment": "everything else", "matches": [[]], "kind": { "Open": {} } },
     ]);
-    Ok(Export {
-        text: format!("{layers:#}\n"),
-        notes: vec![format!("scx_layered decides itself which {cpus} CPUs it gives to the layer")],
-    })
+    Ok(Export { text: format!("{layers:#}\n"), notes: vec![ExportNote::CpusByScheduler { cpus }] })
 }

@@ -6,7 +6,7 @@
 //! (src/util-affinity.c of 7.0.10). The sets are written as a list, which Suricata up to 8 reads; 8
 //! warns that 9 will want a map.
 
-use super::{Export, left_out, union};
+use super::{Export, ExportNote, LeftOutBy, left_out, union};
 use crate::{Plan, PlannedThread};
 use pinwise_topology::CpuSet;
 use std::fmt::Write;
@@ -43,10 +43,7 @@ pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
         let mode =
             if threads.iter().all(|thread| thread.cpus == cpus) { "balanced" } else { "exclusive" };
         if mode == "exclusive" && !in_turn(&cpus, &threads) {
-            notes.push(format!(
-                "{set}: Suricata gives CPUs {cpus} to its threads in turn, in ascending order; the \
-                 plan has them elsewhere"
-            ));
+            notes.push(ExportNote::CpusInTurn { set, cpus: cpus.clone() });
         }
         let items: Vec<String> =
             cpus.to_string().split(',').map(|item| format!("\"{item}\"")).collect();
@@ -63,7 +60,7 @@ pub(super) fn suricata(plan: &Plan) -> Result<Export, String> {
     }
     let rest: Vec<&PlannedThread> =
         plan.threads.iter().filter(|thread| !known.contains(thread)).collect();
-    notes.extend(left_out(&rest, "Suricata has no CPU set for them"));
+    notes.extend(left_out(&rest, LeftOutBy::Suricata));
     Ok(Export { text, notes })
 }
 

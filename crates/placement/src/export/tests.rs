@@ -49,7 +49,7 @@ fn syntaxes_of_whole_processes_give_the_union_and_say_so() {
     ] {
         let export = export(&pipelines(), format).unwrap();
         assert_eq!(export.text, expected, "{format}");
-        assert!(export.notes[0].contains("left to the kernel"), "{format}");
+        assert_eq!(export.notes, [ExportNote::WholeProcess], "{format}");
     }
     assert!(text(&pipelines(), "cgroup").contains("echo 1,3,8-10 > \"$CGROUP/cpuset.cpus\"\n"));
     let lone = export(&plan("x", &[("a", "a", 0, "1")]), "gamemode").unwrap_err();
@@ -130,12 +130,12 @@ fn launchers_of_jobs_get_the_cpus_of_each_instance() {
         slurm.text,
         "salloc --nodes=1 --exclusive srun --overcommit --ntasks=2 --cpu-bind=mask_cpu:0xa,0x700\n"
     );
-    assert!(slurm.notes[0].starts_with("an instance is a task"));
+    assert_eq!(slurm.notes, [ExportNote::WholeInstances { instance: "task" }]);
     let rankfile = export(&pipelines(), "rankfile").unwrap();
     let lines: Vec<&str> = rankfile.text.lines().collect();
     assert!(lines[0].starts_with("# mpirun "));
     assert_eq!(lines[1..], ["rank 0=localhost slot=1,3", "rank 1=localhost slot=8-10"]);
-    assert!(rankfile.notes[0].starts_with("an instance is a rank"));
+    assert_eq!(rankfile.notes, [ExportNote::WholeInstances { instance: "rank" }]);
     let gap = plan("x", &[("a", "a", usize::MAX, "0")]);
     for format in ["slurm", "rankfile"] {
         assert!(export(&gap, format).unwrap_err().contains("no thread of instance 0"));
@@ -155,12 +155,13 @@ fn dpdk_workers_keep_their_lcore_numbers() {
     );
     let export = export(&testpmd, "dpdk").unwrap();
     assert_eq!(export.text, "--lcores '0@0,1@3,2@(4-6)' --main-lcore 0\n");
-    assert_eq!(export.notes, ["left out, they are not lcores: telemetry-v2"]);
+    let threads = vec!["telemetry-v2".to_owned()];
+    assert_eq!(export.notes, [ExportNote::LeftOut { by: LeftOutBy::Dpdk, threads }]);
     let workers =
         plan("dpdk-testpmd", &[("rte-worker-0", "w", 0, "5"), ("lcore-worker-2", "w", 0, "6")]);
     let export = super::tests::export(&workers, "dpdk").unwrap();
     assert_eq!(export.text, "--lcores '0@5,1@(5,6),2@6' --main-lcore 1\n");
-    assert!(export.notes[0].contains("first thread is not in the plan"));
+    assert_eq!(export.notes, [ExportNote::NoFirstThread { lcore: 1 }]);
     assert!(super::tests::export(&pipelines(), "dpdk").unwrap_err().contains("rte-worker-N"));
     let beyond = plan("dpdk-testpmd", &[("rte-worker-128", "w", 0, "5")]);
     assert!(super::tests::export(&beyond, "dpdk").unwrap_err().contains("RTE_MAX_LCORE"));
@@ -174,7 +175,7 @@ fn vpp_gets_its_cores_and_what_it_cannot_keep_is_noted() {
     );
     let export = export(&router, "vpp").unwrap();
     assert_eq!(export.text, "cpu {\n  main-core 1\n  corelist-workers 4,5\n}\n");
-    assert!(export.notes[0].contains("on CPU 5, 4"));
+    assert_eq!(export.notes, [ExportNote::WorkersByCore { cpus: vec![CpuId(5), CpuId(4)] }]);
     let shared = plan("vpp", &[("vpp_wk_0", "w", 0, "5"), ("vpp_wk_1", "w", 0, "5")]);
     assert!(
         super::tests::export(&shared, "vpp").unwrap_err().contains("two workers are on one CPU")
@@ -202,14 +203,17 @@ fn suricata_gets_its_cpu_sets() {
          cpu: [ \"0\", \"4-6\" ]\n        mode: \"balanced\"\n    - worker-cpu-set:\n        cpu: \
          [ \"2\", \"3\" ]\n        mode: \"exclusive\"\n        threads: 3\n"
     );
-    assert_eq!(export.notes, ["left out, Suricata has no CPU set for them: Suricata-Main"]);
+    let threads = vec!["Suricata-Main".to_owned()];
+    assert_eq!(export.notes, [ExportNote::LeftOut { by: LeftOutBy::Suricata, threads }]);
     let crossed = plan("suricata", &[("W#01", "W", 0, "3"), ("W#02", "W", 0, "2")]);
-    assert!(
-        super::tests::export(&crossed, "suricata").unwrap().notes[0].contains("ascending order")
-    );
+    let in_turn = [ExportNote::CpusInTurn {
+        set: "worker-cpu-set",
+        cpus: CpuSet::parse_list("2,3").unwrap(),
+    }];
+    assert_eq!(super::tests::export(&crossed, "suricata").unwrap().notes, in_turn);
     let uneven =
         plan("suricata", &[("W#01", "W", 0, "2"), ("W#02", "W", 0, "2"), ("W#03", "W", 0, "3")]);
-    assert!(super::tests::export(&uneven, "suricata").unwrap().notes[0].contains("in turn"));
+    assert_eq!(super::tests::export(&uneven, "suricata").unwrap().notes, in_turn);
     assert!(super::tests::export(&pipelines(), "suricata").unwrap_err().contains("not Suricata"));
 }
 
@@ -224,7 +228,7 @@ fn scx_layered_gets_a_layer_for_the_program() {
         (&layers[1]["matches"], layers.as_array().map(Vec::len)),
         (&serde_json::json!([[]]), Some(2))
     );
-    assert!(export.notes[0].contains("which 2 CPUs"));
+    assert_eq!(export.notes, [ExportNote::CpusByScheduler { cpus: 2 }]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //!
 //! VPP gives its workers the cores of the list in ascending order, one each.
 
-use super::{Export, left_out, number_after, only_cpu};
+use super::{Export, ExportNote, LeftOutBy, left_out, number_after, only_cpu};
 use crate::{Plan, PlannedThread};
 use pinwise_topology::{CpuId, CpuSet};
 
@@ -21,12 +21,7 @@ pub(super) fn vpp(plan: &Plan) -> Result<Export, String> {
     }
     let mut notes = Vec::new();
     if !cpus.is_sorted() {
-        let order: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
-        notes.push(format!(
-            "VPP numbers its workers by core: the plan has vpp_wk_0, vpp_wk_1, … on CPU {}; move \
-             their queues accordingly (set interface rx-placement)",
-            order.join(", ")
-        ));
+        notes.push(ExportNote::WorkersByCore { cpus });
     }
     let main = plan.threads.iter().find(|thread| thread.name == "vpp_main");
     let main_core = main
@@ -36,6 +31,6 @@ pub(super) fn vpp(plan: &Plan) -> Result<Export, String> {
         .unwrap_or_default();
     let rest: Vec<&PlannedThread> =
         plan.threads.iter().filter(|thread| !is_worker(thread) && Some(*thread) != main).collect();
-    notes.extend(left_out(&rest, "VPP pins its main thread and workers"));
+    notes.extend(left_out(&rest, LeftOutBy::Vpp));
     Ok(Export { text: format!("cpu {{\n{main_core}  corelist-workers {cores}\n}}\n"), notes })
 }

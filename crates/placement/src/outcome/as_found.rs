@@ -1,12 +1,12 @@
 //! The program as it was found: before anything was pinned, in the placement that it had by then.
 
-use super::{Advice, Drift, Outcome};
+use super::{Drift, Outcome, PlacementVerdict};
 use crate::Gain;
-use pinwise_measure::Note;
+use pinwise_measure::ProgramNote;
 use serde::Serialize;
 
 impl Outcome {
-    /// found / unpinned - 1, where the interval as found and the interval of the later unpinned
+    /// found / unpinned - 1, if the interval as found and the interval of the later unpinned
     /// windows do not overlap. Either the placements of the operating system differ, or the program
     /// was still starting, or something else changed.
     pub fn found_apart(&self) -> Option<f64> {
@@ -15,9 +15,9 @@ impl Outcome {
             .then(|| found.mean / unpinned.mean - 1.0)
     }
 
-    /// best / as found - 1 with its interval, (estimate, low, high). They were not measured in
-    /// turn, so the ends of their intervals are compared. Without an upper end (infinity) where the
-    /// interval of the program as found reaches 0, `None` where its mean does.
+    /// best / as found - 1 with its interval, (estimate, low, high). Their windows did not
+    /// alternate, so the ends of their intervals are compared. Without an upper end (infinity)
+    /// if the interval of the program as found reaches 0, `None` if its mean does.
     pub fn gain_as_found(&self) -> Option<(f64, f64, f64)> {
         let (best, found) = (self.best.as_ref()?.performance, self.as_found?);
         if found.mean <= 0.0 {
@@ -28,7 +28,7 @@ impl Outcome {
         Some((over(best.mean, found.mean), over(best.low, found.high), over(best.high, found.low)))
     }
 
-    /// Whether the best is better than the program as it was found, where that was otherwise than
+    /// Whether the best is better than the program as it was found, if that was otherwise than
     /// unpinned after or than the best.
     pub fn beats_as_found(&self) -> bool {
         let apart = self.found_apart().is_some() || self.is_worse_than_found();
@@ -41,7 +41,7 @@ impl Outcome {
         self.as_found.zip(best).is_some_and(|(found, best)| found.low > best.high)
     }
 
-    /// What qualifies the verdict. A model is in no placement before it is placed.
+    /// Notes that qualify the verdict. A model is in no placement before it is placed.
     pub fn qualifications(&self, simulated: bool) -> Vec<OutcomeNote> {
         let found = if simulated { None } else { self.found_note() };
         let drift = self.drift.as_ref().filter(|drift| drift.significant);
@@ -53,9 +53,9 @@ impl Outcome {
     fn found_note(&self) -> Option<OutcomeNote> {
         let (apart, found, unpinned) = (self.found_apart()?, self.as_found?, self.baseline?);
         let with = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
-        let gain = self.gain_as_found().filter(|_| self.advice == Advice::Pin);
+        let gain = self.gain_as_found().filter(|_| self.advice == PlacementVerdict::Pin);
         Some(OutcomeNote::AsFound {
-            apart: Some(apart).filter(|_| unpinned.mean != 0.0),
+            apart: (unpinned.mean != 0.0).then_some(apart),
             windows: found.n,
             after: unpinned.n,
             drifted: self.drift.as_ref().is_some_and(with),
@@ -64,13 +64,13 @@ impl Outcome {
     }
 }
 
-/// What qualifies the verdict of an outcome.
+/// A note that qualifies the verdict of an outcome.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum OutcomeNote {
     /// The program was found doing otherwise than it did unpinned later.
     AsFound {
-        /// found / unpinned - 1; `None` where it made no progress unpinned.
+        /// found / unpinned - 1; `None` if it made no progress unpinned.
         apart: Option<f64>,
         /// Windows as found.
         windows: usize,
@@ -78,24 +78,24 @@ pub enum OutcomeNote {
         after: usize,
         /// The reference changed in the same direction meanwhile.
         drifted: bool,
-        /// The best over the program as found, where pinning is advised.
+        /// The best over the program as found, if pinning is advised.
         gain: Option<Gain>,
     },
     /// The machine or the load changed meanwhile.
     Drift {
-        /// Of the reference, as a share.
+        /// The change of the reference, as a share.
         change: f64,
         /// Its measurements.
         n: usize,
     },
-    /// What the measurements met.
+    /// A note on what the measurements met.
     #[serde(untagged)]
-    Met(Note),
+    Met(ProgramNote),
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Best, Estimate, Outcome, OutcomeNote, Question};
+    use crate::{Best, Estimate, Outcome, OutcomeNote, PlacementQuestion};
     use pinwise_measure::{Unit, Workload};
     use pinwise_topology::{Assignment, Space};
 
@@ -114,7 +114,8 @@ mod tests {
             pinwise_topology::Alike::ByStructure,
         );
         let space = Space::new(tree, 1, pinwise_topology::PerContext::AtMost(1)).unwrap();
-        let question = Question::new(crate::StrategyName::Auto, crate::Budget::Measurements(1));
+        let question =
+            PlacementQuestion::new(crate::StrategyName::Auto, crate::Budget::Measurements(1));
         let workload = Workload::new("", &[]);
         let (strategy, stopped) = (Vec::new(), Vec::new());
         let empty =

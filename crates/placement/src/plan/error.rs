@@ -1,4 +1,4 @@
-//! Why a text is no plan.
+//! [`PlanError`]: why a text is not a plan.
 
 /// Why a text is no plan. One line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum PlanError {
         line: usize,
         /// Counted from 1, in characters.
         column: usize,
-        /// What is wrong there.
+        /// The error at that place.
         reason: String,
     },
     /// Written by another pinwise.

@@ -1,26 +1,26 @@
 //! The approach of a search: which space it searches, with which strategies, and why.
 
 use crate::StrategyReason;
-use crate::forecast::room;
+use crate::blackbox_forecast::blackbox_per_context;
+use crate::search::SEARCH_SHARE;
 use crate::search::SearchError;
 use crate::search::blackbox::Predicting;
-use crate::search::budget::SEARCH_SHARE;
 use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
 use crate::search::guided::{Guided, LEAST, UNIFORM};
 use crate::search::proposer::Proposer;
 use crate::search::sample::Sample;
 use crate::search::solo_bound::SoloBound;
-use crate::{Question, StrategyName};
+use crate::{PlacementQuestion, StrategyName};
 use num_bigint::BigUint;
 use pinwise_figures::group;
 use pinwise_measure::Workload;
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
-/// Every class is measured once if what can be afforded is this multiple of their number. A sample
-/// of few different values supports no bound, so all of a small space once beats some of it at
-/// random. What exceeds 1 is slack for trials that cost more than the first ones did.
+/// Every different assignment is measured once if what can be afforded is this multiple of their
+/// number. A sample of few different values supports no bound, so all of a small space once beats
+/// some of it at random. What exceeds 1 is slack for trials that cost more than the first ones did.
 const ONCE: f64 = 1.5;
 
 /// Share of what can be afforded that may go into what instances do alone.
@@ -29,7 +29,8 @@ const SOLO_SHARE: f64 = 0.2;
 /// The random start of a climb.
 const START: u64 = 50;
 
-/// More classes than this are not enumerated: measuring them would take days at ten a second.
+/// More different assignments than this are not enumerated: measuring them would take days at ten a
+/// second.
 const MOST_CLASSES: u32 = 5_000_000;
 
 /// A way to search, and why.
@@ -43,15 +44,15 @@ pub(crate) struct Approach {
 /// The space before anything is known of the budget: as many threads per context as asked for, or
 /// as few as fit.
 pub(crate) fn narrow_space(
-    question: &Question,
+    question: &PlacementQuestion,
     tree: &SharingTree,
     threads: usize,
 ) -> Result<Space, SearchError> {
     let per_context = match question.per_context {
         Some(most) => PerContext::AtMost(most),
-        // Its tables know of so many and no more.
+        // Its tables have no more threads on a context than this.
         None if question.strategy == StrategyName::Blackbox => {
-            PerContext::AtMost(room(tree, threads, None))
+            PerContext::AtMost(blackbox_per_context(tree, threads, None))
         }
         None if threads > tree.leaves().len() => PerContext::Any,
         None => PerContext::AtMost(1),
@@ -65,10 +66,10 @@ pub(crate) fn narrow_space(
 }
 
 impl Approach {
-    /// Chooses, where about `affordable` trials, each `cost` of the budget, can be spent on
-    /// searching and a share `used` of it is gone.
+    /// Chooses an approach. About `affordable` trials, each `cost` of the budget, can be spent on
+    /// searching. A share `used` of the budget is gone.
     pub(crate) fn choose(
-        question: &Question,
+        question: &PlacementQuestion,
         narrow: &Space,
         workload: &Workload,
         affordable: f64,

@@ -3,21 +3,24 @@
 //! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
 //! 2. The assignments predicted best, out of all there are
 //!    ([`pinwise_prediction::BlackBox::optima`]).
-//! 3. The selection phase (blackbox-scheduler.txt, section 3.1.3): the best N of them are measured,
-//!    of those predicted alike the ones with the least company, and others that assume less
-//!    ([`pinwise_prediction::BlackBox::selected`]). Where N is not given, the first [`FIRST`] are;
-//!    how far measurements scatter about predictions says which others may well be as good
-//!    ([`crate::forecast::reach`]), and those are measured too, [`MOST`] at most.
+//! 3. The measurement of the best predicted (the *selection phase* of blackbox-scheduler.txt,
+//!    section 3.1.3): the best N of them are measured, and others that need fewer assumptions. Of
+//!    those predicted alike, the ones with the fewest co-runners come first
+//!    ([`pinwise_prediction::BlackBox::selected`]). Without N, the first [`FIRST`] are measured.
+//!    The scatter of measurements about predictions says which others may be as good
+//!    ([`crate::blackbox_forecast::reach`]). Those are measured too, [`MOST`] at most.
 //!
 //! The search goes on with fresh windows for those that lead.
 
 use crate::StrategyReason;
-use crate::forecast::{Finalist, Forecast, reach, room};
+use crate::blackbox_forecast::{
+    BlackboxForecast, PredictedAssignment, blackbox_per_context, reach,
+};
 use crate::search::SearchError;
 use crate::search::history::History;
 use crate::search::proposer::{Next, Proposer, View, pinned, trial};
 use crate::statistics::t_quantile;
-use crate::{BlackboxOptions, Question};
+use crate::{BlackboxOptions, PlacementQuestion};
 use crate::{ProfilingEnd, StopReason};
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
@@ -30,7 +33,7 @@ use pinwise_topology::{DomainKind, SharingTree};
 const FIRST: usize = 5;
 /// How many are measured at most by default.
 const MOST: usize = 32;
-/// By default a core-local domain has at most this many contexts: a core of the UltraSPARC T2.
+/// The most contexts of a core-local domain by default: a core of the UltraSPARC T2.
 const USUAL: usize = 8;
 /// Steps of the search for the best predicted, and what its proof looks at: seconds. Counted, so
 /// that a campaign repeats.
@@ -51,13 +54,13 @@ pub fn core_local(
 ) -> Result<CoreLocal, pinwise_prediction::CoreLocalError> {
     let level: DomainKind =
         profile.core_local.unwrap_or_else(|| CoreLocal::usual_level(tree, USUAL));
-    CoreLocal::new(tree, level, room(tree, threads, per_context))
+    CoreLocal::new(tree, level, blackbox_per_context(tree, threads, per_context))
 }
 
 #[derive(Debug)]
 enum PredictingStage {
     Profile,
-    /// So many of the ranked were asked for.
+    /// The number of ranked assignments that was asked for.
     Finalists(usize),
 }
 
@@ -70,17 +73,17 @@ pub(crate) struct Predicting {
     asked: Vec<(TableEntry, Setting)>,
     stage: PredictingStage,
     ranked: Vec<Predicted>,
-    /// What no assignment is predicted above, and whether the best found is predicted that.
+    /// The highest prediction that any assignment can have, and whether the best found has it.
     proven: Option<(f64, bool)>,
     /// Predictors of the ends of intervals.
     ends: Option<[BlackBox; 2]>,
 }
 
 impl Predicting {
-    /// `affordable` measurements can be made; where the profile takes more than its part, it is
+    /// `affordable` measurements can be made; if the profile takes more than its part, it is
     /// reduced.
     pub(crate) fn new(
-        question: &Question,
+        question: &PlacementQuestion,
         tree: &SharingTree,
         workload: &Workload,
         affordable: f64,
@@ -111,13 +114,14 @@ impl Predicting {
         })
     }
 
-    /// What it takes at least: the profile, and what is measured first of what it predicts.
+    /// The fewest measurements that it takes: the profile, and the first of the assignments that it
+    /// predicts.
     pub(crate) fn least(&self) -> usize {
         self.profiling.base_experiments() + self.profiling.most() + FIRST
     }
 
     /// How the profile is made.
-    pub(crate) fn why(&self, question: &Question) -> StrategyReason {
+    pub(crate) fn why(&self, question: &PlacementQuestion) -> StrategyReason {
         let (entries, _) = self.profiling.slowdown_entries();
         StrategyReason::BlackBoxAsked {
             base: self.profiling.base_experiments() as u64,
@@ -217,7 +221,11 @@ impl Proposer for Predicting {
         }
     }
 
-    fn forecast(&self, question: &Question, history: &History) -> Option<Forecast> {
+    fn forecast(
+        &self,
+        question: &PlacementQuestion,
+        history: &History,
+    ) -> Option<BlackboxForecast> {
         let (slowdown, _) = self.profiling.slowdown_entries();
         let (count, unended) = match self.stage {
             PredictingStage::Profile => (0, ProfilingEnd::Unended),
@@ -227,7 +235,7 @@ impl Proposer for Predicting {
             let leaves = ranked.assignment.leaves();
             let [low, high] = self.ends.as_ref()?.each_ref().map(|end| end.predict(leaves));
             let measured = history.mean(&ranked.assignment);
-            Some(Finalist {
+            Some(PredictedAssignment {
                 assignment: ranked.assignment.clone(),
                 predicted: ranked.performance,
                 low,
@@ -235,13 +243,13 @@ impl Proposer for Predicting {
                 measured,
             })
         };
-        // Where nothing says how measurements scatter, what instances did alone is no bound.
+        // If nothing says how measurements scatter, the instances alone give no bound.
         let solo = Some(self.profiling.solo()).filter(|solo| solo.degrees > 0.0);
         let sum = solo.map_or(0.0, |solo| solo.sum);
         let stray =
             solo.map_or(0.0, |solo| solo.noise * t_quantile(question.confidence, solo.degrees));
         let (upper, exact) = self.proven.unzip();
-        Some(Forecast {
+        Some(BlackboxForecast {
             upper,
             exact: exact.unwrap_or_default(),
             base: self.profiling.base_measured(),
@@ -251,7 +259,7 @@ impl Proposer for Predicting {
             finalists: self.ranked[..count].iter().filter_map(finalist).collect(),
             solo: sum,
             solo_high: sum * (1.0 + stray),
-            ..Forecast::new(
+            ..BlackboxForecast::new(
                 &self.local,
                 &question.profile.core_local_because,
                 self.profiling.checked(),

@@ -3,12 +3,12 @@
 //! From a good start, try small changes in random order and keep the first that helps: one thread
 //! moved to another context, two threads swapped, or two roles swapped. A change that looks better
 //! may only look so. Unless it is better by far more than the noise, it is *challenged*: measured
-//! again, in turn with the incumbent. It stays only if these new windows agree. Where no change
+//! again, alternating with the incumbent. It stays only if these new windows agree. If no change
 //! helps, climb again from the next best start.
 //!
-//! A start was chosen because its windows were good, so they overstate it, and nothing would look
-//! better than it. Where there is noise, the incumbent is therefore measured again before it is
-//! compared with.
+//! A start was chosen because its windows were good. So they overstate it, and nothing would look
+//! better. If there is noise, the incumbent is therefore measured again before the first
+//! comparison.
 
 use crate::StopReason;
 use crate::search::history::History;
@@ -42,7 +42,7 @@ struct Ascent {
     fresh_from: usize,
     /// Changes of the incumbent not yet tried, in random order.
     moves: Vec<Move>,
-    /// What they led to so far.
+    /// The assignments to which they led so far.
     tried: BTreeSet<Assignment>,
     candidate: Option<Assignment>,
     challenged: bool,

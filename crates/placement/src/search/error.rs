@@ -1,4 +1,4 @@
-//! Why there is no search.
+//! Why a search cannot begin.
 
 use pinwise_prediction::{CoreLocalError, ProfilingError};
 use pinwise_topology::SpaceError;
@@ -15,7 +15,7 @@ pub enum SearchError {
          threads per context"
     )]
     TooMany {
-        /// How many.
+        /// The number of assignments.
         count: String,
     },
     /// No level to profile within.

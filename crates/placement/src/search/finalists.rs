@@ -1,8 +1,8 @@
 //! The last phase: fresh windows for the winner, its rivals and the baseline.
 
-use crate::Question;
+use crate::PlacementQuestion;
 use crate::StopReason;
-use crate::confirmation::{BASELINE_WINDOWS, FreshWindows};
+use crate::fresh_windows::{BASELINE_WINDOWS, FreshWindows};
 use crate::search::FINALISTS;
 use crate::search::history::History;
 use crate::search::proposer::{pinned, trial};
@@ -37,10 +37,10 @@ pub(crate) struct Finalists {
 }
 
 impl Finalists {
-    /// Trials that fresh windows are likely to take, by the noise that was seen: as many rounds as
-    /// make the intervals that will be announced as narrow as wanted, each of all finalists.
-    /// Infinite where the noise is not known, or asks for very many.
-    pub(crate) fn likely_trials(question: &Question, history: &History) -> f64 {
+    /// Trials that fresh windows are likely to take, by the noise seen so far: rounds of all
+    /// finalists until the announced intervals are as narrow as wanted. Infinite if the noise is
+    /// not known, or asks for very many.
+    pub(crate) fn likely_trials(question: &PlacementQuestion, history: &History) -> f64 {
         let best = history.ranking().first().map(|(_, mean)| *mean);
         let unpinned = mean(&history.baseline);
         let (Some(noise), Some(best)) = (history.noise(), best.filter(|_| unpinned > 0.0)) else {
@@ -62,7 +62,7 @@ impl Finalists {
 
     /// The best assignment of the search, and those whose intervals reach it, as far as
     /// `affordable` trials allow.
-    pub(crate) fn new(question: &Question, history: &History, affordable: f64) -> Self {
+    pub(crate) fn new(question: &PlacementQuestion, history: &History, affordable: f64) -> Self {
         let mut guesses = history.guesses(question.confidence);
         guesses.sort_by(|a, b| b.1.mean.total_cmp(&a.1.mean));
         let reach = guesses.first().map_or(f64::NEG_INFINITY, |(_, best)| best.mean - best.half);
@@ -80,7 +80,7 @@ impl Finalists {
     /// The next round in random order, or why there is none.
     pub(crate) fn next(
         &mut self,
-        question: &Question,
+        question: &PlacementQuestion,
         fresh: &FreshWindows,
         reference: &Assignment,
         random: &mut Random,
@@ -116,7 +116,7 @@ impl Finalists {
         Ok(round)
     }
 
-    fn drop_beaten(&mut self, question: &Question, fresh: &FreshWindows) {
+    fn drop_beaten(&mut self, question: &PlacementQuestion, fresh: &FreshWindows) {
         let Some(leader) = fresh.leader() else { return };
         let level = 1.0 - (1.0 - question.confidence) / (fresh.comparisons() as f64 * LOOKS);
         self.alive.retain(|candidate| {
@@ -128,7 +128,7 @@ impl Finalists {
     /// Whether every interval that will be announced is narrow enough. Only widths decide, so that
     /// stopping does not favour lucky means; a gain many times its half-width needs no further
     /// digit.
-    fn is_precise(&self, question: &Question, fresh: &FreshWindows) -> bool {
+    fn is_precise(&self, question: &PlacementQuestion, fresh: &FreshWindows) -> bool {
         let narrow = |candidate: &Assignment| {
             fresh.estimate(candidate, question.confidence).is_some_and(|estimate| {
                 (estimate.high - estimate.low) / 2.0 <= question.precision * estimate.mean.abs()
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn fresh_windows_are_foreseen_by_the_noise() {
-        let question = Question::new(StrategyName::Auto, Budget::Measurements(600));
+        let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(600));
         let trials = |noise: f64| {
             let mut history = History::default();
             let settings = [Setting::Unpinned, Setting::Pinned(Assignment::new(vec![0]))];

@@ -1,35 +1,34 @@
-//! Measuring where it pays: a predictor learned on the way chooses what to measure, and the bound
-//! comes from how wrong it is.
+//! The guided search: a predictor that learns on the way chooses what to measure, and the bound
+//! comes from its error.
 //!
-//! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns what each sharing of something
-//!    is worth.
+//! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns how much each sharing costs or
+//!    gains.
 //! 2. *Warming up*: draws with probability proportional to prediction^(1/T), [`WARM_DRAWS`] at each
-//!    of [`WARM`], the predictor learning anew before each; what is near the top is only learned
-//!    near the top.
+//!    of [`WARM`]. The predictor learns anew before each. It can only learn the top near the top.
 //! 3. The assignments it predicts best ([`FAVOURITES`]), measured; then it learns anew and predicts
 //!    others, as long as that finds something better.
-//! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. How
-//!    many is decided before any of them is measured, and the predictor does not learn meanwhile:
-//!    they show how wrong it is near the top, from which the bound follows ([`ResidualBound`]).
+//! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. Their
+//!    number is fixed before any of them is measured, and the predictor does not learn meanwhile.
+//!    They show how wrong it is near the top, and the bound follows from that ([`ResidualBound`]).
 //! 5. If the best is not within reach of the bound: favourites again, with what was learned from
 //!    the block, and as many steered draws again as there were. Every look at the bound is another
 //!    chance of a lucky stop: they share one error budget ([`ResidualBound`]), and doubling keeps
 //!    them few, two or three.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
-//! Where instances can run alone, what they do then bounds the whole from the beginning
-//! ([`SoloBound`]); if the best comes within reach of that, no block is needed.
+//! If instances can run alone, their performance alone bounds the whole from the beginning
+//! ([`SoloBound`]). If the best comes near that bound, no block is needed.
 //!
-//! The best is measured, whatever is predicted. The bound by prediction assumes that the predictor
-//! is not more wrong about the best assignment than it is about those drawn near the top,
-//! extrapolated; see [`ResidualBound`].
+//! The announced best is always measured, never only predicted. The bound by prediction assumes
+//! that the predictor is not more wrong about the best assignment than about those drawn near the
+//! top, extrapolated. See [`ResidualBound`].
 
 use crate::Bound;
 use crate::StopReason;
 use crate::search::VISITS;
 use crate::search::climb::Climb;
 use crate::search::history::History;
-use crate::search::learned_model::{Model, Modeler};
+use crate::search::learned_predictor::{LearnedPredictor, Modeler};
 use crate::search::proposer::{Next, Proposer, View, pinned};
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
@@ -48,8 +47,8 @@ const WARM_DRAWS: usize = 30;
 const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];
 /// Draws of the first block.
 const BLOCK: usize = 100;
-/// Relative noise of a window from which a block is of [`NOISY_BLOCK`] windows, two of each
-/// assignment: how much of their scatter is noise has to be known, too.
+/// From this relative noise of a window on, a block has [`NOISY_BLOCK`] windows, two of each
+/// assignment, to show how much of their scatter is noise.
 const NOISY: f64 = 0.004;
 /// Windows of the first block then.
 const NOISY_BLOCK: usize = 150;
@@ -58,9 +57,9 @@ const FAVOURITES: usize = 12;
 /// Draws at most until one is different from those of its block, each at twice the temperature of
 /// the one before.
 const TRIES: usize = 8;
-/// Trials that all but climbing takes with one block, where there is little noise; where there is
-/// more, the budget may end in the block, which counts as far as it came. A budget for fewer is
-/// better spent otherwise.
+/// Trials of everything but climbing, with one block, if there is little noise. With more noise,
+/// the budget may end within the block. The part of the block that was measured then counts. A
+/// budget for fewer is better spent otherwise.
 pub(crate) const LEAST: f64 =
     (UNIFORM as usize + WARM.len() * WARM_DRAWS + FAVOURITES + BLOCK) as f64;
 
@@ -80,10 +79,10 @@ enum GuidedStage {
 pub(crate) struct Guided {
     modeler: Modeler,
     climb: Climb,
-    /// What instances do alone, measured before.
+    /// The bound from instances alone, measured before.
     solo: Option<SoloBound>,
     stage: GuidedStage,
-    /// What the last block shows; `None` before the first.
+    /// The bound from the last block; `None` before the first.
     residual_bound: Option<ResidualBound>,
 }
 
@@ -98,8 +97,8 @@ impl Guided {
         }
     }
 
-    /// What was learned from everything measured so far, the better model first.
-    fn learn(&self, history: &History) -> Vec<Model> {
+    /// The predictors learned from everything measured so far, the better one first.
+    fn learn(&self, history: &History) -> Vec<LearnedPredictor> {
         let ranking = history.ranking();
         let means: Vec<(Assignment, f64)> =
             ranking.into_iter().map(|(assignment, mean)| (assignment.clone(), mean)).collect();
@@ -107,7 +106,7 @@ impl Guided {
     }
 
     /// Assignments that are predicted best and were not measured yet.
-    fn favourites(models: &[Model], view: &mut View<'_>) -> Vec<Trial> {
+    fn favourites(models: &[LearnedPredictor], view: &mut View<'_>) -> Vec<Trial> {
         let mut found = BTreeSet::new();
         // Every model has a turn; the better one begins.
         for turn in 0..FAVOURITES + FAVOURITES / 2 {
@@ -125,7 +124,7 @@ impl Guided {
 
     /// Draws steered by a model, at each of some temperatures.
     fn steered(
-        model: &Model,
+        model: &LearnedPredictor,
         temperatures: &[f64],
         each: usize,
         purpose: Purpose,
@@ -151,7 +150,7 @@ impl Guided {
         drawn.iter().map(|drawn| pinned(drawn, purpose)).collect()
     }
 
-    /// What instances did alone, once that is known.
+    /// The bound from instances alone, once it is known.
     fn alone(&self, view: &View<'_>) -> Option<Alone> {
         self.solo.as_ref()?.alone(view.history, view.question.confidence)
     }
@@ -175,8 +174,8 @@ impl Guided {
         (first.max(history.steered_draws()), windows)
     }
 
-    /// What follows when favourites find nothing better: a block, the first in any case, another
-    /// one where the budget has room for it; or climbing.
+    /// The next step when favourites find nothing better: a block, the first in any case, another
+    /// one if the budget has room for it; or climbing.
     fn after_favourites(&self, view: &View<'_>) -> GuidedStage {
         let cost = Self::block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
         if view.history.steered_draws() == 0 || view.used + cost <= view.until {

@@ -1,4 +1,4 @@
-//! What the search has seen of each assignment so far.
+//! [`History`]: the windows of each assignment that a search has seen so far.
 
 use crate::statistics::{mean, squares, t_quantile};
 use pinwise_campaign::{Purpose, Record};
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 /// degrees of freedom of the prior fixed.
 const PRIOR: f64 = 4.0;
 
-/// What was measured, in order, and the performance.
+/// The assignments that were measured, in order, with their performance.
 pub(crate) type Windows = Vec<(Assignment, f64)>;
 
 /// The windows of one assignment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Class {
+pub(crate) struct AssignmentWindows {
     /// Every performance measured while searching, in order.
     pub(crate) windows: Vec<f64>,
     /// Those drawn as part of the sample.
@@ -28,7 +28,7 @@ pub(crate) struct Class {
     pub(crate) failed: bool,
 }
 
-impl Class {
+impl AssignmentWindows {
     /// Whether chance proposed it, and not a climb.
     pub(crate) fn was_drawn(&self) -> bool {
         !self.sampled.is_empty() || !self.steered.is_empty()
@@ -39,8 +39,8 @@ impl Class {
 /// not among them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    classes: BTreeMap<Assignment, Class>,
-    /// Every performance of pieces of the workload, in order; nothing where they cannot run.
+    classes: BTreeMap<Assignment, AssignmentWindows>,
+    /// Every performance of pieces of the workload, in order; nothing if they cannot run.
     profiles: BTreeMap<Setting, Vec<f64>>,
     /// Every pinned window, in order: of what, and why.
     trail: Vec<(Assignment, f64, Purpose)>,
@@ -95,7 +95,7 @@ impl History {
         }
     }
 
-    /// The performance of pieces of the workload, the last time; `None` where that was not
+    /// The performance of pieces of the workload, the last time; `None` if that was not
     /// measured.
     pub(crate) fn profile(&self, setting: &Setting) -> Option<f64> {
         self.alone(setting)?.last().copied()
@@ -107,11 +107,11 @@ impl History {
     }
 
     /// Everything tried, failed ones included.
-    pub(crate) fn classes(&self) -> impl Iterator<Item = (&Assignment, &Class)> {
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&Assignment, &AssignmentWindows)> {
         self.classes.iter()
     }
 
-    pub(crate) fn class(&self, assignment: &Assignment) -> Option<&Class> {
+    pub(crate) fn class(&self, assignment: &Assignment) -> Option<&AssignmentWindows> {
         self.classes.get(assignment)
     }
 
@@ -135,10 +135,9 @@ impl History {
             .collect()
     }
 
-    /// What was measured before the last block of steered draws was decided on, and that block, as
-    /// which of them it came, from 1; `None` without any such draw. A block ends where
-    /// something else is tried. One that was cut short, to less than half of the largest, does not
-    /// count.
+    /// The last complete block of steered draws: the windows before it, its windows, its number
+    /// from 1. `None` without any such draw. A block ends when something else is tried. A block
+    /// shorter than half of the largest does not count.
     pub(crate) fn last_block(&self) -> Option<(Windows, Windows, u32)> {
         let mut blocks: Vec<Vec<usize>> = Vec::new();
         let mut open = false;

@@ -1,14 +1,14 @@
-//! What the ways of searching have in common.
+//! The `Proposer` trait: one way to propose assignments, and what it sees.
 
 use crate::search::history::History;
-use crate::{Forecast, Question, StopReason};
+use crate::{BlackboxForecast, PlacementQuestion, StopReason};
 use pinwise_campaign::{Purpose, Trial};
 use pinwise_measure::{Effort, Setting};
 use pinwise_topology::{Assignment, Random, Space};
 
-/// What a proposer may look at.
+/// The view of a search that a proposer has.
 pub(crate) struct View<'a> {
-    pub(crate) question: &'a Question,
+    pub(crate) question: &'a PlacementQuestion,
     pub(crate) space: &'a Space,
     pub(crate) history: &'a History,
     pub(crate) random: &'a mut Random,
@@ -16,11 +16,11 @@ pub(crate) struct View<'a> {
     pub(crate) used: f64,
     /// The share that searching may use.
     pub(crate) until: f64,
-    /// What one trial costs, as a share of the budget.
+    /// The cost of one trial, as a share of the budget.
     pub(crate) cost: f64,
 }
 
-/// What a proposer wants next.
+/// The next step of a proposer.
 pub(crate) enum Next {
     /// These, in this order.
     Sequence(Vec<Trial>),
@@ -31,7 +31,7 @@ pub(crate) enum Next {
     Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next proposer follows.
     Done(StopReason),
-    /// What was asked is reached: why. No proposer follows.
+    /// The goal is reached, for this reason. No proposer follows.
     Reached(StopReason),
 }
 
@@ -40,14 +40,18 @@ pub(crate) enum Next {
 pub(crate) trait Proposer: std::fmt::Debug {
     fn next(&mut self, view: &mut View<'_>) -> Next;
 
-    /// What it will probably want after what it wanted last, at most that many; see
+    /// The trials that it will probably want after the last one, at most `most`; see
     /// [`pinwise_campaign::Strategy::foresee`].
     fn foresee(&self, _space: &Space, _history: &History, _most: usize) -> Vec<Trial> {
         Vec::new()
     }
 
-    /// What it predicts, where it does.
-    fn forecast(&self, _question: &Question, _history: &History) -> Option<Forecast> {
+    /// Its predictions, if it makes any.
+    fn forecast(
+        &self,
+        _question: &PlacementQuestion,
+        _history: &History,
+    ) -> Option<BlackboxForecast> {
         None
     }
 }

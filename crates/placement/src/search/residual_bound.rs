@@ -4,30 +4,30 @@
 //! prediction that there is near the top. The highest prediction is found by searching, which costs
 //! no measurement. The largest ratio is not known: that of the draws seen is too small (the best
 //! assignment is the best partly because it was underestimated). It is *extrapolated* from a block
-//! of draws near the top, made after the predictor was learned and counted beforehand, by the same
-//! estimator that otherwise extrapolates performance ([`pinwise_evt`], Bayes). Ratios near the top
-//! scatter by a fraction of a percent where performances scatter by many, so the bound is that much
-//! narrower.
+//! of draws near the top, by the estimator that otherwise extrapolates performance
+//! ([`pinwise_evt`], Bayes). The draws are made after the predictor has learned, and their number
+//! is fixed beforehand. Ratios near the top scatter by a fraction of a percent, performances by
+//! many percent. So the bound is much narrower.
 //!
 //! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and
 //! only the error lifts an assignment. With the variance s² of the ratios and σ² of repeated
 //! windows, the error's variance is at most, at 95 %, s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The
-//! extrapolated excess is scaled by its square root over s. Where noise makes a quarter of
-//! the scatter's variance, what was extrapolated is the tail of the noise; then five standard
+//! extrapolated excess is scaled by the square root of that variance over s. If noise makes a
+//! quarter of the variance, the extrapolated tail is that of the noise. Then five standard
 //! deviations of the error are taken.
 //!
 //! **Looks.** A search may look at the bound after every block, and each look is a chance of a
-//! lucky stop. So they share the error that is allowed: of what is left, each spends half (alpha
-//! spending; Lan and DeMets, Biometrika 70, 1983), 2.5, 1.25, 0.6 % of 5 %. However many there are,
-//! together they are wrong no more often than one would be. Where what instances do alone is a
-//! bound too, all looks together have half of that error ([`crate::search::solo_bound`]).
+//! lucky stop. So they share the allowed error. Each spends half of the rest: 2.5, 1.25, 0.6 % of 5
+//! % (alpha spending; Lan and DeMets, Biometrika 70, 1983). However many there are, together they
+//! are wrong no more often than one would be. If instances alone also give a bound, all looks
+//! together have half of that error ([`crate::search::solo_bound`]).
 //!
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those
-//! drawn, or less. One arrangement that is better than anything near it suggests (a needle), never
-//! drawn, is beyond it, as it is beyond any sample.
+//! drawn, or less. It misses a needle: one arrangement that is far better than its neighbours
+//! suggest, and never drawn. So does any sample.
 
 use crate::search::history::History;
-use crate::search::learned_model::{Model, Modeler};
+use crate::search::learned_predictor::{LearnedPredictor, Modeler};
 use crate::statistics::{mean, variance};
 use pinwise_evt::{Options, Sample};
 use pinwise_prediction::Predictor;
@@ -53,7 +53,7 @@ const DEVIATIONS: f64 = 5.0;
 pub(crate) struct ResidualBound {
     /// The best possible performance, at most, at the confidence asked for.
     pub(crate) upper: f64,
-    /// By the median of the extrapolation.
+    /// The bound by the median of the extrapolation.
     pub(crate) point: f64,
     /// Assignments of the block.
     pub(crate) n: usize,
@@ -62,9 +62,9 @@ pub(crate) struct ResidualBound {
 }
 
 impl ResidualBound {
-    /// From the last complete block of steered draws, at the confidence that is left to it where
-    /// all blocks together have `confidence`; `None` where there is none, or too few different
-    /// assignments in it.
+    /// From the last complete block of steered draws, at the confidence left to it if all blocks
+    /// together have `confidence`. `None` if there is none, or if it has too few different
+    /// assignments.
     pub(crate) fn of(
         history: &History,
         modeler: &Modeler,
@@ -107,7 +107,7 @@ impl ResidualBound {
     /// The highest prediction. The search for it is seeded by the question's seed alone, so that an
     /// outcome is a function of its records.
     fn peak<'a>(
-        model: &Model,
+        model: &LearnedPredictor,
         seen: impl Iterator<Item = &'a Assignment>,
         space: &Space,
         seed: u64,

@@ -1,11 +1,11 @@
 //! Random assignments, and the bound they support.
 //!
 //! The iterative algorithm of the paper (optimal-assignment-evt, section 5.3): measure a first
-//! sample, estimate the best possible performance, stop if the best measured one is close enough to
-//! it, otherwise enlarge the sample and look again. Assignments are drawn with replacement,
-//! uniformly over labelled placements. Each further look is another chance for a lucky
-//! stop; looking only whenever the sample has doubled keeps them few. What is looked at is what the
-//! claim would say: with the bound by what instances did alone, where that was measured before.
+//! sample and estimate the best possible performance. Stop if the best measured one is close enough
+//! to it. Otherwise enlarge the sample and look again. Assignments are drawn with replacement,
+//! uniformly over labelled placements. Each further look is another chance for a lucky stop, so it
+//! looks only when the sample has doubled. A look judges the claim as it would be made, with the
+//! bound from instances alone if that was measured before.
 
 use crate::Bound;
 use crate::StopReason;
@@ -26,7 +26,7 @@ pub(crate) struct Sample {
     most: Option<u64>,
     /// Ends when this share of the budget is used.
     until: f64,
-    /// What instances do alone, measured before.
+    /// The bound from instances alone, measured before.
     solo: Option<SoloBound>,
     next_look: u64,
     proposed: u64,
@@ -82,7 +82,7 @@ impl Proposer for Sample {
 mod tests {
     use super::*;
     use crate::search::solo_bound::tests::{filled, question, space, workload};
-    use crate::{Budget, Question, StrategyName};
+    use crate::{Budget, PlacementQuestion, StrategyName};
     use pinwise_campaign::Record;
     use pinwise_measure::Measurement;
     use pinwise_topology::Random;
@@ -110,10 +110,10 @@ mod tests {
         let (whole, half) = (gap(None), gap(alone));
         assert!(whole < half, "{whole} {half}");
         let reached = |solo: Option<SoloBound>, within: f64| {
-            let question = Question {
+            let question = PlacementQuestion {
                 within,
                 start: 1,
-                ..Question::new(StrategyName::Auto, Budget::Measurements(600))
+                ..PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(600))
             };
             let (space, history, random) = (&space, &history, &mut Random::new(1));
             let mut view = View {

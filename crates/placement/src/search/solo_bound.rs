@@ -1,23 +1,22 @@
-//! What instances do alone: a bound that rests on no predictor and no tail.
+//! The bound from instances alone. It rests on no predictor and no tail.
 //!
-//! If company never makes an instance faster, no assignment of the workload does more than the sum
-//! over its instances of the best that each does alone. An application has few assignments alone
-//! (three threads on an 8x2x4 machine have 11), so that the bound costs a few dozen measurements,
-//! whatever the size of the space. It is the tighter, the less the best assignment suffers from
-//! contention.
+//! If co-runners never make an instance faster, no assignment of the workload does more than the
+//! sum over its instances of the best that each does alone. An application has few assignments
+//! alone (three threads on an 8x2x4 machine have 11), so that the bound costs a few dozen
+//! measurements, whatever the size of the space. It is tight if the best assignment suffers little
+//! from contention.
 //!
-//! Every assignment of one instance of each application is measured [`WINDOWS`] times; where noise
-//! matters, those that may be the best [`AGAIN`] times more. The upper end takes for each
-//! application the highest upper end of any of its assignments: the one that is the best in truth
-//! is among them, and no allowance for having several is needed. It spends half of the error that
-//! the confidence allows. The other half remains for the second bound ([`Alone::beside`]). The
-//! lower of the two is claimed.
+//! Every assignment of one instance of each application is measured [`WINDOWS`] times; if noise
+//! matters, those that may be the best [`AGAIN`] times more. For each application, the upper end
+//! takes the highest upper end of any of its assignments. The truly best one is among them, so no
+//! correction for several is needed. It spends half of the error that the confidence allows. The
+//! other half remains for the second bound ([`Alone::beside`]). The lower of the two is claimed.
 
 use crate::StopReason;
 use crate::search::history::History;
 use crate::search::proposer::{Next, Proposer, View, trial};
 use crate::statistics::{mean, squares, t_quantile};
-use crate::{Budget, Question};
+use crate::{Budget, PlacementQuestion};
 use num_bigint::BigUint;
 use pinwise_campaign::Purpose;
 use pinwise_measure::{Setting, Workload};
@@ -59,7 +58,7 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
-    /// The confidence that another bound needs so that the lower of it and this one, where there is
+    /// The confidence that another bound needs so that the lower of it and this one, if there is
     /// this one, has `confidence`.
     pub(crate) fn beside(alone: Option<Self>, confidence: f64) -> f64 {
         if alone.is_some() { (1.0 + confidence) / 2.0 } else { confidence }
@@ -67,11 +66,15 @@ impl Alone {
 }
 
 impl SoloBound {
-    /// `None` where instances cannot run alone, there is one only, or they have too many
+    /// `None` if instances cannot run alone, there is one only, or they have too many
     /// assignments.
-    pub(crate) fn new(question: &Question, workload: &Workload, space: &Space) -> Option<Self> {
+    pub(crate) fn new(
+        question: &PlacementQuestion,
+        workload: &Workload,
+        space: &Space,
+    ) -> Option<Self> {
         let thread_kinds = ThreadKinds::new(workload);
-        if !question.pieces || thread_kinds.instances().len() < 2 {
+        if !question.abilities.pieces || thread_kinds.instances().len() < 2 {
             return None;
         }
         let mut applications = Vec::new();
@@ -112,12 +115,11 @@ impl SoloBound {
         self.applications.iter().flat_map(|application| &application.settings)
     }
 
-    /// What it costs, in trials that take a share `trial` of the budget each: with little noise,
-    /// or, where instances are started to be measured, with all of them measured again, since
-    /// no two starts are the same.
-    pub(crate) fn cost(&self, question: &Question, trial: f64) -> f64 {
+    /// The expected cost in trials, each a share `trial` of the budget. If instances must be
+    /// started for a measurement, every repeat counts.
+    pub(crate) fn cost(&self, question: &PlacementQuestion, trial: f64) -> f64 {
         let experiments = self.experiments() as f64;
-        match (question.restart, question.budget) {
+        match (question.abilities.restart, question.budget) {
             (Some(restart), Budget::Time(whole)) => {
                 let each = restart.as_secs_f64() / whole.as_secs_f64() / trial;
                 (WINDOWS + AGAIN) as f64 * experiments * each
@@ -126,8 +128,8 @@ impl SoloBound {
         }
     }
 
-    /// What was measured bounds the whole by this; `None` before everything was, [`WINDOWS`] times,
-    /// and where something could not be.
+    /// The bound on the whole from what was measured. `None` before everything was measured
+    /// [`WINDOWS`] times, and if something could not be measured.
     pub(crate) fn alone(&self, history: &History, confidence: f64) -> Option<Alone> {
         let mut bound = Alone { sum: 0.0, high: 0.0, n: self.experiments() };
         for application in &self.applications {
@@ -216,14 +218,21 @@ impl Proposer for SoloBound {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::{Budget, StrategyName};
+    use crate::{Budget, StrategyName, TestbedAbilities};
     use pinwise_campaign::Record;
     use pinwise_measure::{MeasureError, Measurement, Retry, Thread};
     use pinwise_topology::{Alike, Machine, SharingTree};
     use std::time::Duration;
 
-    pub(crate) fn question() -> Question {
-        Question { pieces: true, ..Question::new(StrategyName::Auto, Budget::Measurements(600)) }
+    pub(crate) fn question() -> PlacementQuestion {
+        able(None, Budget::Measurements(600))
+    }
+
+    /// On a testbed that measures instances by themselves, and starts them for that if `restart`
+    /// says how long it takes.
+    fn able(restart: Option<Duration>, budget: Budget) -> PlacementQuestion {
+        let abilities = TestbedAbilities { pieces: true, restart };
+        PlacementQuestion { abilities, ..PlacementQuestion::new(StrategyName::Auto, budget) }
     }
 
     /// Instances of two threads each; those marked have another second role.
@@ -256,7 +265,7 @@ pub(crate) mod tests {
         });
     }
 
-    /// What `performance` says of the application and the leaves.
+    /// Fills a history with the `performance` of an application on its leaves.
     pub(crate) fn filled(
         solo: &SoloBound,
         performance: impl Fn(usize, &[u32]) -> Option<f64>,
@@ -323,22 +332,25 @@ pub(crate) mod tests {
         // Four experiments. A trial is 50 ms of 30 s, an instance takes 1.5 s to be started and
         // measured.
         let restart = Some(Duration::from_millis(1500));
-        let timed =
-            Question { restart, budget: Budget::Time(Duration::from_secs(30)), ..question() };
+        let time = Budget::Time(Duration::from_secs(30));
+        let timed = able(restart, time);
         assert!((solo.cost(&timed, 0.05 / 30.0) - 4.0 * 6.0 * 30.0).abs() < 1e-6);
-        assert_eq!(solo.cost(&Question { restart: None, ..timed }, 0.05 / 30.0), 8.0);
-        // Where measurements are what is counted, each is one.
-        assert_eq!(solo.cost(&Question { restart, ..question() }, 1.0 / 600.0), 8.0);
+        assert_eq!(solo.cost(&able(None, time), 0.05 / 30.0), 8.0);
+        // If the budget counts measurements, each is one.
+        assert_eq!(solo.cost(&able(restart, Budget::Measurements(600)), 1.0 / 600.0), 8.0);
     }
 
     #[test]
     fn it_is_not_asked_for_where_it_cannot_be_had() {
-        let alone = |question: &Question, instances: &[bool]| {
+        let alone = |question: &PlacementQuestion, instances: &[bool]| {
             SoloBound::new(question, &workload(instances), &space(2 * instances.len())).is_some()
         };
         assert!(alone(&question(), &[false, false]));
         assert!(!alone(&question(), &[false]), "one instance is the whole");
-        assert!(!alone(&Question { pieces: false, ..question() }, &[false, false]));
+        assert!(!alone(
+            &PlacementQuestion { abilities: TestbedAbilities::default(), ..question() },
+            &[false, false]
+        ));
         let mut large = workload(&[false; 4]);
         large.threads.iter_mut().for_each(|thread| thread.instance /= 2);
         large

@@ -1,6 +1,7 @@
 //! Commands that pin another command, or threads that run already.
 
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
@@ -62,7 +63,12 @@ fn the_script_pins_threads_by_name_and_order() {
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("pin.sh");
     fs::write(&script, export(&plan, "script")).unwrap();
-    shell(&format!("sh {} {}", script.display(), std::process::id()));
+    // find lists the threads and fails, as it does where a thread ends while it looks.
+    let find = directory.path().join("find");
+    fs::write(&find, "#!/bin/sh\nPATH=/usr/bin:/bin\nfind \"$@\"\nexit 1\n").unwrap();
+    fs::set_permissions(&find, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("PATH={}:$PATH", directory.path().display());
+    shell(&format!("{path} sh {} {}", script.display(), std::process::id()));
     for (index, (task, _)) in threads.iter().enumerate() {
         assert_eq!(allowed(task), cpus[index % 2], "thread {index}");
     }

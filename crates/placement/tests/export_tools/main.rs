@@ -1,8 +1,8 @@
-//! What other tools make of an exported plan: the threads or processes end up on the planned CPUs,
-//! or the tool's own reading of the text is the plan. A tool that is not installed is named and
-//! left out; with CI=true that is a failure. docs/reference/exports.md has the table of tools and
-//! versions. Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin
-//! slurmctld slurmd slurm-client munge.
+//! Other tools follow an exported plan: the threads or processes run on the planned CPUs, or the
+//! tool's own reading of the text is the plan. A tool that is not installed is named and left out;
+//! with CI=true that is a failure. docs/reference/exports.md has the table of tools and versions.
+//! Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin slurmctld
+//! slurmd slurm-client munge.
 
 mod commands;
 mod launchers;
@@ -49,7 +49,7 @@ fn allowed(task: &Path) -> String {
     list.unwrap_or_default().trim().to_owned()
 }
 
-/// The same, with every thread an instance of its own.
+/// The same, with every thread as a separate instance.
 fn plan_of_instances(names: &[&str]) -> Option<(Vec<String>, Plan)> {
     let (cpus, mut plan) = plan(names)?;
     plan.threads.iter_mut().enumerate().for_each(|(index, thread)| thread.instance = index);

@@ -1,8 +1,8 @@
-//! Populations whose truth is known.
+//! Populations of assignments with a known optimum, as test cases for the search.
 
 use pinwise_campaign::{Record, Step, Strategy, TRIES};
 use pinwise_measure::{Retry, Testbed, Thread, Unit, Workload};
-use pinwise_placement::{Budget, Outcome, Question, Search, StrategyName};
+use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_synthetic::{Disturbance, Replay};
 use pinwise_topology::{Alike, Assignment, Machine, PerContext, Random, SharingTree, Space};
 use std::time::Duration;
@@ -68,12 +68,12 @@ impl Case {
         )
     }
 
-    pub(crate) fn search(&self, question: &Question) -> Search {
-        Search::new(question, &self.tree, &self.workload).unwrap()
+    pub(crate) fn search(&self, question: &PlacementQuestion) -> PlacementSearch {
+        PlacementSearch::new(question, &self.tree, &self.workload).unwrap()
     }
 
     /// A campaign without a store, which is what makes hundreds of them quick.
-    pub(crate) fn run(&self, question: &Question) -> (Outcome, Vec<Record>) {
+    pub(crate) fn run(&self, question: &PlacementQuestion) -> (Outcome, Vec<Record>) {
         let mut search = self.search(question);
         let mut testbed = self.testbed();
         let mut records: Vec<Record> = Vec::new();
@@ -111,8 +111,12 @@ impl Case {
     }
 }
 
-pub(crate) fn question(strategy: StrategyName, budget: u64, seed: u64) -> Question {
-    Question { per_context: Some(1), seed, ..Question::new(strategy, Budget::Measurements(budget)) }
+pub(crate) fn question(strategy: StrategyName, budget: u64, seed: u64) -> PlacementQuestion {
+    PlacementQuestion {
+        per_context: Some(1),
+        seed,
+        ..PlacementQuestion::new(strategy, Budget::Measurements(budget))
+    }
 }
 
 /// Performances between 50 and 95, all different, but for the best, 100, and one close to it.

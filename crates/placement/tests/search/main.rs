@@ -1,4 +1,4 @@
-//! The search on populations whose truth is known: what it announces is right, and it repeats.
+//! The search on populations with a known optimum: its answer is right, and it repeats.
 
 mod case;
 
@@ -7,7 +7,8 @@ use pinwise_campaign::{Ending, Kind, NewCampaign, Purpose, Record, Step, Store, 
 use pinwise_evt::Refusal;
 use pinwise_measure::{Retry, Testbed, Unit};
 use pinwise_placement::{
-    Advice, BoundNote, Budget, Outcome, Question, Search, StopReason, StrategyName, StrategyReason,
+    BoundMethod, BoundNote, Budget, Outcome, PlacementQuestion, PlacementSearch, PlacementVerdict,
+    StopReason, StrategyName, StrategyReason,
 };
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 use std::time::Duration;
@@ -28,9 +29,9 @@ fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
         let (outcome, _) = case.run(&question(strategy, 600, 1));
         let best = outcome.best.clone().unwrap();
         assert_eq!(best.performance.mean, 100.0, "{strategy:?}");
-        assert_eq!(outcome.advice, Advice::Pin, "{strategy:?}");
+        assert_eq!(outcome.advice, PlacementVerdict::Pin, "{strategy:?}");
         assert_eq!(outcome.ties, [], "{strategy:?}");
-        assert_eq!(outcome.bound.method, "exact", "{strategy:?}: every class was drawn");
+        assert_eq!(outcome.bound.method, BoundMethod::Exact, "{strategy:?}: every class was drawn");
         assert_eq!(outcome.bound.gap_high, Some(0.0), "{strategy:?}");
         assert!(
             outcome.gain.is_some_and(|(gain, _, _)| (gain - 0.25).abs() < 1e-12),
@@ -49,7 +50,8 @@ fn a_search_that_was_stopped_tells_what_led_by_then() {
         let fresh =
             records.iter().position(|record| record.trial.purpose == Purpose::Final).unwrap();
         let stopped = &records[..fresh];
-        let search = Search::replay(&question, &case.tree, &case.workload, stopped).unwrap();
+        let search =
+            PlacementSearch::replay(&question, &case.tree, &case.workload, stopped).unwrap();
         let outcome = search.outcome(&Unit::rate("ops/s"), stopped, Some(StopReason::Running));
         let so_far = outcome.so_far.unwrap();
         assert_eq!((outcome.best, so_far.performance.mean), (None, 100.0), "{strategy:?}");
@@ -70,7 +72,7 @@ fn wrong_announcements_stay_below_the_stated_error() {
                 usize::from(outcome.bound.upb_high.is_some_and(|high| high < case.optimum()));
             assert_eq!(
                 outcome.advice,
-                Advice::Pin,
+                PlacementVerdict::Pin,
                 "noise {noise}, seed {seed}: {:?}",
                 outcome.gain
             );
@@ -90,11 +92,11 @@ fn pinning_is_not_advised_where_all_assignments_equal_the_default() {
             let mut case = Case::new("2x2x2", 4, |_, _| 100.0).disturbed(noise, seed);
             case.baseline = vec![100.0];
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
-            wrong += usize::from(outcome.advice == Advice::Pin);
+            wrong += usize::from(outcome.advice == PlacementVerdict::Pin);
             if noise < 0.05 {
                 assert_ne!(
                     outcome.advice,
-                    Advice::Undecided,
+                    PlacementVerdict::Undecided,
                     "noise {noise}, seed {seed}: {:?}",
                     outcome.gain
                 );
@@ -113,7 +115,7 @@ fn the_default_is_kept_where_it_is_better_than_any_assignment() {
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
             assert_eq!(
                 outcome.advice,
-                Advice::KeepDefault,
+                PlacementVerdict::KeepDefault,
                 "noise {noise}, seed {seed}: {:?}",
                 outcome.gain
             );
@@ -132,7 +134,7 @@ fn a_bistable_baseline_is_given_as_its_mean_with_an_honest_interval() {
         let (outcome, records) = case.run(&question(StrategyName::Auto, 600, seed));
         let (_, low, high) = outcome.gain.unwrap();
         missed += usize::from(low > 0.0 || high < 0.0);
-        wrong += usize::from(outcome.advice == Advice::Pin);
+        wrong += usize::from(outcome.advice == PlacementVerdict::Pin);
         assert!(outcome.baseline.unwrap().spread > 10.0);
         let windows =
             |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
@@ -152,7 +154,7 @@ fn drift_is_reported_and_does_not_change_the_answer() {
     let drift = outcome.drift.clone().unwrap();
     assert!(drift.significant && drift.change < -0.01, "{drift:?}");
     assert!(case.announces_an_optimum(&outcome));
-    assert_eq!(outcome.advice, Advice::Pin);
+    assert_eq!(outcome.advice, PlacementVerdict::Pin);
 
     let steady = small().disturbed(0.005, 4).run(&question(StrategyName::Auto, 400, 4)).0;
     assert!(!steady.drift.unwrap().significant);
@@ -169,7 +171,7 @@ fn assignments_that_cannot_run_are_left_out_and_counted() {
         outcome.cost.failed,
         records.iter().filter(|record| record.outcome.is_err()).count() as u64
     );
-    assert_eq!(outcome.bound.method, "exact");
+    assert_eq!(outcome.bound.method, BoundMethod::Exact);
     assert!(
         outcome.bound.notes.iter().any(|note| matches!(note, BoundNote::LeftOut { .. })),
         "{:?}",
@@ -190,7 +192,7 @@ fn a_target_that_never_answers_ends_the_search_at_once_and_says_why() {
     case.disturbance.misses = 1.0;
     let (outcome, records) = case.run(&question(StrategyName::Auto, 600, 1));
     assert!(records.len() <= 6 * TRIES);
-    assert_eq!((outcome.advice, outcome.best.clone()), (Advice::Undecided, None));
+    assert_eq!((outcome.advice, outcome.best.clone()), (PlacementVerdict::Undecided, None));
     let StopReason::NothingMeasured { error } = &outcome.stopped_because[0] else {
         panic!("{:?}", outcome.stopped_because)
     };
@@ -207,7 +209,11 @@ fn a_target_that_no_assignment_suits_is_given_up() {
         for baseline in [vec![80.0], vec![]] {
             case.baseline = baseline;
             let (outcome, _) = case.run(&question(strategy, 600, 1));
-            assert_eq!((outcome.advice, outcome.best), (Advice::Undecided, None), "{strategy:?}");
+            assert_eq!(
+                (outcome.advice, outcome.best),
+                (PlacementVerdict::Undecided, None),
+                "{strategy:?}"
+            );
         }
     }
 }
@@ -218,7 +224,10 @@ fn a_target_without_a_baseline_is_searched_but_nothing_is_advised() {
     case.baseline = vec![];
     let (outcome, _) = case.run(&question(StrategyName::Auto, 600, 1));
     assert!(case.announces_an_optimum(&outcome));
-    assert_eq!((outcome.advice, outcome.baseline, outcome.gain), (Advice::Undecided, None, None));
+    assert_eq!(
+        (outcome.advice, outcome.baseline, outcome.gain),
+        (PlacementVerdict::Undecided, None, None)
+    );
 }
 
 #[test]
@@ -237,7 +246,7 @@ fn no_budget_is_exceeded_and_none_makes_it_panic() {
         }
         let time = Budget::Time(Duration::from_millis(100 * budget));
         let (_, records) =
-            case.run(&Question { budget: time, ..question(StrategyName::Auto, 0, 2) });
+            case.run(&PlacementQuestion { budget: time, ..question(StrategyName::Auto, 0, 2) });
         assert!(records.len() as u64 <= budget, "{} in {budget}", records.len());
     }
 }
@@ -250,8 +259,10 @@ fn a_budget_in_time_is_kept_and_leaves_time_to_confirm() {
     // A second would not be enough for the first six measurements.
     for seconds in [3, 10, 30, 100] {
         let budget = Duration::from_secs(seconds);
-        let asked =
-            Question { budget: Budget::Time(budget), ..question(StrategyName::Auto, 0, seconds) };
+        let asked = PlacementQuestion {
+            budget: Budget::Time(budget),
+            ..question(StrategyName::Auto, 0, seconds)
+        };
         let (mut search, mut testbed, mut random) =
             (case.search(&asked), case.testbed(), Random::new(seconds));
         let (mut records, mut elapsed, mut longest): (Vec<Record>, _, _) =
@@ -287,14 +298,14 @@ fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() 
     for seed in 0..50 {
         // Twice and a half as many measurements as there are assignments: not enough for three of
         // each.
-        let asked = Question {
+        let asked = PlacementQuestion {
             per_context: Some(3),
             ..question(StrategyName::Auto, classes as u64 * 5 / 2 + 10, seed)
         };
         let (outcome, _) = case.run(&asked);
         let once = StrategyReason::Exhaustive { assignments: classes.to_string(), times: 1 };
         assert!(outcome.strategy.contains(&once), "{:?}", outcome.strategy);
-        assert_eq!((outcome.bound.method.as_str(), outcome.bound.n), ("exact", classes));
+        assert_eq!((outcome.bound.method, outcome.bound.n), (BoundMethod::Exact, classes));
         assert!(case.announces_an_optimum(&outcome), "seed {seed}: {:?}", outcome.best);
     }
 }
@@ -321,7 +332,7 @@ fn what_is_told_to_be_enough_is_and_half_of_it_is_not() {
 #[test]
 fn a_rest_of_the_budget_that_no_measurement_fits_into_is_explained() {
     let case = small();
-    let asked = Question {
+    let asked = PlacementQuestion {
         budget: Budget::Time(Duration::from_secs(8)),
         ..question(StrategyName::Auto, 0, 1)
     };
@@ -390,7 +401,7 @@ fn a_guided_search_finds_the_best_and_claims_nothing_false() {
             && drawn(Purpose::Sample) == 100
             && drawn(Purpose::Climb) > 0
     );
-    let replayed = Search::replay(&asked, &case.tree, &case.workload, &records).unwrap();
+    let replayed = PlacementSearch::replay(&asked, &case.tree, &case.workload, &records).unwrap();
     assert_eq!(replayed.outcome(&Unit::rate("ops/s"), &records, None), outcome);
 }
 
@@ -405,7 +416,7 @@ fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
         outcome.strategy
     );
     assert!(case.announces_an_optimum(&outcome), "{:?}", outcome.best);
-    assert_eq!(outcome.bound.method, "bayes");
+    assert_eq!(outcome.bound.method, BoundMethod::Bayes);
     assert!(records.iter().any(|record| record.trial.purpose == Purpose::Climb));
     let sampled: std::collections::BTreeSet<_> = records
         .iter()
@@ -422,7 +433,8 @@ fn a_budget_too_small_to_learn_from_goes_into_sampling_and_climbing() {
 #[test]
 fn per_context_is_decided_by_what_the_budget_affords() {
     let case = Case::new("1x2", 2, |_, _| 100.0);
-    let free = |budget| Question { per_context: None, ..question(StrategyName::Auto, budget, 1) };
+    let free =
+        |budget| PlacementQuestion { per_context: None, ..question(StrategyName::Auto, budget, 1) };
     let (outcome, _) = case.run(&free(200));
     assert_eq!(outcome.assignments, "2", "apart, and both on one context");
     assert!(outcome.strategy.contains(&StrategyReason::AnyPerContext), "{:?}", outcome.strategy);
@@ -484,7 +496,8 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
         let resumed = go(id, &[k * 3, k * 3 + 1]);
         assert_eq!(resumed, (outcome.clone(), records.clone()), "killed after {} records", k * 3);
     }
-    let replayed = Search::replay(&question, &case.tree, &case.workload, &records).unwrap();
+    let replayed =
+        PlacementSearch::replay(&question, &case.tree, &case.workload, &records).unwrap();
     assert_eq!(replayed.outcome(&new.unit, &records, None), outcome);
 }
 

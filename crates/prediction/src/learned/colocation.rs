@@ -3,11 +3,11 @@
 //! **Features.** For each level of the machine and each pair of kinds: how many pairs of threads of
 //! these kinds share a domain, over all threads and within instances. Where contexts differ, also
 //! how many threads of each kind are on contexts of each sort. **Model.** The logarithm of
-//! performance is linear in them (`learned/ridge.rs`): contention multiplies. No profile and no
-//! knowledge of the machine but its tree is needed; a few hundred random runs will do.
+//! performance is linear in them (`learned/ridge.rs`): contention multiplies. It needs no profile,
+//! and only the tree of the machine. A few hundred random runs suffice.
 //!
-//! **Limits.** It is right about the bulk it was learned from and an extrapolation at the top,
-//! which is what one is after. So it chooses what to measure; it is never itself the claim.
+//! **Limits.** It is right about the bulk of assignments, from which it learned. At the top, which
+//! a search needs, it extrapolates. So it chooses what to measure, and is never itself the claim.
 
 use crate::learned::levels::Levels;
 use crate::learned::ridge::Ridge;
@@ -36,7 +36,7 @@ impl Colocation {
 
     /// The counts of an assignment, level by level (contexts first, then outermost to innermost):
     /// those of all pairs, then those within instances. Each is a triangle (kind 0 with 0, 1 with
-    /// 0, 1 with 1, …). Kinds by sorts of contexts follow, where there are several.
+    /// 0, 1 with 1, …). Kinds by sorts of contexts follow, if there are several.
     ///
     /// # Panics
     /// If there are fewer leaves than threads, or one does not exist.
@@ -108,7 +108,7 @@ impl Colocation {
     }
 
     /// What the counts are worth by measurements: leaves of each thread, and the performance (only
-    /// those above 0 are used). `None` where these are too few or all alike.
+    /// those above 0 are used). `None` if these are too few or all alike.
     pub fn learn<'a>(
         &self,
         measured: impl IntoIterator<Item = (&'a [u32], f64)>,
@@ -216,8 +216,8 @@ mod tests {
         let worst = held_out
             .iter()
             .map(|drawn| (learned.predict(drawn.leaves()) / law(drawn.leaves()) - 1.0).abs());
-        // R with P of the same instance counts for either instance. That is all it cannot
-        // distinguish.
+        // R with P of the same instance counts for either instance. These are the only assignments
+        // that it cannot distinguish.
         assert!(worst.fold(0.0, f64::max) < 0.12, "error {}", learned.error());
         assert!(learned.error() < 0.05);
         assert!(colocation.learn([(drawn[0].leaves(), 1.0)]).is_none());

@@ -1,19 +1,19 @@
 //! A predictor learned from measurements alone that knows what an instance is: as fast as its
 //! slowest thread.
 //!
-//! **Model.** A thread of kind k is slowed by what the others on its domains weigh on it,
+//! **Model.** The other threads on its domains slow a thread of kind k down by
 //!
 //! log slow = b(k) + sum over levels l of f(l, z) + sum over levels and partners that share the
 //! domain of p(l, k, k'), z = sum of w(l, k, k') over the others in its domain of level l + sum of
 //! q(l, k, {k', k''}) over each two of them, f(l, z) = z + c(l) z²,
 //!
 //! an instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
-//! instances. β says how much the slowest thread alone decides: large for a pipeline, small where
-//! threads work side by side. Where contexts are not all alike, b depends on the sort of context
-//! too. The *pairs* q stand for company that is worse (or better) together than apart.
+//! instances. β says how much the slowest thread alone decides: large for a pipeline, small for
+//! independent threads. Where contexts are not all alike, b depends on the sort of context too. The
+//! *pairs* q stand for co-runners that are worse (or better) together than apart.
 //!
-//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; they are
-//! believed only if measurements that were left out are predicted clearly better with them.
+//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; pairs stay
+//! only if they predict measurements that were left out clearly better.
 //!
 //! **Limits.** Those of [`crate::Colocation`]: it chooses what to measure and is never itself the
 //! claim.
@@ -22,7 +22,7 @@ mod compact;
 mod fit;
 
 use crate::learned::levels::Levels;
-use crate::{Predictor, ThreadKinds, Walk};
+use crate::{PredictedWalk, Predictor, ThreadKinds};
 use compact::Compact;
 use pinwise_topology::SharingTree;
 
@@ -48,17 +48,17 @@ pub struct PipelinePredictor {
 
 /// A [`PipelinePredictor`] with its parameters.
 #[derive(Clone, Debug)]
-pub struct Fitted {
+pub struct FittedPipeline {
     compact: Compact,
-    /// See [`Fitted::error`].
+    /// See [`FittedPipeline::error`].
     error: f64,
 }
 
 /// What one assignment goes through while fitting; kept from one to the next.
 #[derive(Default)]
 struct Workspace {
-    /// By level, whether nobody has company there in any assignment that is looked at, so that it
-    /// makes no difference; where there are none, all are looked at.
+    /// By level, whether no thread has co-runners there in any assignment that is looked at, so
+    /// that it makes no difference; if there are none, all are looked at.
     idle: Vec<bool>,
     /// Pairs weigh nothing, and what they might is not asked.
     without_pairs: bool,
@@ -93,7 +93,7 @@ fn pairs(held: &[f64], own: usize) -> impl Iterator<Item = f64> + '_ {
 }
 
 impl PipelinePredictor {
-    /// The model for the workload of `thread_kinds` on `tree`; `None` where it has too many
+    /// The model for the workload of `thread_kinds` on `tree`; `None` if it has too many
     /// parameters to be fitted.
     pub fn new(thread_kinds: &ThreadKinds, tree: &SharingTree) -> Option<Self> {
         Self::over(thread_kinds, Levels::new(tree))
@@ -139,7 +139,7 @@ impl PipelinePredictor {
         self.bases + level * (2 * self.kinds * self.kinds + 1) + 2 * self.kinds * self.kinds
     }
 
-    /// Where the weights are of pairs on a kind; empty where there are none.
+    /// Where the weights are of pairs on a kind; empty if there are none.
     fn pair(&self, level: usize, kind: usize) -> std::ops::Range<usize> {
         let each = (self.sharpest() - self.pairs) / (self.levels.domains.len() * self.kinds);
         let first = self.pairs + (level * self.kinds + kind) * each;
@@ -295,7 +295,7 @@ fn bounded(logarithm: f64) -> f64 {
     logarithm.clamp(-600.0, 600.0).exp()
 }
 
-impl Fitted {
+impl FittedPipeline {
     /// Root mean square of measured / predicted - 1, each measurement left out of what predicts it,
     /// by generalized cross-validation; the better count for more.
     pub fn error(&self) -> f64 {
@@ -303,7 +303,7 @@ impl Fitted {
     }
 }
 
-impl Predictor for Fitted {
+impl Predictor for FittedPipeline {
     fn predict(&self, leaves: &[u32]) -> f64 {
         thread_local! {
             static WORK: std::cell::RefCell<compact::Workspace> = std::cell::RefCell::default();
@@ -311,7 +311,7 @@ impl Predictor for Fitted {
         bounded(WORK.with(|work| self.compact.log_performance(leaves, &mut work.borrow_mut())))
     }
 
-    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn Walk + 'a> {
+    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn PredictedWalk + 'a> {
         Box::new(compact::Steps::new(&self.compact, leaves))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Columns are standardized. The penalty is the one of a fixed ladder with the smallest
 //! leave-one-out error. That needs no refits: the residual of a left-out row is e / (1 - h) with
-//! its leverage h (Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman, The Elements of
-//! Statistical Learning, 2nd ed., sections 3.4.1 and 7.10).
+//! its leverage h. Sources: Allen, Technometrics 16, 1974; Hastie, Tibshirani and Friedman, The
+//! Elements of Statistical Learning, 2nd ed., sections 3.4.1 and 7.10.
 
 /// Penalties tried, as multiples of the number of rows.
 const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
@@ -12,14 +12,14 @@ const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 #[derive(Clone, Debug)]
 pub(crate) struct Ridge {
     pub(crate) intercept: f64,
-    /// By feature; 0 for one that never varied.
+    /// The weight of each feature; 0 for one that never varied.
     pub(crate) weights: Vec<f64>,
     /// Root mean square of the leave-one-out residuals.
     pub(crate) error: f64,
 }
 
 impl Ridge {
-    /// From rows of features and their values; `None` from fewer than 3 rows, or where nothing
+    /// From rows of features and their values; `None` from fewer than 3 rows, or if nothing
     /// varies.
     pub(crate) fn fit(rows: &[Vec<f64>], values: &[f64]) -> Option<Self> {
         let n = rows.len();
@@ -83,7 +83,7 @@ impl Ridge {
 }
 
 /// The solution of a positive definite system whose lower triangle is given, row by row; `None`
-/// where it is not positive definite.
+/// if it is not positive definite.
 pub(crate) fn solve(matrix: Vec<f64>, right: &[f64], width: usize) -> Option<Vec<f64>> {
     Some(Cholesky::new(matrix, width)?.solve(right))
 }
@@ -96,8 +96,8 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Of the matrix whose lower triangle is given, row by row; `None` where it is not positive
-    /// definite.
+    /// The factor of the matrix whose lower triangle is given, row by row. `None`: it is not
+    /// positive definite.
     pub(crate) fn new(mut lower: Vec<f64>, width: usize) -> Option<Self> {
         for row in 0..width {
             for column in 0..=row {

@@ -1,4 +1,4 @@
-//! CoreLocal search: annealing over moves of threads, then climbing to where no move is better.
+//! Local search: annealing over moves of threads, then climbing until no move is better.
 
 use crate::optimum::TopN;
 use crate::optimum::incremental::Incremental;
@@ -6,8 +6,8 @@ use pinwise_topology::Random;
 
 /// Steps of an annealing per thread.
 const STEPS: usize = 1200;
-/// By what share of itself a prediction may get worse with probability 1/e, in the first step and
-/// in the last.
+/// The share by which a prediction may get worse with probability 1/e, in the first step and in the
+/// last.
 const TEMPERATURES: (f64, f64) = (0.02, 0.000_1);
 
 /// Improves `moving` and enters what is good into `top`; counts the moves that were tried.

@@ -1,9 +1,10 @@
 //! An assignment whose threads move, and its BlackBox prediction, kept up to date.
 //!
 //! A move changes what is in one or two core-local domains. Only the threads there get other
-//! shares, and only their instances and those of the moved threads another performance, so that a
-//! move costs a small part of a prediction. Shares are kept by what a domain holds and base
-//! performances by where an instance is, each worked out from the tables when it is first met.
+//! shares. Only their instances and those of the moved threads get another performance. So a move
+//! costs a small part of a prediction. It caches shares by the contents of a domain, and base
+//! performances by the places of an instance. It computes each from the tables when it first needs
+//! it.
 //!
 //! The prediction is the sum of the same numbers in the same order as [`BlackBox::performance`]:
 //! equal to the last bit.
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 /// from the same entries.
 pub(crate) type Description = Vec<(usize, usize, Vec<(usize, usize)>)>;
 
-/// The number of a base entry and what it says; NaN where there is none.
+/// The number of a base entry and what it says; NaN if there is none.
 type Base = (usize, f64);
 
 /// By what a domain holds, layout and share of every slot.
@@ -134,8 +135,8 @@ impl<'a> Incremental<'a> {
         self.slot_of[thread]
     }
 
-    /// The sum of what the instances are predicted to do; one for which a table lacks an entry
-    /// counts as 0, and the second value says whether there is none such.
+    /// The sum of the predictions of the instances. An instance for which a table lacks an entry
+    /// counts as 0. The second value says whether no entry was missing.
     pub(crate) fn predicted(&self) -> (f64, bool) {
         let (mut sum, mut known) = (0.0, true);
         for performance in &self.performance {

@@ -1,10 +1,11 @@
 //! Which assignment is predicted best, proven: prices rule out most, and the rest is gone through.
 //!
 //! BlackBox's prediction of an instance depends on the other threads only through what is in its
-//! domains. So an assignment is a choice of what each domain holds, and of which threads are of one
-//! instance. [`piece`] lists both. [`price`] finds a bound on what they can be worth together, and
-//! [`completion`] one on what is not chosen yet. [`branch`] goes through all choices that are not
-//! ruled out, above a floor. It lowers the floor step by step to the best known prediction.
+//! domains. So an assignment chooses the contents of each domain, and which threads belong to one
+//! instance. Both are listed by [`piece`]. A bound on their worth together comes from [`price`],
+//! and a bound on the part not chosen yet from [`completion`]. Finally, [`branch`] goes through all
+//! choices above a floor that are not ruled out. It lowers the floor step by step to the best known
+//! prediction.
 
 mod branch;
 mod completion;
@@ -35,7 +36,7 @@ pub(crate) struct Proof {
 }
 
 /// Proves what can be proven, entering what is found on the way into `top`; `ceiling` is a bound
-/// that is known already. `None` where there is too much to go through even for a better bound.
+/// that is known already. `None` if there is too much to go through even for a better bound.
 pub(crate) fn prove(
     blackbox: &BlackBox,
     ceiling: f64,

@@ -1,19 +1,19 @@
 //! Which of the assignments that are predicted alike to measure.
 //!
-//! An instance is predicted by the one of its threads that company slows most; what the others
-//! suffer costs nothing there. So many assignments are predicted alike: the same, or nearer to each
-//! other than measurements of the profile repeat. They differ when they run. The reason for which
-//! forecasts are monotone separates them: company only burdens. Of assignments predicted alike, the
-//! one whose threads have the least company of other instances is preferred, nearer company
-//! counting for more. Company within an instance is in its base time table.
+//! For an instance, the prediction uses only the thread that co-runners slow down most. Hence many
+//! assignments are predicted alike: the same, or nearer to each other than measurements of the
+//! profile repeat. They differ when they run. Co-runners only slow down. So of assignments
+//! predicted alike, the one whose threads have the fewest co-runners of other instances comes
+//! first. Nearer co-runners count for more. The base time table already has co-runners within an
+//! instance.
 //!
-//! That the tables can be multiplied is an assumption. The base table contains what threads of an
-//! instance do to each other while nobody else is there. The slowdown table contains what company
-//! costs while they are apart. A gain alone may be lost in company, and the burden of the
-//! instance's threads is in both tables. Two sorts of assignments need no assumption, because one
-//! of the tables was measured that way. *Spread* instances use as many domains as they can
+//! The product of the tables is an assumption. The base table contains the effect of an instance's
+//! threads on each other without co-runners. The slowdown table contains the cost of co-runners
+//! while these threads are apart. A gain alone may be lost with co-runners, and both tables contain
+//! the slowdown within an instance. Two sorts of assignments need no assumption, because one of the
+//! tables was measured that way. *Spread* instances use as many domains as they can
 //! ([`BlackBox::spread`]). *Secluded* instances have domains to themselves and do what the base
-//! table says. Of the assignments to measure some are the best of these, as long as they are not
+//! table says. Some of the assignments to measure are the best of these, as long as they are not
 //! predicted much worse.
 
 use crate::optimum::Predicted;
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Predictions that differ by no more than this share are alike. With 0.3 to 1 % the choice for six
 /// threads of the nine IPFwd programs is the same but for one of them.
 const ALIKE: f64 = 0.005;
-/// This many of the best predicted are compared with others like them that have less company.
+/// This many of the best predicted are compared with others like them that have fewer co-runners.
 const RELIEVED: usize = 6;
 /// Spread assignments are measured where they are predicted no worse than the best by this share.
 const BELIEVED: f64 = 0.1;
@@ -69,7 +69,7 @@ impl BlackBox {
     }
 
     /// The best assignment found whose instances have core-local domains to themselves, and what
-    /// the base tables say that they do there. `None` where there are too few domains.
+    /// the base tables say that they do there. `None` if there are too few domains.
     fn secluded(&self, space: &Space) -> Option<(f64, Predicted)> {
         let local = self.local();
         let mut there = vec![0; local.builds().len()];
@@ -158,8 +158,8 @@ impl BlackBox {
         leaves.iter().map(|leaf| self.local().domain_of(*leaf)).collect()
     }
 
-    /// Of assignments that are `ranked`, or predicted like the best of them, `count`: those with
-    /// less company first.
+    /// Takes `count` assignments of those that are `ranked`, or predicted like the best of them:
+    /// those with fewer co-runners first.
     fn preferred(&self, space: &Space, ranked: &[Predicted], count: usize) -> Vec<Predicted> {
         let Some(best) = ranked.first() else { return Vec::new() };
         let floor = best.performance * (1.0 - ALIKE);
@@ -187,8 +187,8 @@ impl BlackBox {
         preferred
     }
 
-    /// From an assignment, moves of threads that leave less company, or as much and predict better,
-    /// as long as what is predicted is not below `floor`.
+    /// From an assignment, moves of threads that leave fewer co-runners, or as many and predict
+    /// better, as long as what is predicted is not below `floor`.
     fn relieved(&self, space: &Space, from: &Predicted, floor: f64) -> Predicted {
         let mut leaves = from.assignment.leaves().to_vec();
         let contexts = self.local().contexts();

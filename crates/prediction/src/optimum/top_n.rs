@@ -1,4 +1,4 @@
-//! The best that was met on the way.
+//! Collects the best assignments that a search comes across.
 
 use crate::optimum::incremental::{Description, Incremental};
 use std::collections::BTreeSet;

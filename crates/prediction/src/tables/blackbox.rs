@@ -1,5 +1,5 @@
-//! BlackBox: the predicted performance of any assignment, from what instances do alone and what
-//! company does to them.
+//! BlackBox: the predicted performance of any assignment, from the performance of instances alone
+//! and the effect of co-runners on them.
 //!
 //! blackbox-scheduler.txt, section 3.1.2: an instance performs as it would alone on its contexts
 //! (base time table), divided by the largest slowdown of its threads (slowdown table). An
@@ -30,7 +30,7 @@ impl BlackBox {
         Self { thread_kinds, local, base, slowdown }
     }
 
-    /// Who the threads are.
+    /// The kinds of the threads.
     pub fn thread_kinds(&self) -> &ThreadKinds {
         &self.thread_kinds
     }
@@ -50,7 +50,7 @@ impl BlackBox {
         &self.slowdown
     }
 
-    /// The predicted performance of the threads on these leaves; `None` where a table lacks an
+    /// The predicted performance of the threads on these leaves; `None` if a table lacks an
     /// entry it needs.
     ///
     /// # Panics
@@ -121,7 +121,7 @@ pub(crate) mod tests {
         pub(crate) tree: SharingTree,
         pub(crate) level: DomainKind,
         pub(crate) local: CoreLocal,
-        /// By leaf, the first of its pipe.
+        /// For each leaf, the first leaf of its pipe.
         pipe: Vec<u32>,
     }
 
@@ -146,7 +146,7 @@ pub(crate) mod tests {
             Self { thread_kinds: ThreadKinds::new(&workload(instances)), tree, level, local, pipe }
         }
 
-        /// Of every instance: kinds and leaves of its threads.
+        /// For every instance: kinds and leaves of its threads.
         fn performances(&self, instances: &[Vec<(usize, u32)>]) -> Vec<f64> {
             let everyone: Vec<(usize, u32)> = instances.concat();
             let core = |leaf: &u32| self.local.domain_of(*leaf);
@@ -231,8 +231,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whether no core holds two threads of one instance: then what the base table says is free of
-    /// their mutual burden, and the prediction has to be exact.
+    /// Whether no core holds two threads of one instance: then the base table is free of their
+    /// effect on each other, and the prediction has to be exact.
     fn apart(obedient: &Obedient, leaves: &[u32]) -> bool {
         obedient.thread_kinds.instances().iter().all(|instance| {
             let mut cores: Vec<usize> = instance
@@ -275,8 +275,8 @@ pub(crate) mod tests {
                     );
                     exact += 1;
                 } else {
-                    // Own company counts in both tables: the prediction is too low then, never too
-                    // high.
+                    // Co-runners of the same instance count in both tables: the prediction is too
+                    // low then, never too high.
                     assert!(predicted <= truth * (1.0 + 1e-12), "{predicted} {truth}");
                 }
             }

@@ -5,9 +5,9 @@
 //! serves for the whole processor. Which level that is differs between machines (a core of the
 //! UltraSPARC T2, a core with two contexts, a cluster that shares an L2), so it is an argument.
 //! Domains of one *build*, of one shape and of one kind of cores, have a table together. A hybrid
-//! processor has several builds: cores of two contexts, say, and clusters of slower cores. Where
-//! the level is missing, as a cluster is around the large cores, the outermost domain within it
-//! takes its place.
+//! processor has several builds: cores of two contexts, say, and clusters of slower cores. If the
+//! level is missing, as a cluster is around the large cores, the outermost domain within it takes
+//! its place.
 //!
 //! A context that may hold several threads is one more level: a domain of that many *slots*.
 
@@ -134,7 +134,7 @@ impl CoreLocal {
         small.or(regular.last()).map_or(DomainKind::Pu, |(kind, _)| *kind)
     }
 
-    /// Of the core-local domains.
+    /// The level of the core-local domains.
     pub fn level(&self) -> DomainKind {
         self.level
     }
@@ -188,7 +188,7 @@ impl CoreLocal {
 }
 
 impl Build {
-    /// Of the domains around a leaf, smallest first.
+    /// Takes the domains around a leaf, smallest first.
     fn new(
         tree: &SharingTree,
         within: &[Range<u32>],

@@ -23,7 +23,7 @@ pub struct PlacedInstance {
 }
 
 impl Experiment {
-    /// As a testbed with the workload of `thread_kinds` can measure it.
+    /// The setting in which a testbed with the workload of `thread_kinds` can measure it.
     pub fn setting(&self, thread_kinds: &ThreadKinds) -> Setting {
         let part = |placed: &PlacedInstance| {
             let instance = thread_kinds
@@ -51,7 +51,7 @@ pub struct ExperimentCount {
     /// Base time table with threads of one role interchangeable.
     pub base: BigUint,
     /// Slowdown table with threads of one role interchangeable, and only layouts that the workload
-    /// has threads for; `None` where there are too many to go through.
+    /// has threads for; `None` if there are too many to go through.
     pub slowdown: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ impl ExperimentCount {
         })
     }
 
-    /// All that are needed; `None` where they are too many to go through.
+    /// All that are needed; `None` if they are too many to go through.
     pub fn needed(&self) -> Option<BigUint> {
         Some(&self.base + self.slowdown?)
     }
@@ -181,7 +181,7 @@ pub(crate) fn stress(
 /// Which domains have room.
 struct Floor<'a> {
     local: &'a CoreLocal,
-    /// Of the domains that are taken first, of those as empty as others.
+    /// The build of domains that are taken first, among equally empty ones.
     build: usize,
     load: Vec<usize>,
     /// Holds a thread of the watched instance.
@@ -338,7 +338,7 @@ mod tests {
         let layouts = Layouts::new(&local, 3).unwrap();
         let entries = reachable(&thread_kinds, &layouts);
         // The neighbour of the thread on its core is nothing or a kind: 4. The other three contexts
-        // of its cluster hold anything but three more of its own kind, since there are only two
+        // of its cluster hold anything but three more of the same kind, since there are only two
         // more: 20 - 1.
         assert_eq!(entries.len(), 3 * (4 + 20 - 1));
         assert_eq!(

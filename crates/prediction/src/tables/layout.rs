@@ -1,16 +1,16 @@
-//! What is around a thread within its core-local domain, numbered without gaps.
+//! Layouts: the neighbourhoods of a thread within its core-local domain, numbered without gaps.
 //!
 //! **Terms.** A *content* is what a domain holds up to swaps of alike parts and of threads of one
 //! kind. A slot holds nothing or a thread of one of K kinds: K + 1 contents. A domain of `a`
 //! children holds a multiset of `a` of their contents: C(N + a - 1, a), where a child has N. A
-//! *layout* is what one thread sees around itself: at each level the multiset of contents of
-//! the siblings of its part, C(N + a - 2, a - 1), multiplied over the levels. On a core of the
-//! UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4), and K times that is the
-//! number of experiments of blackbox-scheduler.txt, Table 1.
+//! *layout* is the neighbourhood of one thread: at each level the multiset of contents of the
+//! siblings of its part. There are C(N + a - 2, a - 1) of these, multiplied over the levels. On a
+//! core of the UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4). K times that
+//! is the number of experiments of blackbox-scheduler.txt, Table 1.
 //!
 //! **Numbering.** A multiset c1 <= c2 <= … of contents has the number sum of C(ci + i - 1, i) in
 //! the combinatorial number system (Knuth, The Art of Computer Programming 4A, 7.2.1.3, exercise on
-//! multicombinations); levels are combined as digits. So a table of slowdowns is a plain array,
+//! multicombinations). Levels are combined as digits. So a table of slowdowns is a plain array,
 //! filled and read by number. Where domains are of several builds, the numbers of one follow those
 //! of the one before.
 
@@ -52,7 +52,7 @@ struct LayoutLevel {
 const MOST: usize = 1 << 26;
 
 impl Layouts {
-    /// The layouts within the domains of `local` for threads of `kinds` kinds; `None` where there
+    /// The layouts within the domains of `local` for threads of `kinds` kinds; `None` if there
     /// are more than 2^26 of them.
     pub fn new(local: &CoreLocal, kinds: usize) -> Option<Self> {
         let within = |build: &Build| Within::new(build.arities(), kinds);

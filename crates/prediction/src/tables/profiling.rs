@@ -8,19 +8,19 @@
 //!
 //! 1. A *frame*: each kind of thread with one other thread, and with as many as fit, of each kind
 //!    at each level.
-//! 2. *Batches*. From what is known, every other entry is forecast ([`forecast`]). Most of a batch
-//!    are the entries that the best assignments read, if every entry is as good as it may well be.
-//!    The others are read by assignments drawn where good ones are expected. An entry that decides
+//! 2. *Batches*. The known entries forecast every other entry ([`forecast`]). Most of a batch are
+//!    the entries that the best assignments read if every entry is at its optimistic end. The
+//!    others are read by assignments drawn where good ones are expected. An entry that decides
 //!    nothing, since another thread of the instance certainly keeps less, is left out.
 //! 3. The *check*. Every entry of a batch was forecast before it was measured. The errors of these
 //!    forecasts, in the deviations they stated, stretch the stated intervals. The randomly drawn
 //!    entries show how often intervals held.
-//! 4. The *end* comes when the best assignment is predicted from measured entries alone (or nearly
-//!    so), and no assignment would be predicted better by more than asked for if every other entry
-//!    were at the upper end of its interval. It also comes when the allowed experiments are used
-//!    up.
+//! 4. The *end* comes when two things hold. The best assignment is predicted from measured entries
+//!    alone (or nearly so). And no assignment would be predicted better by more than asked for,
+//!    even with every other entry at the upper end of its interval. It also comes when the allowed
+//!    experiments are used up.
 //!
-//! What was measured is never replaced by a forecast.
+//! A forecast never replaces a measurement.
 
 mod batch;
 mod check;
@@ -65,7 +65,7 @@ pub struct Solo {
     pub sum: f64,
     /// Relative standard deviation of one measurement.
     pub noise: f64,
-    /// Degrees of freedom of that: 0 where nothing says how measurements scatter.
+    /// Degrees of freedom of that: 0 if nothing says how measurements scatter.
     pub degrees: f64,
 }
 
@@ -105,7 +105,7 @@ pub struct Profiling {
     forecast: BTreeMap<usize, bool>,
     checks: Checks,
     ended: Option<ProfilingEnd>,
-    /// By what share at most another assignment may be predicted better.
+    /// The most, as a share, by which another assignment may be predicted better.
     within: f64,
 }
 
@@ -119,10 +119,10 @@ pub enum ProfilingEnd {
     GoodEntries,
     /// Measuring every entry would change little.
     Settled {
-        /// By at most this share would an assignment be predicted better then.
+        /// At the end, an assignment would be predicted better by at most this share.
         gap: f64,
     },
-    /// As many experiments as allowed were made.
+    /// All allowed experiments were made.
     Allowed {
         /// How many.
         experiments: usize,
@@ -149,8 +149,8 @@ enum ProfilingStage {
 }
 
 impl Profiling {
-    /// The profile of `thread_kinds` on `tree`, within the domains of `local`. `share` of its
-    /// experiments are made at most, all of them, as published, where that is 1; fewer where no
+    /// The profile of `thread_kinds` on `tree`, within the domains of `local`. It makes at most a
+    /// `share` of its experiments; with 1 all of them, as published. It makes fewer if no
     /// assignment would be predicted better by more than `within`.
     ///
     /// # Errors
@@ -212,7 +212,7 @@ impl Profiling {
     /// experiments of the base tables are at most `share` of both. Up to 20 always, even where the
     /// base tables alone are more than that, and 800 at most unless all are.
     pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
-        // Below 0 where the base tables are more; as a count that is none.
+        // Below 0 if the base tables are more; as a count that is none.
         let room = share * (base + entries as f64) - base;
         let allowed = if share >= 1.0 { entries } else { (room as usize).min(MOST_REDUCED) };
         allowed.max(LEAST_REDUCED).min(entries)
@@ -248,8 +248,8 @@ impl Profiling {
         self.base_values.iter().map(BTreeMap::len).sum()
     }
 
-    /// What the instances do alone. That the best of several measurements is taken makes it rather
-    /// too high, which is the safe side of a bound.
+    /// What the instances do alone. It takes the best of several measurements, so it is rather too
+    /// high. That is the safe side of a bound.
     pub fn solo(&self) -> Solo {
         let best = |application: usize| {
             self.base_values[application].values().copied().fold(0.0, f64::max)
@@ -267,7 +267,7 @@ impl Profiling {
         }
     }
 
-    /// How good forecasts were; nothing where everything was measured.
+    /// How good forecasts were; nothing if everything was measured.
     pub fn checked(&self) -> Checked {
         self.checks.checked()
     }
@@ -293,7 +293,7 @@ impl Profiling {
         }
     }
 
-    /// Enters what an experiment gave; `None` where it cannot be made.
+    /// Enters what an experiment gave; `None` if it cannot be made.
     pub fn learn(&mut self, entry: &TableEntry, performance: Option<f64>) {
         match entry {
             TableEntry::Base(application, assignment) => {
@@ -350,8 +350,8 @@ impl Profiling {
                     random.shuffle(&mut frame);
                     let left = self.most.saturating_sub(self.asked);
                     let rest = frame.split_off(left.div_ceil(2).min(frame.len()));
-                    // But where a kind of threads has no company in a build of domains, nothing can
-                    // be forecast there.
+                    // But where a kind of threads has no co-runners in a build of domains, nothing
+                    // can be forecast there.
                     for site in rest {
                         let of =
                             |site: &usize| (self.sites.at(*site).kind, self.sites.at(*site).build);
@@ -423,8 +423,8 @@ impl Profiling {
     }
 
     /// Relative standard deviation of one measurement, and its degrees of freedom. It comes from
-    /// all that measure the same: an instance with each thread alone in a domain, once for the base
-    /// table and once for each kind without neighbours, on the same kinds of cores.
+    /// experiments that measure the same: an instance with each thread alone in a domain, once for
+    /// the base table and once for each kind without neighbours, on the same kinds of cores.
     fn scatter(&self) -> (f64, f64) {
         let (mut squares, mut degrees) = (0.0, 0.0f64);
         for (application, base) in self.bases.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The slowdown table: what an instance keeps of its performance when one of its threads has
-//! company.
+//! The slowdown table: the share of its performance that an instance keeps when one of its threads
+//! has co-runners.
 //!
 //! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources": a target thread
 //! runs in a core-local domain with every layout of stressing threads around it. The rest of its
@@ -20,7 +20,7 @@ pub struct SlowdownTable {
 }
 
 impl SlowdownTable {
-    /// An empty table; `None` where it would have more than 2^26 layouts.
+    /// An empty table; `None` if it would have more than 2^26 layouts.
     pub fn new(thread_kinds: &ThreadKinds, local: &CoreLocal) -> Option<Self> {
         let layouts = Layouts::new(local, thread_kinds.kinds().len())?;
         let shares = vec![f64::NAN; layouts.count().checked_mul(layouts.kinds())?];
@@ -70,7 +70,7 @@ impl SlowdownTable {
         self.shares[kind * self.layouts.count() + layout] = share;
     }
 
-    /// The share kept; `None` where that was not measured.
+    /// The share kept; `None` if that was not measured.
     ///
     /// # Panics
     /// If there is no such kind or layout.
@@ -79,7 +79,7 @@ impl SlowdownTable {
         Some(self.shares[kind * self.layouts.count() + layout]).filter(|share| !share.is_nan())
     }
 
-    /// The most that is kept for a kind of threads in any layout; minus infinity where nothing is
+    /// The most that is kept for a kind of threads in any layout; minus infinity if nothing is
     /// known.
     pub(crate) fn best(&self, kind: usize) -> f64 {
         let shares =

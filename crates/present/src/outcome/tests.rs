@@ -1,8 +1,10 @@
 use super::*;
 use crate::verdict::budget_for;
 use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
-use pinwise_measure::{Note, Thread, Unit, Workload};
-use pinwise_placement::{Advice, BoundNote, Budget, Drift, Estimate, StopReason, StrategyReason};
+use pinwise_measure::{ProgramNote, Thread, Unit, Workload};
+use pinwise_placement::{
+    BoundMethod, BoundNote, Budget, Drift, Estimate, PlacementVerdict, StopReason, StrategyReason,
+};
 use pinwise_topology::{Alike, Assignment, Machine};
 use serde_json::Value;
 use std::path::Path;
@@ -45,7 +47,7 @@ fn best(leaves: [u32; 2], mean: f64) -> Best {
 
 fn outcome(unit: Unit, mean: f64) -> Outcome {
     Outcome {
-        advice: Advice::Pin,
+        advice: PlacementVerdict::Pin,
         unit,
         best: Some(best([0, 1], mean)),
         baseline: Some(figure(mean * 0.8, mean / 20.0)),
@@ -60,7 +62,7 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
             gap: Some(0.0),
             gap_high: Some(0.02),
             confidence: 0.95,
-            method: "exact".into(),
+            method: BoundMethod::Exact,
             n: 2,
             notes: vec![BoundNote::AllMeasured],
         },
@@ -94,7 +96,7 @@ fn what_the_measurements_met_is_told_beside_the_verdict() {
     let drift = Some(Drift { change: -0.138, significant: true, n: 31 });
     let met = Outcome {
         drift,
-        notes: vec![Note::Text { text: "the machine was busy".into() }],
+        notes: vec![ProgramNote::Text { text: "the machine was busy".into() }],
         ..outcome(unit.clone(), 1.72e6)
     };
     let text = outcome_text(&campaign(unit), &met, Files::default(), 100);
@@ -110,7 +112,7 @@ fn before_there_are_fresh_windows_what_leads_is_told_as_that() {
     let unit = Unit::rate("packets/s");
     let stopped = CampaignInfo { state: CampaignState::Stopped, ..campaign(unit.clone()) };
     let so_far = Outcome {
-        advice: Advice::Undecided,
+        advice: PlacementVerdict::Undecided,
         best: None,
         so_far: Some(best([0, 3], 1.5e6)),
         gain: None,
@@ -140,7 +142,7 @@ fn a_narrow_terminal_has_hanging_lines() {
 fn a_cost_is_told_as_the_cost_and_the_default_may_be_best() {
     let unit = Unit::cost("s");
     let kept = Outcome {
-        advice: Advice::KeepDefault,
+        advice: PlacementVerdict::KeepDefault,
         gain: Some((-0.02, -0.03, -0.01)),
         ties: Vec::new(),
         ..outcome(unit.clone(), 0.5)
@@ -153,7 +155,7 @@ fn a_cost_is_told_as_the_cost_and_the_default_may_be_best() {
 fn without_anything_measured_nothing_is_claimed() {
     let unit = Unit::rate("ops/s");
     let nothing = Outcome {
-        advice: Advice::Undecided,
+        advice: PlacementVerdict::Undecided,
         best: None,
         baseline: None,
         gain: None,
@@ -180,13 +182,13 @@ fn what_few_windows_leave_open_is_left_open() {
         best: Some(Best { performance, ..best([0, 1], 1.72e6) }),
         baseline: None,
         as_found: Some(figure(1.4e6, 2e4)),
-        advice: Advice::Undecided,
+        advice: PlacementVerdict::Undecided,
         ..whole
     };
     let mut info = campaign(unit);
     let text = outcome_text(&info, &few, Files::default(), 1000);
     assert!(text.contains("(too few windows for an interval)"), "{text}");
-    let decided = Outcome { advice: Advice::Pin, ..few.clone() };
+    let decided = Outcome { advice: PlacementVerdict::Pin, ..few.clone() };
     let shown = outcome_text(&info, &decided, Files::default(), 1000);
     assert!(shown.contains("interval +20.0 % to +30.0 %"), "{shown}");
     assert!(text.contains("not measured since the first pin"), "{text}");
@@ -235,7 +237,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
         ),
         "{as_good}"
     );
-    let kept = Outcome { advice: Advice::KeepDefault, ..found(1.6e6) };
+    let kept = Outcome { advice: PlacementVerdict::KeepDefault, ..found(1.6e6) };
     assert!(
         said(&info, &kept).ends_with("12 windows). Repeat when it is warm."),
         "{}",
@@ -284,7 +286,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
     let unit = Unit::cost("s");
     let ended = |budget: Budget, measurements: u64| {
         let mut info = campaign(unit.clone());
-        let question = Question::new(pinwise_placement::StrategyName::Auto, budget);
+        let question = PlacementQuestion::new(pinwise_placement::StrategyName::Auto, budget);
         info.new.question = serde_json::to_value(question).unwrap();
         let cost = Cost {
             measurements,
@@ -294,7 +296,12 @@ fn a_budget_that_ended_early_names_one_that_does() {
         };
         said(
             &info,
-            &Outcome { advice: Advice::Undecided, best: None, cost, ..outcome(unit.clone(), 0.2) },
+            &Outcome {
+                advice: PlacementVerdict::Undecided,
+                best: None,
+                cost,
+                ..outcome(unit.clone(), 0.2)
+            },
         )
     };
     // Two assignments: each three times, and five rounds of both and of the unpinned program.
@@ -312,6 +319,40 @@ fn a_budget_that_ended_early_names_one_that_does() {
         "{}",
         budget(9)
     );
+}
+
+/// A placement is in use: by the operating system, or balanced as by the default of a model.
+#[test]
+fn what_is_searched_is_called_an_assignment_in_every_line() {
+    let unit = Unit::rate("packets/s");
+    let found = Some(figure(1.71e6, 2e4));
+    for (advice, simulated, as_found) in [
+        (PlacementVerdict::Pin, false, None),
+        (PlacementVerdict::Pin, false, found),
+        (PlacementVerdict::Pin, true, None),
+        (PlacementVerdict::KeepDefault, false, None),
+        (PlacementVerdict::Undecided, false, None),
+    ] {
+        let mut info = campaign(unit.clone());
+        info.new.simulated = simulated;
+        let mut outcome = Outcome { advice, as_found, ..outcome(unit.clone(), 1.72e6) };
+        outcome.bound.notes = vec![
+            BoundNote::AnyDistribution { share: 0.051 },
+            BoundNote::LeftOut { assignments: 3 },
+            BoundNote::Predicted { scatter: 0.01, draws: 40 },
+            BoundNote::NothingMeasured,
+            BoundNote::FewWindows,
+            BoundNote::AllMeasured,
+        ];
+        let text = outcome_text(&info, &outcome, Files::default(), usize::MAX);
+        let in_use = [
+            "the operating system's own placement",
+            "beats balanced placements, which are the default of the model",
+            "the placement in which the program was found",
+        ];
+        let searched = in_use.iter().fold(text.clone(), |text, used| text.replace(used, ""));
+        assert!(!searched.contains("placement") && searched.contains("assignment"), "{text}");
+    }
 }
 
 const PIN: &str = "\

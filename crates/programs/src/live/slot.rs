@@ -1,4 +1,4 @@
-//! The slots of a program's threads, which come and go.
+//! Assigns each thread of the workload to a live thread, also after threads end and new ones start.
 
 use super::LiveTestbed;
 use pinwise_linux::{

@@ -1,8 +1,9 @@
-//! The result of a probe beyond its profile.
+//! [`ProbeDetails`]: what a probe stores next to its profile, such as threads, activity, other load
+//! and notes.
 
 use super::window::Window;
-use super::window_halves::Drift;
-use pinwise_measure::{Note, values_or_text};
+use super::window_halves::HalfDifference;
+use pinwise_measure::{ProgramNote, values_or_text};
 use pinwise_monitor::{Activity, OtherLoad, Unavailable};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -15,37 +16,37 @@ pub struct ProbeDetails {
     pub parameter: u32,
     /// The most threads that existed at a time.
     pub threads: u32,
-    /// How they spent the window.
+    /// How its threads spent the window.
     pub activity: Activity,
     /// From the start to the first moment of the window.
     pub initialization: Duration,
-    /// How its second half differs from its first.
-    pub drift: Option<Drift>,
-    /// Whether its progress was measured while it was watched. Otherwise further runs measured it,
-    /// unwatched.
+    /// How the second half of the probe differs from the first.
+    pub drift: Option<HalfDifference>,
+    /// Whether its progress was measured while threads were watched. Otherwise further runs
+    /// measured it, unwatched.
     pub disturbed: bool,
-    /// What other programs took of the contexts from its start to its end; `None` if unknown, or if
-    /// it has not ended.
+    /// The share of the contexts that other programs took during the run. `None` if that is
+    /// unknown, or if the run goes on.
     pub others: Option<OtherLoad>,
-    /// Mean power of the processor meanwhile, warming up included, in watts; `None` where it was
+    /// Mean power of the processor meanwhile, warming up included, in watts; `None` if it was
     /// not asked for.
     pub watts: Option<f64>,
-    /// Threads that a program which goes on running had before its first parameter.
+    /// The threads that a program which keeps running had before its first parameter.
     #[serde(default)]
     pub begun: Option<u32>,
-    /// And once it had this one, counted in the same way.
+    /// Its threads after this parameter took effect, counted as in `begun`.
     #[serde(default)]
     pub settled: Option<u32>,
-    /// What to know about it.
+    /// Notes on the probe.
     #[serde(deserialize_with = "values_or_text")]
-    pub notes: Vec<Note>,
+    pub notes: Vec<ProgramNote>,
     /// Better ways to watch threads than the one in use, and why they cannot be used or were given
     /// up.
     pub refused: Vec<Unavailable>,
 }
 
 impl ProbeDetails {
-    /// Of a window with this parameter, on so many contexts.
+    /// Makes the details of a window with this parameter, on this number of contexts.
     pub(super) fn of(
         window: Window,
         parameter: u32,
@@ -70,11 +71,11 @@ impl ProbeDetails {
     }
 }
 
-/// What the kernel does not report about a program.
-fn unseen(activity: &Activity) -> impl Iterator<Item = Note> {
+/// Notes on what the kernel does not report about a program.
+fn unseen(activity: &Activity) -> impl Iterator<Item = ProgramNote> {
     let watched = !activity.threads.is_empty();
-    let lock = (watched && activity.lock().is_none()).then_some(Note::LockUnseen);
+    let lock = (watched && activity.lock().is_none()).then_some(ProgramNote::LockUnseen);
     let migrations =
-        (watched && activity.migration_rate().is_none()).then_some(Note::MigrationsUnseen);
+        (watched && activity.migration_rate().is_none()).then_some(ProgramNote::MigrationsUnseen);
     lock.into_iter().chain(migrations)
 }

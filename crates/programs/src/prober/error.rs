@@ -21,21 +21,21 @@ pub enum ProbeError {
     /// The processor's power cannot be read.
     #[error(transparent)]
     Power(#[from] PowerError),
-    /// It ended by itself, successfully, before it had been watched for long enough.
+    /// It ended successfully before it had been watched for long enough.
     #[error(
         "{name} with n = {n} ended by itself after {ran}, before the end of a probe: measure whole \
          runs (--per-run)",
         ran = duration(*ran)
     )]
     Short {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
         /// How long it ran.
         ran: Duration,
     },
-    /// It failed by itself; how, and its last line.
+    /// It failed: how, and its last line.
     #[error(
         "{0}; run it by hand with this number in place of {{n}}: it must work for as long as a \
          probe takes"
@@ -49,7 +49,7 @@ pub enum ProbeError {
         waited = duration(*waited)
     )]
     NoWorkers {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
@@ -63,7 +63,7 @@ pub enum ProbeError {
         waited = duration(*waited)
     )]
     Idle {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
@@ -79,13 +79,13 @@ pub enum ProbeError {
         waited = duration(*waited)
     )]
     NeverSaid {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
-        /// What was waited for.
+        /// The pattern of the line that did not come.
         pattern: String,
-        /// How long.
+        /// The time that pinwise waited.
         waited: Duration,
         /// `; its last line was: …`
         last: String,
@@ -97,9 +97,9 @@ pub enum ProbeError {
          more? If n changes something else, add --metric"
     )]
     SameThreads {
-        /// Which program.
+        /// The program's name.
         name: String,
-        /// As many every time.
+        /// The number of threads, the same every time.
         threads: u32,
         /// One parameter.
         one: u32,
@@ -112,7 +112,7 @@ pub enum ProbeError {
          give it input with < FILE in sh -c, or start it so that it asks for nothing"
     )]
     Terminal {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// ` by SIGTTIN`
         signal: String,
@@ -124,7 +124,7 @@ pub enum ProbeError {
          more with --most-written"
     )]
     Wrote {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
@@ -138,7 +138,7 @@ pub enum ProbeError {
     Set {
         /// The parameter.
         n: u32,
-        /// What the command said.
+        /// The message of the command.
         why: String,
     },
     /// A whole run takes too long.
@@ -148,7 +148,7 @@ pub enum ProbeError {
         limit = duration(*limit)
     )]
     Long {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
@@ -166,7 +166,7 @@ pub enum ProbeError {
         }
     )]
     Expired {
-        /// Which program.
+        /// The program's name.
         name: String,
         /// Its parameter.
         n: u32,
@@ -181,7 +181,7 @@ pub enum ProbeError {
     /// A file it leaves behind stays.
     #[error("cannot remove {} after a probe: {cause}", path.display())]
     Remove {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// Why not.
         cause: io::Error,
@@ -189,7 +189,7 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// As a prober's failure: none of them is better next time with the same program.
+    /// This error as a failure of the prober: another try with the same program does not help.
     pub(crate) fn as_measure_error(&self) -> MeasureError {
         match self {
             Self::Target(TargetError::Measure(error)) => error.clone(),

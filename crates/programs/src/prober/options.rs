@@ -1,4 +1,4 @@
-//! What is probed, and how.
+//! [`ProbeOptions`]: which program a prober probes, and how.
 
 use super::{Recipe, Setter};
 use crate::run_metric::RunMetric;
@@ -9,7 +9,7 @@ use regex::Regex;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What is probed, and how it gets its parameter.
+/// The program that is probed, and how it gets its parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbedProgram {
     /// A program that is started anew with each.
@@ -21,15 +21,15 @@ pub enum ProbedProgram {
     Running(Pid, Setter),
 }
 
-/// What a program's progress is read from.
+/// The source of a program's progress.
 #[derive(Clone, Debug, Default)]
 pub enum ProgressSource {
-    /// Instructions where they can be counted, else CPU time.
+    /// Instructions if they can be counted, else CPU time.
     #[default]
     Counters,
     /// A metric of the running program.
     Metric(MetricSpec, MetricOptions),
-    /// Whole runs: their time, or a number that they print. Where several make a probe its profile
+    /// Whole runs: their time, or a number that they print. If several make a probe its profile
     /// is that of the first.
     Runs(RunMetric),
 }
@@ -42,7 +42,7 @@ impl ProgressSource {
 }
 
 /// How many threads a program makes for its parameter.
-pub type Threads = Box<dyn Fn(u32) -> u32 + Send>;
+pub type ThreadsForN = Box<dyn Fn(u32) -> u32 + Send>;
 
 /// How to probe.
 #[derive(Default)]
@@ -51,14 +51,14 @@ pub struct ProbeOptions {
     pub contexts: u32,
     /// The ordinary length of a probe: one window of an [`Effort`](pinwise_measure::Effort).
     pub window: Duration,
-    /// Threads it makes for its parameter, where that is known; a constant where the parameter
+    /// Threads it makes for its parameter, if that is known; a constant if the parameter
     /// changes something else.
-    pub threads: Option<Threads>,
+    pub threads: Option<ThreadsForN>,
     /// A line of its output that ends the initialization.
     pub after: Option<Regex>,
     /// How long the initialization may take, and a whole run.
     pub limit: Duration,
-    /// What its progress is read from.
+    /// The source of its progress.
     pub progress: ProgressSource,
     /// Files that are removed after each probe.
     pub remove: Vec<PathBuf>,
@@ -66,6 +66,6 @@ pub struct ProbeOptions {
     pub most_written: Option<u64>,
     /// When all probes have to be over: one that is not is broken off.
     pub until: Option<Instant>,
-    /// The counters of energy to read, where power is asked for.
+    /// The counters of energy to read, if power is asked for.
     pub power: Option<Power>,
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What stands for the parameter.
+/// The text that stands for the parameter.
 const PLACE: &str = "{n}";
 
 /// A command with a place for the parameter, `{n}`, in its arguments or in environment variables.
@@ -48,7 +48,7 @@ impl Recipe {
         if follows { Ok(recipe) } else { Err(RecipeError::NoPlace) }
     }
 
-    /// As [`Recipe::new`], of a program that need not change with the parameter.
+    /// Like [`Recipe::new`], for a program that need not change with the parameter.
     pub fn fixed(
         command: Vec<String>,
         environment: &[String],

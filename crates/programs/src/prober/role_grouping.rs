@@ -1,14 +1,14 @@
 //! Groups the threads of a window by their role.
 
-use pinwise_linux::role::{UnnamedThread, name};
+use pinwise_linux::thread_names::{UnnamedThread, name};
 use pinwise_measure::{RoleTime, mark_critical};
 use pinwise_monitor::{Activity, ThreadActivity};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// The roles of a window. The first thread of a process is a role of its own, `main`, if workers
-/// have the same name, because what it does alone limits many programs. Workers are other threads
-/// of the process, and the children of the program's first process.
+/// The roles of a window. The first thread of a process is a separate role, `main`, if workers have
+/// the same name, because the work that it does alone limits many programs. Workers are other
+/// threads of the process, and the children of the program's first process.
 pub(crate) fn roles(activity: &Activity) -> Vec<RoleTime> {
     let found: Vec<UnnamedThread<'_>> = activity
         .threads

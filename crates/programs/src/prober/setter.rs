@@ -5,8 +5,9 @@
 //! grants. The guardian stores the original limit before it is changed, and puts it back however
 //! pinwise ends.
 
+use super::program_run::SETTING;
 use pinwise_linux::{
-    Guardian, GuardianEntry, affinity, process,
+    Guardian, GuardianEntry, SETTING_MARK, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
 use pinwise_metric::run;
@@ -16,9 +17,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 
-/// What stands for the parameter in a command.
+/// The text that stands for the parameter in a command.
 const PLACE: &str = "{n}";
 /// Looks at the threads of a program that creates some without pause.
 const LOOKS: usize = 20;
@@ -43,12 +43,12 @@ pub enum Setter {
     "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the \
      process may run on), cpuset:DIR or quota:DIR (of the control group in that directory)"
 )]
-pub struct NoSetter;
+pub struct SetterError;
 
 impl FromStr for Setter {
-    type Err = NoSetter;
+    type Err = SetterError;
 
-    fn from_str(text: &str) -> Result<Self, NoSetter> {
+    fn from_str(text: &str) -> Result<Self, SetterError> {
         match text.split_once(':') {
             Some(("cmd", command)) if command.contains(PLACE) => Ok(Self::Command(command.into())),
             Some(("cpuset", "")) => Ok(Self::Affinity),
@@ -56,7 +56,7 @@ impl FromStr for Setter {
             Some(("quota", directory)) if !directory.is_empty() => {
                 Ok(Self::Quota(directory.into()))
             }
-            _ => Err(NoSetter),
+            _ => Err(SetterError),
         }
     }
 }
@@ -67,19 +67,27 @@ impl Setter {
         !matches!(self, Self::Command(_))
     }
 
-    /// Gives the program of process `root` the parameter `n`. A command may take `patience`. Error:
-    /// why not, for the user.
+    /// The command that gives a program the parameter `n`; `None` if none does.
+    pub fn command(&self, n: u32) -> Option<String> {
+        match self {
+            Self::Command(command) => Some(filled(command, n)),
+            _ => None,
+        }
+    }
+
+    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING`]; it
+    /// has `mark` in its environment. Error: why not, for the user.
     pub(crate) fn set(
         &self,
         root: Pid,
         n: u32,
         guardian: &mut Guardian,
-        patience: Duration,
+        mark: &str,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<(), String> {
         match self {
             Self::Command(command) => {
-                run(&command.replace(PLACE, &n.to_string()), patience, cancelled)
+                run(&filled(command, n), (SETTING_MARK, mark), SETTING, cancelled)
             }
             Self::Affinity => confine(root, n, guardian),
             Self::Cpuset(directory) => {
@@ -107,6 +115,11 @@ impl Setter {
             }
         }
     }
+}
+
+/// A command with the parameter in its place.
+fn filled(command: &str, n: u32) -> String {
+    command.replace(PLACE, &n.to_string())
 }
 
 /// The kernel's ordinary period of a quota, in microseconds.
@@ -138,7 +151,7 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
         }
     };
     let cpus = first(&mask, n)?;
-    // What an earlier call has left.
+    // Whether an earlier call has left these CPUs.
     let ours =
         |now: &CpuSet| !at_first && first(&mask, now.len() as u32).is_ok_and(|ours| ours == *now);
     for _ in 0..LOOKS {
@@ -150,7 +163,7 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
             match affinity::get(tid) {
                 Ok(now) if now == cpus => {}
                 Ok(now) => {
-                    // One that had CPUs of its own gets these back.
+                    // A thread that had other CPUs gets these back.
                     if now != mask && !ours(&now) && !guardian.entered(tid) {
                         let Ok(stat) = Stat::read(pid, tid) else { continue };
                         let id = ThreadId { pid, tid, start: stat.start };
@@ -178,8 +191,7 @@ fn of(pid: Pid) -> Vec<(Pid, Tid)> {
     process::threads(pid).unwrap_or_default().into_iter().map(|tid| (pid, tid)).collect()
 }
 
-/// What a file of a control group says, entered with the guardian before it is changed for the
-/// first time.
+/// Reads a file of a control group. Its text is entered with the guardian before the first change.
 fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     if let Some(text) = guardian.file(file) {
         return Ok(text);
@@ -236,7 +248,7 @@ mod tests {
         );
         assert_eq!(parsed("quota:/sys/fs/cgroup/a"), Ok(Setter::Quota("/sys/fs/cgroup/a".into())));
         for text in ["cmd:echo 4", "quota:", "cpuset", "{n}", ""] {
-            assert_eq!(parsed(text), Err(NoSetter), "{text}");
+            assert_eq!(parsed(text), Err(SetterError), "{text}");
         }
     }
 

@@ -1,15 +1,15 @@
-//! How a run is watched: a window of it with its progress, or all of it.
+//! [`ProgramRun`]: how a run is watched, in one window with its progress or from start to end.
 
-use super::session::{Session, threads_of};
+use super::program_run::{ProgramRun, threads_of};
 use super::window::Window;
 use super::window_halves::join;
 use super::{ProbeError, ProgressSource};
 use crate::run_metric::RunMetric;
 use pinwise_linux::{Scope, process};
-use pinwise_measure::{Measure, MeasureError, Note, Progress, Unit};
+use pinwise_measure::{Measure, MeasureError, ProgramNote, Progress, Unit};
 use pinwise_metric::{
     Metric, MetricError, MetricOptions, MetricSpec,
-    reading::{RateError, Reading, Summary, apart, rate},
+    reading::{RateError, Reading, ReadingSummary, apart, rate},
 };
 use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
 use std::cell::RefCell;
@@ -17,19 +17,20 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Upper limit of the parts of a window in which instructions are counted; they give its error.
+/// The most parts of a window in which instructions are counted. The parts give the error of the
+/// count.
 const PARTS: u32 = 8;
-/// In so many looks a program is watched at a time that is watched from its start to its end.
+/// A whole run is watched in stretches of at most this many looks.
 const LOOKS: u32 = 10;
-/// The first stretch of such a program, of a layer that nothing bounds the cost of; the next ones
-/// are twice as long each: it is given up early.
+/// The first stretch of a whole run, if nothing bounds the cost of the layer. Each later stretch is
+/// twice as long, so that an expensive layer is dropped early.
 const FIRST_STRETCH: Duration = Duration::from_millis(20);
-/// How long after it closed its output a program may take to end.
+/// How long a program may take to end after it closed its output.
 const ENDING: Duration = Duration::from_millis(300);
 /// A fifth of the window passes before it, and at least this.
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
-impl Session {
+impl ProgramRun {
     /// Warms up, then watches for `window`.
     pub(super) fn window(
         &mut self,
@@ -76,7 +77,7 @@ impl Session {
         })
     }
 
-    /// The metric measures on a thread of its own for as long as it needs, the threads are watched
+    /// The metric measures on a separate thread for as long as it needs. The threads are watched
     /// meanwhile.
     fn metered(
         &mut self,
@@ -99,7 +100,7 @@ impl Session {
             });
             let is_done = || done.load(Ordering::Relaxed);
             let mut watch = |time| self.watch(&mut monitor, time, &is_done);
-            // As the metric does, which is not read before that.
+            // The metric, which is not read before that, warms up equally long.
             let watched = watch(warm_up(window)).and_then(|_| {
                 let initialization = self.begin.elapsed();
                 let one = watch(window / 2)?;
@@ -125,7 +126,7 @@ impl Session {
                 .meter
                 .counter_detection()
                 .filter(|detection| detection.is_doubtful())
-                .map(|_| Note::MaybeTotal),
+                .map(|_| ProgramNote::MaybeTotal),
         );
         self.metric = Some(metric);
         Ok(Window { notes, ..self.window_of((one, Some(other)), initialization, (progress, unit)) })
@@ -150,7 +151,7 @@ impl Session {
         if matches!(opened, Err(MetricError::Closed { .. })) {
             self.pause(ENDING);
         }
-        // Where the program ended the metric has none because of that.
+        // If the program ended, the metric has no number because of that.
         match (self.check(), opened) {
             (Err(ProbeError::Expired { .. }), Err(error)) => Err(ProbeError::Unmetered(error)),
             (checked, opened) => checked.and(opened.map_err(ProbeError::from)),
@@ -165,7 +166,7 @@ impl Session {
         mut lookout: Option<&mut Lookout>,
     ) -> Result<Window, ProbeError> {
         let mut monitor = lookout.as_deref().map(|lookout| self.monitor(lookout)).transpose()?;
-        // Who only waits counts threads between slices.
+        // A prober that only waits counts threads between slices.
         let mut slice = Duration::from_millis(10);
         let mut stretch = FIRST_STRETCH;
         let mut all: Option<Activity> = None;
@@ -191,8 +192,8 @@ impl Session {
                 (Some(before), Some(seen)) => Some(join(before, seen)),
                 (before, seen) => before.or(seen),
             };
-            // What it took to begin is no measure of what goes on; the run as a whole is judged at
-            // its end.
+            // The cost of beginning does not show the cost of going on. The run as a whole is
+            // judged at its end.
             if let (Some(all), Some(lookout), Some(watching)) = (&all, &mut lookout, &mut monitor)
                 && lookout.foresee(all)
             {
@@ -205,7 +206,7 @@ impl Session {
                 None => {}
                 Some(ProbeError::Short { ran, .. }) => {
                     let mut activity = all.unwrap_or_else(|| Activity::none(ran));
-                    // Of a thread that was read once nothing is known.
+                    // Nothing is known of a thread that was read once.
                     activity.threads.retain(|thread| !thread.elapsed.is_zero());
                     let seconds = ran.as_secs_f64();
                     let shown = match &self.running {
@@ -296,7 +297,7 @@ impl Session {
 }
 
 /// The CPU time that threads had per second, over two stretches that follow each other.
-fn cpu_time(one: &Activity, other: &Activity) -> Result<Summary, RateError> {
+fn cpu_time(one: &Activity, other: &Activity) -> Result<ReadingSummary, RateError> {
     let start = Reading { value: 0.0, seconds: 0.0 };
     let after = |before: Reading, stretch: &Activity| Reading {
         value: before.value + stretch.ran().as_secs_f64(),

@@ -1,8 +1,8 @@
-//! What pinwise observed of a program in one probe.
+//! [`Window`]: what pinwise observed of a program in one probe.
 
-use super::window_halves::{Drift, join};
+use super::window_halves::{HalfDifference, join};
 use pinwise_linux::sys::Usage;
-use pinwise_measure::{Measure, Note, Progress, SchedulingProfile, Unit};
+use pinwise_measure::{Measure, ProgramNote, Progress, SchedulingProfile, Unit};
 use pinwise_monitor::{Activity, OtherLoad};
 use std::time::Duration;
 
@@ -19,20 +19,20 @@ pub(super) struct Window {
     pub(super) initialization: Duration,
     pub(super) progress: Progress,
     pub(super) unit: Unit,
-    pub(super) notes: Vec<Note>,
-    /// What other programs took meanwhile; filled in at the end.
+    pub(super) notes: Vec<ProgramNote>,
+    /// The share of the contexts that other programs took; filled in at the end.
     pub(super) others: Option<OtherLoad>,
     pub(super) disturbed: bool,
-    /// Mean power of the processor meanwhile, where that was asked.
+    /// The mean power of the processor, if the user asked for it.
     pub(super) watts: Option<f64>,
     pub(super) halves: Option<(Activity, Activity)>,
-    /// Of a whole run: what the kernel counted from its start to its end.
+    /// For a whole run: what the kernel counted from its start to its end.
     pub(super) usage: Option<Usage>,
-    /// How long that took.
+    /// The length of the whole run.
     pub(super) seconds: Option<f64>,
-    /// Threads of a program that goes on running before its first parameter.
+    /// The threads that a program which keeps running had before its first parameter.
     pub(super) begun: Option<u32>,
-    /// And with this parameter.
+    /// Its threads with this parameter.
     pub(super) settled: Option<u32>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Run {
 }
 
 impl Window {
-    /// Of one activity, or of two halves, in which this progress was made. It was watched, and
+    /// The window of one activity, or of two halves, with this progress. It was watched, and
     /// nothing more is known yet.
     pub(super) fn new(
         (one, other): (Activity, Option<Activity>),
@@ -77,7 +77,7 @@ impl Window {
         self.usage = Some(usage);
     }
 
-    /// The threads that were watched for about as long as any: they existed at a time, also where
+    /// The threads that were watched for about as long as any: they existed at a time, also if
     /// no look at their number met them.
     pub(super) fn lasting_threads(&self) -> u32 {
         let threads = &self.activity.threads;
@@ -109,8 +109,8 @@ impl Window {
     }
 
     /// How the second half differs from the first.
-    pub(super) fn drift(&self, contexts: u32) -> Option<Drift> {
-        self.halves.as_ref().and_then(|(one, other)| Drift::between(one, other, contexts))
+    pub(super) fn drift(&self, contexts: u32) -> Option<HalfDifference> {
+        self.halves.as_ref().and_then(|(one, other)| HalfDifference::between(one, other, contexts))
     }
 
     /// The profile on `contexts`.
@@ -133,7 +133,7 @@ impl Window {
 
 /// The progress of one or more runs, with the standard error of several.
 fn mean_progress(measure: Measure, runs: &[Run]) -> Progress {
-    // Of runs that are timed the mean is that of their times.
+    // For timed runs, the mean is that of their times.
     let value = |run: &Run| if measure == Measure::Runs { run.seconds } else { run.rate };
     let n = runs.len() as f64;
     let mean = runs.iter().map(value).sum::<f64>() / n;

@@ -1,4 +1,4 @@
-//! Two successive windows as one, and whether the program did the same in both.
+//! Joins two successive windows, and tells whether the program did the same in both.
 //!
 //! A probe represents the whole run only if the program does the same all the time. If the second
 //! half of a probe differs from the first, a phase began or ended in it, and its profile describes
@@ -11,20 +11,20 @@ use std::collections::HashMap;
 
 /// How the second half of a probe differed from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Drift {
+pub struct HalfDifference {
     /// CPU_UTIL in both, in percent.
     pub cpu_util: [f64; 2],
-    /// LOCK in both, in percent; `None` where it is not known.
+    /// LOCK in both, in percent; `None` if it is not known.
     pub lock: Option<[f64; 2]>,
 }
 
-/// A difference below so many percentage points is not another phase. The kernel's accounts of a
+/// A difference below this many percentage points is not another phase. The kernel's accounts of a
 /// running thread are up to 8 ms old, which is 16 points of half a probe of 100 ms.
 const NOTABLE: f64 = 25.0;
-/// And a share that was sampled has to differ by so many of its standard errors.
+/// A sampled share must also differ by this many of its standard errors.
 const SIGMAS: f64 = 4.0;
 
-impl Drift {
+impl HalfDifference {
     /// `None`: no notable difference.
     pub(crate) fn between(one: &Activity, other: &Activity, contexts: u32) -> Option<Self> {
         let cpu_util = [one, other].map(|half| half.utilization(contexts as usize) * 100.0);
@@ -37,7 +37,7 @@ impl Drift {
             .sum();
         let otherwise = lock.is_some_and(|[one, other]| {
             let mean = (one + other) / 200.0;
-            // Of the difference of two shares, each from half of the looks.
+            // The standard error of the difference of two shares, each from half of the looks.
             let error = 200.0 * (mean * (1.0 - mean) / looks.max(1.0)).sqrt();
             (one - other).abs() >= NOTABLE.max(SIGMAS * error)
         });
@@ -47,7 +47,7 @@ impl Drift {
 
 /// Appends a later window to an earlier one.
 pub(crate) fn join(mut one: Activity, other: Activity) -> Activity {
-    // Where the first was given up the later one is in use.
+    // If the first was given up, the later one is in use.
     one.layer = other.layer;
     one.elapsed += other.elapsed;
     one.stretched = one.stretched.max(other.stretched);
@@ -122,17 +122,20 @@ mod tests {
     #[test]
     fn a_phase_that_begins_within_a_probe_is_noticed() {
         assert_eq!(
-            Drift::between(&half(&[(1, 90, 0)]), &half(&[(1, 70, 0)]), 1),
+            HalfDifference::between(&half(&[(1, 90, 0)]), &half(&[(1, 70, 0)]), 1),
             None,
             "stale accounts are no phase"
         );
-        let drift =
-            Drift::between(&half(&[(1, 95, 0), (2, 0, 90)]), &half(&[(1, 95, 0), (2, 90, 0)]), 2)
-                .unwrap();
+        let drift = HalfDifference::between(
+            &half(&[(1, 95, 0), (2, 0, 90)]),
+            &half(&[(1, 95, 0), (2, 90, 0)]),
+            2,
+        )
+        .unwrap();
         assert!((drift.cpu_util[0] - 47.5).abs() < 1e-9 && (drift.cpu_util[1] - 92.5).abs() < 1e-9);
         let many = |locked| (1..40).map(|tid| (tid, 10, locked)).collect::<Vec<_>>();
-        assert!(Drift::between(&half(&many(10)), &half(&many(80)), 8).is_some());
-        let few = Drift::between(&half(&[(1, 10, 30)]), &half(&[(1, 10, 60)]), 1);
+        assert!(HalfDifference::between(&half(&many(10)), &half(&many(80)), 8).is_some());
+        let few = HalfDifference::between(&half(&[(1, 10, 30)]), &half(&[(1, 10, 60)]), 1);
         assert_eq!(few, None, "ten looks at one thread are too few");
     }
 }

@@ -3,9 +3,9 @@
 use crate::programs::*;
 use pinwise_linux::{
     HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
-    thread::Account,
+    thread::SchedulerTimes,
 };
-use pinwise_measure::{Effort, Interrupt, LeftAlone, Note, Retry, Setting, Testbed};
+use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
 use pinwise_topology::{Assignment, CpuSet};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
@@ -41,9 +41,9 @@ pub(crate) fn panic(target: Target) {
 }
 
 /// Whether the notes say that threads of this name are left alone for this reason.
-pub(crate) fn leaves_alone(notes: &[Note], why: LeftAlone, name: &str) -> bool {
+pub(crate) fn leaves_alone(notes: &[ProgramNote], why: LeftAlone, name: &str) -> bool {
     notes.iter().any(|note| {
-        matches!(note, Note::LeftAlone { reason, names }
+        matches!(note, ProgramNote::LeftAlone { reason, names }
             if *reason == why && names.contains_key(name))
     })
 }
@@ -69,7 +69,7 @@ fn quick() -> LiveOptions {
     let period = Duration::from_millis(10);
     LiveOptions {
         period,
-        survey: Duration::from_millis(150),
+        scan: Duration::from_millis(150),
         patience: Duration::from_secs(60),
         ..LiveOptions::default()
     }
@@ -147,9 +147,9 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
-/// `spin-0` shares its CPU with 32 threads of more weight, also where all this runs at nice 10, and
-/// gets hardly any of it; `spin-1` has one for itself. In a window in which the one got nothing at
-/// all and the other all it wanted, both have to be found; the main thread, which sleeps, not.
+/// `spin-0` shares its CPU with 32 threads of more weight, also if all this runs at nice 10, and
+/// gets hardly any of it. `spin-1` has one alone. In a window in which the one got nothing at all
+/// and the other all it wanted, both have to be found; the main thread, which sleeps, not.
 #[test]
 fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     if !enough_cpus() {
@@ -172,7 +172,7 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     crowd.threads("spin-", 32).iter().for_each(|&tid| affinity::set(tid, &crowded).unwrap());
 
     // A window is proof only if the kernel gave the thread less than the limit. It decides that.
-    let ran = || Account::read(program.pid(), threads[0]).unwrap().ran;
+    let ran = || SchedulerTimes::read(program.pid(), threads[0]).unwrap().ran;
     for _ in 0..6 {
         let (before, begin) = (ran(), Instant::now());
         let found =
@@ -288,7 +288,7 @@ fn threads_created_while_their_creator_is_pinned_are_released() {
         testbed.measure(&all_on(&testbed, leaf), Effort { windows: 5.0 }).unwrap();
     }
     let met = testbed.disturbances().notes;
-    assert!(met.iter().any(|note| matches!(note, Note::ThreadsAppeared { .. })), "{met:?}");
+    assert!(met.iter().any(|note| matches!(note, ProgramNote::ThreadsAppeared { .. })), "{met:?}");
     drop(testbed);
     let listed = process::threads(program.pid()).unwrap();
     let left: Vec<_> = listed
@@ -313,9 +313,10 @@ fn a_worker_that_is_created_again_takes_its_place() {
                 assert_eq!(error.retry, Retry::Same, "{error}");
                 interrupted_windows += 1;
             }
-            let replaced =
-                |note: &Note| matches!(note, Note::ThreadsReplaced { times } if *times >= least);
-            testbed.disturbances().notes.iter().any(replaced)
+            testbed.disturbances().notes.iter().any(|note| match note {
+                ProgramNote::ThreadsReplaced { times } => *times >= least,
+                _ => false,
+            })
         });
     }
     assert!(interrupted_windows <= 2, "only the window in which it ended is lost");

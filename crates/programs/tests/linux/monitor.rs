@@ -1,7 +1,8 @@
-//! The monitor's layers beside each other on programs whose threads wait for each other.
+//! The monitor's layers at the same time, on programs whose threads wait for each other.
 //!
-//! Two layers watch the same program at the same time, so that they differ by what they do and not
-//! by what the program or the machine did meanwhile.
+//! Two layers watch the same program at the same time. So a difference comes from the layers, not
+//! from the program or the machine. The tests are here, not in the crate `monitor`, because they
+//! need the test programs of this crate.
 
 use crate::programs::{PROGRAM, Program, arguments, until};
 use pinwise_linux::{Pid, Scope};
@@ -85,7 +86,7 @@ fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
 const TOLERANCE: f64 = 0.10;
 
 /// Seconds that the threads of a program wait for each other, sampled and exact, over the same
-/// windows; `None` where there is no exact way, or too few looks for the tolerance.
+/// windows. `None` if there is no exact way, or too few looks for the tolerance.
 fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
     let program = Program::start(&format!("contend {kind}"));
     let exact = monitor(program.pid(), Layer::Ebpf)?;
@@ -93,9 +94,8 @@ fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
     let mut monitors = [monitor(program.pid(), Layer::Proc).unwrap(), exact];
     let (mut sampled, mut truth, mut elapsed, mut slept, mut looks) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let deadline = Instant::now() + Duration::from_secs(20);
-    // A share p of n looks is off by sqrt((1 - p) / (p n)) of itself (one standard deviation):
-    // until four of them are within the tolerance, so that chance fails this once in 10,000
-    // runs.
+    // A share p of n looks has a relative standard deviation of sqrt((1 - p) / (p n)). It looks
+    // until four of these are within the tolerance, so that chance fails this once in 10,000 runs.
     loop {
         if Instant::now() > deadline {
             not_judged(format_args!(
@@ -323,8 +323,9 @@ fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
 fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
     for layer in Layer::ALL {
         let program = Program::start("contend queue");
-        let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
+        // All of them: one that is found within a window counts from its start.
         let tids = program.threads("", 7);
+        let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
         // By the kernel's own count from before the first window to after the last one.
         let count = || -> u64 {
             let counts = tids.iter().map(|tid| {
@@ -341,7 +342,7 @@ fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
             |window: Duration| monitor.watch(window, &thread::sleep, &|| false).unwrap();
         // The first window of some length may begin where this one, of no length, has ended.
         let (earliest, first) = (count(), Instant::now());
-        // Opens what there is.
+        // Opens the layers that work here.
         watch(Duration::ZERO);
         let (before, begin) = (count(), Instant::now());
         let windows: Vec<Activity> = (0..20).map(|_| watch(Duration::from_millis(20))).collect();

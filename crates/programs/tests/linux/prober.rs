@@ -341,7 +341,7 @@ fn the_last_value_of_a_run_is_its_progress() {
     let metric = MetricSpec::Stdout(Pattern::new(r"ops ([\d.]+)").unwrap());
     let metric = RunMetric::of(&metric, &MetricOptions::default()).unwrap();
     let progress = ProgressSource::Runs(metric);
-    let threads: Option<pinwise_programs::Threads> = Some(Box::new(|_| 1));
+    let threads: Option<pinwise_programs::ThreadsForN> = Some(Box::new(|_| 1));
     let mut prober = prober(program, ProbeOptions { progress, threads, ..options() });
     for n in [2, 3] {
         let Probed { probe, unit, .. } = prober.probe(n, WINDOW).unwrap();
@@ -386,7 +386,7 @@ pub(crate) fn fill(path: &str) {
 fn what_left_the_process_group_is_ended_too() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
-    // A daemon: a session of its own, its parent gone.
+    // A daemon: a new session, its parent gone.
     let script = format!(
         "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 60' & while :; do :; done",
         pid.display()

@@ -1,8 +1,8 @@
 //! Programs for the end-to-end tests, played by the test binary itself, and what the tests share.
 //!
-//! The test binary is started again with the name of one test as its argument: libtest then runs
-//! only that, which is how it becomes the guardian (`__guardian`, the argument pinwise uses) or a
-//! program under test (`__program`). Each program ends by itself after five minutes.
+//! The test binary starts itself with the name of one test as its argument, and libtest then runs
+//! only that test. So it becomes the guardian (`__guardian`, the argument pinwise uses) or a
+//! program under test (`__program`). Each program ends after five minutes at the latest.
 
 use pinwise_linux::{Pid, Tid, affinity, process};
 use pinwise_measure::{MeasureError, Measurement, Unit};
@@ -44,8 +44,8 @@ pub(crate) fn spinners(count: usize) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// Two threads. The second one ends when there is a file `0` in `folder`, and is created again;
-/// that one ends with a file `1`, and so on.
+/// Two threads. The second one ends when there is a file `0` in `folder`, and is created again. The
+/// new one ends with a file `1`, the next with a file `2`.
 pub(crate) fn respawner(folder: &Path) {
     let steady = spin("steady", LIFE);
     let end = Instant::now() + LIFE;
@@ -107,8 +107,8 @@ fn work() {
     }
 }
 
-/// Two threads, `w-0` and `w-1`, that work for 0.6 s each; prints the CPUs they are confined to as
-/// one number: ten times the first plus the second, 99 when they are not confined. `busy` more
+/// Two threads, `w-0` and `w-1`, that work for 0.6 s each. It prints the CPUs they are confined to
+/// as one number: ten times the first plus the second, or 99 if they are not confined. `busy` more
 /// threads work beside them.
 pub(crate) fn workers(busy: usize) {
     let work_and_tell = move || {

@@ -3,7 +3,7 @@
 use crate::live::{launch, leaves_alone};
 use crate::programs::*;
 use pinwise_linux::{Launch, ThreadFilter, process};
-use pinwise_measure::{Effort, Interrupt, LeftAlone, Note, Retry, Setting, Testbed, Unit};
+use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_programs::{RerunOptions, RerunTestbed, RunMetric};
 use pinwise_topology::Assignment;
@@ -34,7 +34,10 @@ fn the_threads_of_every_run_are_found_and_placed() {
         testbed.workload().threads.iter().map(|thread| thread.name.clone()).collect();
     assert_eq!(names, ["w-0", "w-1"]);
     let notes = testbed.notes();
-    assert!(matches!(notes[0], Note::LeftAlone { reason: LeftAlone::HardlyRuns, .. }), "{notes:?}");
+    assert!(
+        matches!(notes[0], ProgramNote::LeftAlone { reason: LeftAlone::HardlyRuns, .. }),
+        "{notes:?}"
+    );
     let mut measure =
         |setting: &Setting| testbed.measure(setting, Effort::default()).unwrap().performance;
     assert_eq!(measure(&pinned(&[1, 0])), 10.0);
@@ -106,7 +109,7 @@ fn threads_that_vary_from_run_to_run_are_told() {
     let mut testbed = testbed(launch(&format!("vary {}", mark.display())), RunMetric::Runtime);
     assert_eq!(testbed.workload().threads.len(), 2);
     testbed.measure(&pinned(&[0, 0]), Effort { windows: 2.0 }).unwrap();
-    let told = Note::ThreadUnknown { runs: 2, of: 2 };
+    let told = ProgramNote::ThreadUnknown { runs: 2, of: 2 };
     assert!(testbed.disturbances().notes.contains(&told), "{:?}", testbed.disturbances());
 }
 

@@ -44,7 +44,7 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
     }
     let program = Program::start("spin 3");
     let threads = program.threads("spin-", 3);
-    // One thread has a place of its own.
+    // One thread has a separate place.
     let own: CpuSet = masks(&threads)[0].iter().skip(1).take(1).collect();
     affinity::set(threads[2], &own).unwrap();
     let before = masks(&threads);

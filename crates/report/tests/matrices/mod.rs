@@ -29,7 +29,7 @@ pub(crate) fn page_of(name: &str, n: u32) -> String {
     latency_page(name, &matrix, &findings(&matrix, &levels), &["a sentence".into()]).unwrap()
 }
 
-/// What follows from it, where nothing is declared.
+/// What follows from it, if nothing is declared.
 pub(crate) fn findings<'a>(
     matrix: &LatencyMatrix,
     levels: &'a LatencyLevels,

@@ -9,8 +9,8 @@ use pinwise_campaign::{
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_placement::{
-    Advice, Best, Bound, BoundNote, Budget, Cost, Drift, Estimate, Outcome, Question, StopReason,
-    StrategyName, StrategyReason,
+    Best, Bound, BoundMethod, BoundNote, Budget, Cost, Drift, Estimate, Outcome, PlacementQuestion,
+    PlacementVerdict, StopReason, StrategyName, StrategyReason,
 };
 use pinwise_topology::{Alike, Assignment, Machine, Random};
 use std::time::Duration;
@@ -115,7 +115,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
     let first = best(0).performance;
     let (Maker { records, elapsed, .. }, failed) = (maker, (plot.samples / 97) as u64);
     let outcome = Outcome {
-        advice: Advice::Pin,
+        advice: PlacementVerdict::Pin,
         unit: plot.unit.clone(),
         best: Some(best(0)),
         baseline: Some(baseline),
@@ -145,12 +145,12 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         stopped_because: vec![StopReason::BudgetUsed { another_seconds: None, left_seconds: None }],
         forecast: None,
     };
-    let question = Question {
+    let question = PlacementQuestion {
         per_context: Some(1),
         start: 100,
         method: plot.method,
         seed: 42,
-        ..Question::new(StrategyName::Auto, Budget::Measurements(plot.samples as u64))
+        ..PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(plot.samples as u64))
     };
     let command = [
         "pinwise",
@@ -253,7 +253,7 @@ fn bound(sampled: &[(Assignment, f64)], method: Method) -> Bound {
         gap: None,
         gap_high: None,
         confidence: 0.95,
-        method: format!("{method:?}").to_lowercase(),
+        method: method.into(),
         n: sampled.len(),
         notes: Vec::new(),
     };
@@ -281,7 +281,7 @@ pub(crate) fn exact() -> Synthetic {
         ..Plot::default()
     });
     let bound = &mut campaign.outcome.bound;
-    (bound.method, bound.upb, bound.gap) = ("exact".to_owned(), None, None);
+    (bound.method, bound.upb, bound.gap) = (BoundMethod::Exact, None, None);
     bound.notes = vec![BoundNote::AllMeasured];
     campaign.outcome.assignments = "120".to_owned();
     campaign
@@ -291,7 +291,7 @@ pub(crate) fn exact() -> Synthetic {
 pub(crate) const HOSTILE: &str = "</script><script>window.hostile=1</script><img src=x \
     onerror='window.hostile=1'>\"'&<!--\u{2028}";
 
-/// Hostile text wherever the program under test, the machine or the user has a say.
+/// Hostile text in every place that the program under test, the machine or the user can fill.
 pub(crate) fn hostile() -> Synthetic {
     let mut campaign = campaign(&Plot { unit: Unit::rate(HOSTILE), ..Plot::default() });
     campaign.info.new.workload.name = HOSTILE.to_owned();

@@ -3,7 +3,7 @@
 use crate::synthetic::{Plot, Synthetic, campaign};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Parent};
 use pinwise_measure::{Measure, Probe, Progress, SchedulingProfile, Unit};
-use pinwise_placement::{Choice, Contest, TuneStep, Way};
+use pinwise_placement::{ComparedRounds, LastComparisonVerdict, TunePart, Way};
 use pinwise_present::{Files, TuneVerdict, tune_next};
 use pinwise_report::{PlacedNumber, ThreadsSearch, TriedPolicy, TuneSearch, tune_page};
 use pinwise_topology::Policy;
@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct Tuned {
     pub(crate) campaign: Synthetic,
     part: CampaignInfo,
-    contest: Contest,
+    contest: ComparedRounds,
 }
 
 /// Of a program of this name.
@@ -25,8 +25,8 @@ pub(crate) fn tuned(name: &str) -> Tuned {
     let mut part = campaign.info.clone();
     part.id = CampaignId(8);
     part.new.kind = Kind::Place;
-    part.new.parent = Some(Parent::new(campaign.info.id, &TuneStep::Place { n: 4, round: 1 }));
-    let mut contest = Contest::new(vec![Way::Default, Way::Number, Way::Placed], 0.95);
+    part.new.parent = Some(Parent::new(campaign.info.id, &TunePart::Place { n: 4, round: 1 }));
+    let mut contest = ComparedRounds::new(vec![Way::Default, Way::Number, Way::Placed], 0.95);
     for round in 0..6 {
         let off = 1.0 + 0.004 * f64::from(round % 3);
         contest.take(vec![Some(1e6 * off), Some(1.2e6), Some(1.6e6 * off)]);
@@ -39,7 +39,7 @@ impl Tuned {
     pub(crate) fn verdict(&self) -> TuneVerdict<'_> {
         TuneVerdict {
             contest: &self.contest,
-            choice: Choice::Placed,
+            choice: LastComparisonVerdict::Placed,
             n: 4,
             default: Some(8),
             unplaced: None,
@@ -79,9 +79,9 @@ impl Tuned {
         ];
         let search = TuneSearch {
             compared: Some((self.verdict(), &unit)),
-            notes: &[format!("A note about {name}.")],
+            notes: vec![format!("A note about {name}.")],
             number: Some(number),
-            tried: (tried, &unit),
+            tried: (tried, unit.clone()),
             placed: vec![
                 PlacedNumber { n: 4, search: Ok((&self.part, &self.campaign.outcome)) },
                 PlacedNumber { n: 2, search: Err("it has ended".into()) },

@@ -1,4 +1,4 @@
-//! What company in the innermost domain does to a thread.
+//! The effect of co-runners in the innermost domain on a thread.
 
 /// How the demands of the others in a thread's innermost domain slow it down. The processor's
 /// formula has a sum; the others are for asking what becomes of a predictor that expects a sum.
@@ -12,7 +12,7 @@ pub enum Crowding {
         /// What it has room for.
         free: f64,
     },
-    /// By 1 + sum of D + clash for each two others of different roles: company that is worse
+    /// By 1 + sum of D + clash for each two others of different roles: co-runners that are worse
     /// together than apart.
     Clash {
         /// What two cost.

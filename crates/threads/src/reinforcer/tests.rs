@@ -20,27 +20,27 @@ fn profile(lock: f64, vcx_rate: f64, migr_rate: f64, cpu_util: f64) -> Schedulin
 /// A search that stands at `threads` with everything calm so far, by steps of 8.
 fn standing_at(threads: u32, lock: f64) -> Reinforcer {
     let mut search = search();
-    while search.next() != Next::Try(threads) {
-        let Next::Try(at) = search.next() else { panic!("ended before {threads}") };
+    while search.next() != ReinforcerStep::Try(threads) {
+        let ReinforcerStep::Try(at) = search.next() else { panic!("ended before {threads}") };
         search.observe(profile(lock, 0.0, 0.0, f64::from(at)));
     }
     search
 }
 
-fn stopped(next: Next) -> (u32, Reason) {
+fn stopped(next: ReinforcerStep) -> (u32, ReinforcerEnd) {
     match next {
-        Next::Stop(ReinforcerChoice { threads, reason }) => (threads, reason),
-        Next::Try(threads) => panic!("went on to {threads}"),
+        ReinforcerStep::Stop(ReinforcerChoice { threads, reason }) => (threads, reason),
+        ReinforcerStep::Try(threads) => panic!("went on to {threads}"),
     }
 }
 
 #[test]
 fn the_first_two_probes_are_tmin_and_tmin_plus_tstep() {
     let mut search = search();
-    assert_eq!(search.next(), Next::Try(8));
+    assert_eq!(search.next(), ReinforcerStep::Try(8));
     assert_eq!(
         search.observe(profile(99.0, 9e9, 9e9, 0.0)),
-        Next::Try(16),
+        ReinforcerStep::Try(16),
         "nothing to compare the first with"
     );
 }
@@ -48,13 +48,19 @@ fn the_first_two_probes_are_tmin_and_tmin_plus_tstep() {
 #[test]
 fn no_more_parallelism_ends_it_with_the_run_before() {
     let mut search = standing_at(24, 0.0);
-    assert_eq!(stopped(search.observe(profile(0.0, 0.0, 0.0, 16.0 + 3.9))), (16, Reason::CpuUtil));
+    assert_eq!(
+        stopped(search.observe(profile(0.0, 0.0, 0.0, 16.0 + 3.9))),
+        (16, ReinforcerEnd::CpuUtil)
+    );
 }
 
 #[test]
 fn parallelism_is_asked_for_before_locks() {
     let mut search = standing_at(24, 40.0);
-    assert_eq!(stopped(search.observe(profile(90.0, 9e9, 9e9, 16.0))), (16, Reason::CpuUtil));
+    assert_eq!(
+        stopped(search.observe(profile(90.0, 9e9, 9e9, 16.0))),
+        (16, ReinforcerEnd::CpuUtil)
+    );
 }
 
 #[test]
@@ -63,7 +69,7 @@ fn high_lock_that_rises_fast_ends_it() {
         let before = f64::from(threads - 8);
         let mut search = standing_at(threads, 28.0);
         let outcome = stopped(search.observe(profile(33.0, 0.0, 0.0, before + 8.0)));
-        assert_eq!(outcome, (threads - 8, Reason::Lock));
+        assert_eq!(outcome, (threads - 8, ReinforcerEnd::Lock));
     }
 }
 
@@ -71,7 +77,7 @@ fn high_lock_that_rises_fast_ends_it() {
 fn low_lock_never_ends_it_however_everything_else_rises() {
     for threads in [16, 24, 32] {
         let mut search = standing_at(threads, 0.0);
-        assert_eq!(search.observe(profile(29.9, 9e9, 9e9, 99.0)), Next::Try(threads + 8));
+        assert_eq!(search.observe(profile(29.9, 9e9, 9e9, 99.0)), ReinforcerStep::Try(threads + 8));
     }
 }
 
@@ -79,26 +85,43 @@ fn low_lock_never_ends_it_however_everything_else_rises() {
 fn high_lock_and_rising_switches_end_it_up_to_as_many_threads_as_contexts() {
     let calm = 40.0;
     let mut within = standing_at(24, calm);
-    assert_eq!(stopped(within.observe(profile(calm, 1000.0, 0.0, 24.0))), (16, Reason::VcxRate));
+    assert_eq!(
+        stopped(within.observe(profile(calm, 1000.0, 0.0, 24.0))),
+        (16, ReinforcerEnd::VcxRate)
+    );
     let mut beyond = standing_at(32, calm);
-    assert_eq!(beyond.observe(profile(calm, 1000.0, 0.0, 32.0)), Next::Try(40), "not beyond");
+    assert_eq!(
+        beyond.observe(profile(calm, 1000.0, 0.0, 32.0)),
+        ReinforcerStep::Try(40),
+        "not beyond"
+    );
 }
 
 #[test]
 fn high_lock_and_rising_migrations_end_it_beyond_as_many_threads_as_contexts() {
     let calm = 40.0;
     let mut beyond = standing_at(32, calm);
-    assert_eq!(stopped(beyond.observe(profile(calm, 0.0, 500.0, 32.0))), (24, Reason::MigrRate));
+    assert_eq!(
+        stopped(beyond.observe(profile(calm, 0.0, 500.0, 32.0))),
+        (24, ReinforcerEnd::MigrRate)
+    );
     let mut within = standing_at(24, calm);
-    assert_eq!(within.observe(profile(calm, 0.0, 500.0, 24.0)), Next::Try(32), "not within");
+    assert_eq!(
+        within.observe(profile(calm, 0.0, 500.0, 24.0)),
+        ReinforcerStep::Try(32),
+        "not within"
+    );
 }
 
 #[test]
 fn tmax_is_taken_when_it_was_worth_it_and_left_when_not() {
     let mut worth = standing_at(72, 0.0);
-    assert_eq!(stopped(worth.observe(profile(0.0, 0.0, 0.0, 72.0))), (72, Reason::MostThreads));
+    assert_eq!(
+        stopped(worth.observe(profile(0.0, 0.0, 0.0, 72.0))),
+        (72, ReinforcerEnd::MostThreads)
+    );
     let mut not = standing_at(72, 0.0);
-    assert_eq!(stopped(not.observe(profile(0.0, 0.0, 0.0, 64.0))), (64, Reason::CpuUtil));
+    assert_eq!(stopped(not.observe(profile(0.0, 0.0, 0.0, 64.0))), (64, ReinforcerEnd::CpuUtil));
 }
 
 /// ComputeNextT is reached only after Terminate refused, and takes half a step under nearly the
@@ -125,10 +148,13 @@ fn the_step_is_halved_where_overheads_rise_fast() {
 fn a_span_of_one_number_is_that_number_and_impossible_ones_are_refused() {
     let mut search =
         Reinforcer::new(ThreadRange { min: 4, max: 4, step: 2 }, 8, THRESHOLDS).unwrap();
-    assert_eq!(stopped(search.observe(SchedulingProfile::default())), (4, Reason::MostThreads));
+    assert_eq!(
+        stopped(search.observe(SchedulingProfile::default())),
+        (4, ReinforcerEnd::MostThreads)
+    );
     let mut short =
         Reinforcer::new(ThreadRange { min: 4, max: 6, step: 8 }, 8, THRESHOLDS).unwrap();
-    assert_eq!(short.observe(SchedulingProfile::default()), Next::Try(6));
+    assert_eq!(short.observe(SchedulingProfile::default()), ReinforcerStep::Try(6));
     for (min, max, step) in [(0, 8, 8), (8, 4, 8), (8, 16, 1)] {
         let error = Reinforcer::new(ThreadRange { min, max, step }, 8, THRESHOLDS).unwrap_err();
         assert!(!error.to_string().contains('\n'));
@@ -157,12 +183,12 @@ proptest! {
         let mut search = Reinforcer::new(range, contexts, THRESHOLDS).unwrap();
         let mut tried = Vec::new();
         for (lock, vcx_rate, migr_rate, cpu_util) in profiles {
-            let Next::Try(threads) = search.next() else { break };
+            let ReinforcerStep::Try(threads) = search.next() else { break };
             prop_assert!(tried.last().is_none_or(|&last| last < threads) && threads <= range.max);
             tried.push(threads);
             search.observe(profile(lock, vcx_rate, migr_rate, cpu_util));
         }
-        let Next::Stop(choice) = search.next() else {
+        let ReinforcerStep::Stop(choice) = search.next() else {
             return Err(TestCaseError::fail("did not end"));
         };
         prop_assert!(tried.contains(&choice.threads));

@@ -1,5 +1,5 @@
-//! What follows from a posterior: which candidate is chosen, what that is expected to lose, and
-//! between which two the choice is open.
+//! The decision that follows from a posterior: which candidate is chosen, what that is expected to
+//! lose, and between which two the choice is open.
 //!
 //! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the
 //! tolerance of the candidate that is fastest on average. More threads than contexts are chosen
@@ -9,7 +9,7 @@
 //! 1. At least two probes were beyond the contexts.
 //! 2. If readings of the same number contradict their reported errors, the best number up to the
 //!    contexts loses more than the tolerance with a probability of 90 %.
-//! 3. If both were probed several times, it does so on average.
+//! 3. If both were probed several times, that number loses more than the tolerance on average.
 
 use super::{SETTLED, SpeedQuestion};
 use crate::advice::expected_loss;
@@ -18,9 +18,9 @@ use pinwise_topology::Random;
 
 /// Probability with which fewer threads have to be good enough to be chosen.
 const CONFIDENCE: f64 = 0.7;
-/// Where readings of the same number contradict their reported errors: more threads than contexts
-/// are chosen only if the best number up to the contexts loses more than the tolerance with this
-/// probability.
+/// Applies if readings of the same number contradict their reported errors. More threads than
+/// contexts are then chosen only if the best number up to the contexts loses more than the
+/// tolerance with this probability.
 const CLEAR: f64 = 0.9;
 /// Upper limit of the probes of fewer threads that may be fast enough, and of those they may equal.
 pub(super) const DOUBTS: usize = 3;
@@ -35,12 +35,12 @@ const DRAWS: usize = 400;
 /// Their seed: a replayed search says the same.
 const SEED: u64 = 0x5ca1_ab1e;
 
-/// What the posterior says about the choice.
+/// The choice that follows from a posterior.
 pub(super) struct Decision {
     pub(super) choice: usize,
     /// The choice by averages alone, whether or not it is sure enough.
     pub(super) fewest: usize,
-    pub(super) contest: Option<Contest>,
+    pub(super) contest: Option<OpenChoice>,
     /// Share of the best value that the choice is expected to lose.
     pub(super) loss: f64,
     /// Possible values of all candidates, as logarithms.
@@ -49,15 +49,15 @@ pub(super) struct Decision {
 
 /// Two candidates that the choice is between, and how often each is worth a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Contest {
+pub(super) struct OpenChoice {
     pub(super) few: usize,
     pub(super) fast: usize,
     pub(super) most: usize,
 }
 
 impl Decision {
-    /// Half of the draws differ from the posterior by `ends`, the others by their opposites.
-    /// `times`: how often a candidate was probed.
+    /// Decides from `posterior`. Half of the draws differ from it by `ends`, the others by the
+    /// opposites. `times` is how often a candidate was probed.
     pub(super) fn new(
         question: &SpeedQuestion,
         posterior: &Posterior,
@@ -88,7 +88,7 @@ impl Decision {
         let doubted = |rival: &usize| above < REPEATS || contradicted(*rival) || level(*rival);
         let sure = |fastest: usize| {
             let chosen = |place: usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
-            // What is lost against the best up to the contexts comes on top of what that may lose.
+            // If `fastest` is not the best, a loss against it comes on top of its own loss.
             let much = |place: usize| {
                 fastest != best && level(fastest) && mean[place] < mean[fastest] + enough / 2.0
             };
@@ -102,10 +102,10 @@ impl Decision {
             Some(rival) => {
                 let open =
                     if choice < own { loss >= question.tolerance * SETTLED } else { !clear(rival) };
-                Some(Contest { few: rival, fast: best, most: if open { PAIRS } else { DOUBTS } })
+                Some(OpenChoice { few: rival, fast: best, most: if open { PAIRS } else { DOUBTS } })
             }
             None => {
-                (fewest < choice).then_some(Contest { few: fewest, fast: fastest, most: DOUBTS })
+                (fewest < choice).then_some(OpenChoice { few: fewest, fast: fastest, most: DOUBTS })
             }
         };
         Self { choice, fewest, contest, loss, draws }

@@ -1,16 +1,16 @@
-//! The question of a search by speed, and its prior.
+//! The question of the survey, and its prior.
 
-use crate::cholesky::Matrix;
+use crate::equal_pieces::Evenness;
+use crate::matrix::Matrix;
 use crate::posterior::{Departure, Noise, Prior};
 use crate::scalability_law::Law;
-use crate::work_units::Evenness;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What is asked.
+/// The question of the survey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpeedQuestion {
-    /// Numbers of threads that may be chosen, ascending, each at least 1. Where different numbers
+    /// Numbers of threads that may be chosen, ascending, each at least 1. If different numbers
     /// start the same program (`Convert`), only one of them belongs here.
     pub candidates: Vec<u32>,
     /// Contexts the program may use.
@@ -23,9 +23,9 @@ pub struct SpeedQuestion {
     pub most_probes: usize,
     /// Upper limit of the time for all probes, their starts and ends included.
     pub most_time: Option<Duration>,
-    /// The work of a whole run where that is known, in units of a value times a second, above 0.
-    /// All probes then take at most [`SHARE`](super::SHARE) of the run with the best value, by the
-    /// current estimate.
+    /// The work of a whole run if that is known, in units of a value times a second, above 0.
+    /// All probes then take at most [`PROBE_SHARE`](super::PROBE_SHARE) of the run with the best
+    /// value, by the current estimate.
     pub work: Option<f64>,
     /// The number of equal pieces of a run, at least one, that are dealt out evenly (files, frames,
     /// a static loop). With 128 pieces, 25 threads take as long as 22 do, since some do six either
@@ -35,7 +35,7 @@ pub struct SpeedQuestion {
     /// values are runs per second.
     pub whole_runs: bool,
     /// The threads that probes see are counted: each starts the program anew, which promises more
-    /// threads for a greater candidate. Where it makes no more from some candidate on
+    /// threads for a greater candidate. If it makes no more from some candidate on
     /// ([`ThreadCeiling`](crate::ThreadCeiling)), greater ones are that one.
     pub counted: bool,
 }
@@ -69,7 +69,7 @@ impl SpeedQuestion {
         }
     }
 
-    /// Time that a probe with this window takes where `value` is seen, without what starts and ends
+    /// Time that a probe with this window takes if `value` is seen, without what starts and ends
     /// it.
     pub(super) fn takes(&self, value: f64, window: Duration) -> Duration {
         if !self.whole_runs {
@@ -79,7 +79,7 @@ impl SpeedQuestion {
         Duration::try_from_secs_f64(runs / value).unwrap_or(Duration::MAX)
     }
 
-    /// What the end of a run leaves of the speed seen, for each candidate.
+    /// The part of the speed seen that the end of a run leaves, for each candidate.
     pub(super) fn ends(&self) -> Vec<Evenness> {
         let pieces = self.pieces.filter(|&pieces| pieces > 0 && !self.whole_runs);
         let of = |&threads: &u32| {

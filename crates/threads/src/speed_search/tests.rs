@@ -5,7 +5,7 @@ use crate::advice::Interval;
 use pinwise_topology::Random;
 use proptest::prelude::*;
 
-/// What a search thinks after a probe grows with the square of their number: up to sixteen.
+/// The work after a probe grows with the square of the number of candidates: up to sixteen.
 fn question(most: u32, contexts: u32) -> SpeedQuestion {
     SpeedQuestion {
         most_probes: 16,
@@ -26,18 +26,18 @@ fn run(
     speed: impl Fn(u32) -> f64,
     noise: f64,
     seed: u64,
-) -> (Advice, Vec<u32>) {
+) -> (NumberAdvice, Vec<u32>) {
     run_with(question, speed, |threads| threads, noise, seed)
 }
 
-/// Of a program that makes other numbers of threads than it is asked for.
+/// Searches for a program that makes other numbers of threads than it is asked for.
 fn run_with(
     question: &SpeedQuestion,
     speed: impl Fn(u32) -> f64,
     made: impl Fn(u32) -> u32,
     noise: f64,
     seed: u64,
-) -> (Advice, Vec<u32>) {
+) -> (NumberAdvice, Vec<u32>) {
     let mut random = Random::new(seed);
     let mut search = SpeedSearch::new(question.clone()).unwrap();
     let mut probed = Vec::new();
@@ -59,7 +59,7 @@ fn run_with(
     }
 }
 
-fn loss(advice: &Advice, question: &SpeedQuestion, speed: impl Fn(u32) -> f64) -> f64 {
+fn loss(advice: &NumberAdvice, question: &SpeedQuestion, speed: impl Fn(u32) -> f64) -> f64 {
     let best = question.candidates.iter().map(|&threads| speed(threads)).fold(0.0, f64::max);
     1.0 - speed(advice.threads) / best
 }
@@ -86,7 +86,7 @@ fn a_law_with_a_maximum_is_found_from_a_few_probes() {
     assert!(covered * 8 >= seeds.count() * 5, "{covered} intervals hold the truth");
 }
 
-/// Where thirty numbers are equally fast, noise may prefer a higher one now and then.
+/// If thirty numbers are equally fast, noise may prefer a higher one now and then.
 #[test]
 fn a_plateau_gets_few_threads() {
     let speed = |threads: u32| f64::from(threads.min(24));
@@ -99,7 +99,7 @@ fn a_plateau_gets_few_threads() {
 
 /// A search on two contexts of a machine that others use: readings are off by 8 % from one to the
 /// next, and tell 1.5 % of themselves.
-fn busy(curve: [f64; 4], seed: u64) -> Advice {
+fn busy(curve: [f64; 4], seed: u64) -> NumberAdvice {
     let mut random = Random::new(seed);
     let question = SpeedQuestion { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
     let mut search = SpeedSearch::new(question).unwrap();
@@ -118,12 +118,13 @@ fn busy(curve: [f64; 4], seed: u64) -> Advice {
     }
 }
 
-/// Of twelve searches each: those that chose this number of threads, and those whose interval holds
-/// what the choice gains.
+/// Counts, of twelve searches each, those that chose this number of threads, and those whose
+/// interval holds what the choice gains.
 fn searched(curve: [f64; 4]) -> ([usize; 4], usize) {
-    let found: Vec<Advice> = (0..12).map(|seed| busy(curve, seed)).collect();
-    let gain = |advice: &Advice| curve[advice.threads as usize - 1];
-    let held = |advice: &&Advice| (advice.gain.low..=advice.gain.high).contains(&gain(advice));
+    let found: Vec<NumberAdvice> = (0..12).map(|seed| busy(curve, seed)).collect();
+    let gain = |advice: &NumberAdvice| curve[advice.threads as usize - 1];
+    let held =
+        |advice: &&NumberAdvice| (advice.gain.low..=advice.gain.high).contains(&gain(advice));
     let chose = |n: u32| found.iter().filter(|advice| advice.threads == n).count();
     ([1, 2, 3, 4].map(chose), found.iter().filter(held).count())
 }
@@ -236,13 +237,13 @@ fn gains_are_over_a_number_that_was_probed() {
     assert!(held >= 13, "{held} of 16 intervals hold the truth");
 }
 
-/// What settles a search may be single readings. These are repeated where there is time, and where
-/// there is none that is what ended it.
+/// Single readings may settle a search. They are repeated if there is time. Otherwise the lack of
+/// time ended it.
 #[test]
 fn a_search_is_not_settled_by_single_readings() {
     let speed = |threads: u32| f64::from(threads);
     let (settled, probed) = run(&question(4, 4), speed, 0.002, 1);
-    assert_eq!((settled.threads, settled.ended), (4, Ended::Settled));
+    assert_eq!((settled.threads, settled.ended), (4, SpeedSearchEnd::Settled));
     assert!(settled.readings >= 2, "{settled:?} after {probed:?}");
     assert_eq!(
         settled.readings,
@@ -254,7 +255,7 @@ fn a_search_is_not_settled_by_single_readings() {
         run(&SpeedQuestion { most_time: Some(spent), ..question(4, 4) }, speed, 0.002, 1);
     assert_eq!(
         (hurried.ended, fewer.len()),
-        (Ended::Time, probed.len() - 1),
+        (SpeedSearchEnd::Time, probed.len() - 1),
         "{hurried:?} after {fewer:?}"
     );
 }
@@ -263,7 +264,7 @@ fn a_search_is_not_settled_by_single_readings() {
 fn one_candidate_is_probed_once_and_chosen() {
     let (advice, probed) =
         run(&SpeedQuestion::new(vec![4], 2, Duration::from_millis(100)), |_| 5.0, 0.01, 1);
-    assert_eq!((advice.threads, probed, advice.ended), (4, vec![4], Ended::Settled));
+    assert_eq!((advice.threads, probed, advice.ended), (4, vec![4], SpeedSearchEnd::Settled));
     assert_eq!((advice.between, advice.more), ((4, 4), None));
 }
 
@@ -373,12 +374,12 @@ fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
     // Whatever it is asked for.
     let (advice, probed) = run_with(&question, |_| 1.0, |_| 2, 0.003, 1);
     assert_eq!((advice.threads, advice.between), (1, (1, 1)), "{advice:?} after {probed:?}");
-    // Where the threads are not counted these are numbers like others.
+    // If the threads are not counted, these are numbers like others.
     let apart = SpeedQuestion { counted: false, ..question };
     assert!(run_with(&apart, |_| 1.0, |_| 2, 0.003, 1).0.more.is_some());
 }
 
-/// What is announced was probed, unless there was no time for it; then it says so.
+/// The announced number was probed. If there was no time for that, the answer says so.
 #[test]
 fn the_choice_is_probed_or_said_not_to_be() {
     let speed = |threads: u32| f64::from(threads.min(20)).powf(0.9);
@@ -404,7 +405,7 @@ fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
         })
         .unwrap();
     let advice = search.expired().unwrap();
-    assert_eq!((advice.ended, advice.probes), (Ended::Time, 1));
+    assert_eq!((advice.ended, advice.probes), (SpeedSearchEnd::Time, 1));
     // One probe of 4 threads says nothing sure of any other number.
     assert!(advice.between.0 < advice.between.1, "{advice:?}");
 }
@@ -417,7 +418,7 @@ fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
     for seed in 0..3 {
         let (advice, probed) =
             run(&SpeedQuestion { work: Some(200.0), ..question_72() }, speed, 0.01, seed);
-        assert_eq!(advice.ended, Ended::Time);
+        assert_eq!(advice.ended, SpeedSearchEnd::Time);
         // The first takes 150 ms.
         assert!((2..=4).contains(&probed.len()), "{advice:?} after {probed:?}");
     }

@@ -155,9 +155,9 @@ fn pairs_apart(one: &Partition, other: &Partition) -> usize {
     of(one) + of(other) - 2 * both
 }
 
-/// Middle latencies on either side of a declared border: between contexts that only it brings
-/// together, not the next implied level inside it; and between contexts that only it separates, not
-/// the next implied level around it.
+/// Median latencies on either side of a declared border. Inside: between contexts that it brings
+/// together and the next implied level inside it does not. Outside: between contexts that it
+/// separates and the next implied level around it does not.
 fn contrast(
     contexts: &[CpuId],
     pairs: &Pairs,

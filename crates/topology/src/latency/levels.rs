@@ -8,20 +8,19 @@
 //! level. Unlike a cluster of values, it survives values that stray into the gap between two
 //! levels.
 //!
-//! *Nearly an equivalence is enough.* Contexts that are together join if they have more than half
-//! of their neighbours in common: of those that either has, and each is its own neighbour. So one
-//! spoilt value neither breaks a group of three or more nor joins two. At most 1 in 20 of the pairs
-//! that a grouping joins may contradict it; they are listed. A grouping in which half the contexts
-//! are alone is no level.
+//! *Nearly an equivalence is enough.* Contexts that are together join if they share more than half
+//! of the neighbours that either has. Each context is a neighbour of itself. So one spoilt value
+//! neither breaks a group of three or more nor joins two. At most 1 in 20 of the pairs that a
+//! grouping joins may contradict it; they are listed. A grouping in which half the contexts are
+//! alone is no level.
 //!
-//! *How long is persistent.* By a factor of 1.05, or by the ratio that nine in ten pairs show
-//! between their two directions, whichever is more: the noise between directions is also between
-//! pairs. Few contexts group by chance: of 4, the two fastest pairs make two groups of two 1 time
-//! in
-//! 5. Some groupings therefore need four times that in the logarithm, at most a factor of 1.25:
-//!    those that chance alone (random pairs of the groups inside) gives more than once in a
-//!    thousand, and those of groups of unequal size. With one direction only the noise is unknown:
-//!    1.10 and 1.25. Where all directions are equal, somebody has removed the noise: 1.05 always.
+//! *How long is persistent.* By a factor of 1.05, or by the ratio between two directions that nine
+//! in ten pairs stay within, whichever is more. The noise between directions is also between pairs.
+//! Few contexts group by chance: of 4, the two fastest pairs make two groups of two 1 time in
+//! 5. So some groupings need four times that in the logarithm, at most a factor of 1.25. These are
+//!    groupings that chance alone (random pairs of the groups inside) gives more than once in a
+//!    thousand, and groupings of unequal size. With one direction only the noise is unknown: 1.10
+//!    and 1.25. Where all directions are equal, somebody has removed the noise: 1.05 always.
 //!
 //! **Limits.** Levels whose latencies overlap are one. A ring or mesh of packages is no tree: its
 //! distances are *classes* of one level ([`LatencyLevel::classes`]), not levels.

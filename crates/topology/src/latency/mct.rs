@@ -7,9 +7,9 @@
 //! #Cache_levels 4                        level, cycles, KiB declared, KiB measured
 //! ```
 //!
-//! The values were brought to the median of their cluster by those who measured them. Bandwidths
-//! and power, which follow, are not read. A section may begin in the middle of a line: files exist
-//! in which the one before lacks its last newline.
+//! Each value in a file is the median of its cluster. The reader ignores bandwidths and power,
+//! which follow. A section may begin in the middle of a line, because in some files the section
+//! before lacks its last newline.
 
 use super::{
     LatencyClass, LatencyError, LatencyLevel, LatencyLevels, LatencyMatrix, LatencyUnit,

@@ -4,9 +4,9 @@
 //! t, those that agree before t and have t on an earlier context. They are counted from the root
 //! down. At a node, the canonical completions with t in a certain child are (rest · child')_r. Here
 //! child' is the derivative of the child's series (t is in it), the rest is everything outside the
-//! child, and r is the number of threads after t. Children come in the order of their contexts, so
-//! those before the right one count whole, and the search goes on within it, which joins its
-//! siblings to the rest.
+//! child, and r is the number of threads after t. Children come in the order of their contexts. So
+//! those before the right one count whole, and the search goes on within the right one, whose
+//! siblings join the rest.
 
 use super::classes::Occupancy;
 use super::series::{self, Series};

@@ -7,7 +7,7 @@
 use crate::snapshot::parse_list;
 use crate::{CpuSet, MachineError, Snapshot};
 
-/// What is allowed; `None` where nothing limits it or nothing is recorded.
+/// What is allowed; `None` if nothing limits it or nothing is recorded.
 pub(super) struct Limits {
     pub(super) cpus: Option<CpuSet>,
     pub(super) memory: Option<CpuSet>,

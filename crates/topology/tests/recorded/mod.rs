@@ -4,9 +4,9 @@
 //! hwloc's options. Both forms of expectation are read here line by line, sharing no code with the
 //! readers under test.
 //!
-//! Options and what they mean for a [`Machine`], which always describes all online contexts and
-//! knows which of them are allowed: without `--disallowed`, hwloc shows the allowed part only, so
-//! the machine is cut to it before comparing; with it, the machine is compared whole.
+//! Options and their meaning for a [`Machine`], which always describes all online contexts and
+//! knows which of them are allowed. Without `--disallowed`, hwloc shows only the allowed part, so
+//! the test cuts the machine to it before comparing. With it, the test compares the whole machine.
 //! `--no-icaches` leaves instruction caches out of the expectation.
 
 mod hostile;
@@ -46,7 +46,7 @@ pub(crate) struct Case {
     pub(crate) options: String,
 }
 
-/// The folder of the recorded machines; `None`, with a message, where it is absent and need not be
+/// The folder of the recorded machines; `None`, with a message, if it is absent and need not be
 /// there.
 pub(crate) fn folder() -> Option<PathBuf> {
     let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
@@ -174,8 +174,8 @@ fn kind(hwloc: &str) -> Option<&'static str> {
     })
 }
 
-/// The text of `lstopo -v`: one object a line, nested by two spaces; an object's contexts are those
-/// of the PUs below it, a NUMA node's those of the object it is attached to.
+/// The text of `lstopo -v`: one object a line, nested by two spaces. An object's contexts are those
+/// of the PUs below it. A NUMA node's contexts are those of the object it is attached to.
 fn console(text: &str) -> Expected {
     struct Line<'a> {
         depth: usize,

@@ -1,11 +1,11 @@
-//! A column of numbers out of anyone's file.
+//! Reads a column of numbers from a file of any origin.
 //!
-//! Understood: one number per line; CSV and the like, separated by tab, semicolon, comma or blanks,
-//! with or without header, quotes, `#` comments and a byte order mark; JSON lines (numbers or
-//! objects); a JSON array of numbers or objects. What is no number is counted, and the first such
-//! place is named. Where several columns hold numbers, the one named `performance` is
-//! meant, as `campaign export` writes it; without such a one none is guessed. Of such an export
-//! only the assignments drawn at random count, with one mean each.
+//! It reads one number per line, JSON lines (numbers or objects), a JSON array of numbers or
+//! objects, and CSV. CSV is separated by tab, semicolon, comma or blanks, with or without header,
+//! quotes, `#` comments and a byte order mark. It counts the cells that are no numbers, and names
+//! the first such place. If several columns hold numbers, it takes the one named `performance`, as
+//! `campaign export` writes it. Without such a column it guesses none. From such an export it takes
+//! only the assignments drawn at random, with one mean each.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// What was found.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Column {
-    /// Its name, or its number where there is no header; `None` where there is nothing but
+    /// Its name, or its number if there is no header; `None` if there is nothing but
     /// numbers.
     pub(crate) name: Option<String>,
     /// The numbers, in the order of the file.
@@ -22,7 +22,7 @@ pub(crate) struct Column {
     pub(crate) skipped: usize,
     /// The first of them: where and what.
     pub(crate) first_skipped: Option<String>,
-    /// What they are counted in, where the file says so.
+    /// What they are counted in, if the file says so.
     pub(crate) unit: Option<String>,
     /// These are all that there are, by what the file says.
     pub(crate) complete: bool,
@@ -254,8 +254,8 @@ enum Separator {
     LineEnd,
 }
 
-/// The first of tab, semicolon and comma that occurs as often in both of the first two rows; else
-/// the first that occurs in either; else blanks, if they make as many cells in both.
+/// The first of tab, semicolon and comma that occurs equally often in the first two rows. Otherwise
+/// the first that occurs in either. Otherwise blanks, if they make equally many cells in both.
 fn separator(first: &str, second: &str) -> Separator {
     let count = |line: &str, separator| cells(line, separator).len();
     let candidates = ['\t', ';', ','].map(Separator::Character);

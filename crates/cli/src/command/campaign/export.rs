@@ -23,7 +23,7 @@ struct RecordJson {
     /// The kernel's number of the context of each thread, for a profile of its parts one after the
     /// other; `None` unpinned.
     cpus: Option<Vec<u32>>,
-    /// Of which instances the parts of a profile are copies; `None` where the workload ran as a
+    /// The instances that the parts of a profile are copies of. `None`: the workload ran as a
     /// whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     instances: Option<Vec<usize>>,
@@ -86,7 +86,7 @@ pub(super) fn csv(document: &CampaignExportJson) -> String {
 
 fn write_rows(document: &CampaignExportJson, text: &mut String) {
     let new = &document.campaign.new;
-    let assignments = pinwise_jobs::assignments_of(&document.campaign);
+    let assignments = pinwise_jobs::assignment_count(&document.campaign);
     for row in &document.records {
         let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();

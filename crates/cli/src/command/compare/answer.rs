@@ -4,7 +4,7 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
 use pinwise_characterization::StoredCharacterization;
-use pinwise_jobs::{CompareAnswer, Compared};
+use pinwise_jobs::{CompareAnswer, CompareQuestion};
 use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
@@ -56,7 +56,7 @@ pub(crate) fn page(
         else {
             continue;
         };
-        // Of two ways with one search the last came to its end.
+        // If two ways have the same search, the last one ran to its end.
         searches.retain(|(known, ..)| *known != campaign);
         searches.push((campaign, way.name.clone(), records));
     }
@@ -72,7 +72,7 @@ pub(crate) fn page(
 }
 
 /// How far a comparison is, for one that has not ended.
-fn far(info: &CampaignInfo, compared: &Compared) -> String {
+fn far(info: &CampaignInfo, compared: &CompareQuestion) -> String {
     format!(
         "{} of at most {} measurements of the comparison are made",
         figures::count(info.records),
@@ -82,7 +82,7 @@ fn far(info: &CampaignInfo, compared: &Compared) -> String {
 
 fn text(
     info: &CampaignInfo,
-    compared: &Compared,
+    compared: &CompareQuestion,
     comparison: &Comparison,
     notes: &[String],
     files: Files<'_>,
@@ -100,7 +100,7 @@ fn text(
     }
     if !comparison.rows.is_empty() {
         sheet.text.push('\n');
-        sheet.text.push_str(&table(comparison));
+        sheet.text.push_str(&table(comparison, width));
         let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
         let how = format!(
             "Losses are against {}, from {rounds} rounds of fresh windows that chose nothing. \
@@ -136,7 +136,7 @@ fn text(
     sheet.text
 }
 
-fn table(comparison: &Comparison) -> String {
+fn table(comparison: &Comparison, width: usize) -> String {
     let scale = Scale::new(&comparison.unit, comparison.typical());
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -169,7 +169,8 @@ fn table(comparison: &Comparison) -> String {
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
     }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    // An interval that begins with 0 says it as well: not told apart.
+    output::fitted(table, width, &[6, 7])
 }
 
 /// `hill climbing     within 12 % of the best possible: holds (it loses at most 3.1 %)`

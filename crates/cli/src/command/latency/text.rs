@@ -1,5 +1,5 @@
-//! What people read: the matrix, the levels, how they compare, how far measurements spread, and
-//! what to doubt.
+//! The answer of `pinwise latency` as text: the matrix, the levels, how they compare, how far
+//! measurements spread, and what to doubt.
 
 use super::map::map;
 use super::{ImpliedLevel, LatencyJson, Pair};

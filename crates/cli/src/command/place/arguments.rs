@@ -1,4 +1,4 @@
-//! What is typed after `pinwise place`, and what it means.
+//! The arguments of `pinwise place`, and their meaning as a request.
 
 use super::blackbox::BlackBoxArguments;
 use super::search::SearchArguments;
@@ -6,8 +6,8 @@ use super::subject::SubjectArguments;
 use crate::output::Usage;
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
-use pinwise_jobs::Request;
-use pinwise_placement::{Question, StrategyName};
+use pinwise_jobs::SearchRequest;
+use pinwise_placement::{PlacementQuestion, StrategyName};
 use std::path::PathBuf;
 
 /// Find where each thread of a program should run, and how close that is to the best possible
@@ -68,7 +68,7 @@ pub(crate) struct Place {
     #[arg(
         long,
         value_name = "N",
-        default_value_t = Question::FIRST_LOOK,
+        default_value_t = PlacementQuestion::FIRST_LOOK,
         hide_short_help = true,
         help_heading = "Search"
     )]
@@ -117,7 +117,7 @@ enum BoundMethod {
 
 impl Place {
     /// The request with every default decided.
-    pub(crate) fn request(&self) -> Result<Request, Usage> {
+    pub(crate) fn request(&self) -> Result<SearchRequest, Usage> {
         if self.apply && self.subject.attached().is_none() {
             return Err(Usage(
                 "--apply needs a running program: add --pid PID, --tree PID or --cgroup DIR".into(),
@@ -135,7 +135,7 @@ impl Place {
             Strategy::Blackbox => StrategyName::Blackbox,
         };
         let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
-        request.question = Question {
+        request.question = PlacementQuestion {
             budget: self.search.budget.unwrap_or(request.question.budget),
             start: self.start,
             step: self.step,
@@ -154,9 +154,9 @@ impl Place {
 pub(super) mod tests {
     use super::*;
     use clap::Parser;
-    use pinwise_jobs::{DEFAULT_WORKLOAD, Model, Simulation, Subject};
+    use pinwise_jobs::{DEFAULT_WORKLOAD, SimulatedProcessor, SimulationRequest, Subject};
     use pinwise_placement::Budget;
-    use pinwise_workloads::Workload;
+    use pinwise_workloads::BuiltInWorkload;
     use std::time::Duration;
 
     #[derive(Parser)]
@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     /// What `place WORDS` asks.
-    pub(in crate::command::place) fn request(words: &[&str]) -> Result<Request, String> {
+    pub(in crate::command::place) fn request(words: &[&str]) -> Result<SearchRequest, String> {
         let line = CommandLine::try_parse_from([&["place"], words].concat())
             .map_err(|error| error.to_string())?;
         line.place.request().map_err(|error| error.to_string())
@@ -175,35 +175,35 @@ pub(super) mod tests {
     #[test]
     fn a_request_that_the_library_makes_alone_is_what_the_command_asks() {
         let words = |typed: &[&str]| typed.iter().map(|word| (*word).to_owned()).collect();
-        let workload = |named: &str| Workload::parse(named).unwrap();
+        let workload = |named: &str| BuiltInWorkload::parse(named).unwrap();
         let command: Vec<String> = words(&["pigz", "-k", "f"]);
         let metric = r"stdout:(\d+) items";
-        let model = Model::built_in("ultrasparc-t2");
-        let on_model = || Simulation::new(model.clone(), &workload("hash1_Mem:8+intadd:2"));
-        let built_in = || Request::built_in(&workload(DEFAULT_WORKLOAD));
+        let model = SimulatedProcessor::built_in("ultrasparc-t2");
+        let on_model = || SimulationRequest::new(model.clone(), &workload("hash1_Mem:8+intadd:2"));
+        let built_in = || SearchRequest::built_in(&workload(DEFAULT_WORKLOAD));
         for (typed, asked) in [
-            (&["--", "pigz", "-k", "f"][..], Request::command(command.clone(), None)),
+            (&["--", "pigz", "-k", "f"][..], SearchRequest::command(command.clone(), None)),
             (
                 &["--metric", metric, "--", "pigz", "-k", "f"],
-                Request::command(command.clone(), Some(metric.into())),
+                SearchRequest::command(command.clone(), Some(metric.into())),
             ),
             (
                 &["--metric", metric, "--per-run", "--", "pigz", "-k", "f"],
-                Request::new(Subject::Rerun(command), metric),
+                SearchRequest::new(Subject::Rerun(command), metric),
             ),
             (
                 &["--pid", "1", "--metric", "io:rchar"],
-                Request::new(Subject::Pids(vec![1]), "io:rchar"),
+                SearchRequest::new(Subject::Pids(vec![1]), "io:rchar"),
             ),
             (
                 &["--cgroup", "/sys/fs/cgroup/a", "--metric", "io:rchar"],
-                Request::new(Subject::Cgroup("/sys/fs/cgroup/a".into()), "io:rchar"),
+                SearchRequest::new(Subject::Cgroup("/sys/fs/cgroup/a".into()), "io:rchar"),
             ),
             (&[], built_in()),
             (&["--strategy", "blackbox"], built_in().with_strategy(StrategyName::Blackbox)),
             (
                 &["--machine", "ultrasparc-t2", "--workload", "hash1_Mem:8+intadd:2"],
-                Request::simulated(on_model()),
+                SearchRequest::simulated(on_model()),
             ),
             (
                 &[
@@ -214,7 +214,7 @@ pub(super) mod tests {
                     "--strategy",
                     "blackbox",
                 ],
-                Request::simulated(on_model()).with_strategy(StrategyName::Blackbox),
+                SearchRequest::simulated(on_model()).with_strategy(StrategyName::Blackbox),
             ),
         ] {
             assert_eq!(request(typed).unwrap(), asked, "{typed:?}");
@@ -312,7 +312,7 @@ pub(super) mod tests {
     fn a_request_survives_the_store_and_is_readable_as_its_question() {
         let asked = request(&["--budget", "7", "--", "true"]).unwrap();
         let document = serde_json::to_value(&asked).unwrap();
-        assert_eq!(serde_json::from_value::<Request>(document.clone()).unwrap(), asked);
-        assert_eq!(serde_json::from_value::<Question>(document).unwrap(), asked.question);
+        assert_eq!(serde_json::from_value::<SearchRequest>(document.clone()).unwrap(), asked);
+        assert_eq!(serde_json::from_value::<PlacementQuestion>(document).unwrap(), asked.question);
     }
 }

@@ -1,5 +1,5 @@
-//! The part of `pinwise place` that is about `--strategy blackbox`: what is typed, and what there
-//! is to know before the first experiment.
+//! The part of `pinwise place` that is about `--strategy blackbox`: its arguments, and its output
+//! before the first experiment.
 
 use super::search::fraction;
 use crate::output::Usage;

@@ -1,8 +1,8 @@
-//! What a search may spend and when it may stop, as typed.
+//! The arguments that say how much a search may spend and when it may stop.
 
 use crate::number::{positive, whole};
 use clap::Args;
-use pinwise_placement::{Budget, Question};
+use pinwise_placement::{Budget, PlacementQuestion};
 use std::time::Duration;
 
 /// What is asked of every search.
@@ -12,7 +12,7 @@ pub(crate) struct SearchArguments {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value = percent(Question::WITHIN),
+        default_value = percent(PlacementQuestion::WITHIN),
         value_parser = fraction,
         allow_hyphen_values = true,
         hide_short_help = true
@@ -22,7 +22,7 @@ pub(crate) struct SearchArguments {
     #[arg(
         long,
         value_name = "P",
-        default_value = Question::CONFIDENCE.to_string(),
+        default_value = PlacementQuestion::CONFIDENCE.to_string(),
         value_parser = confidence,
         hide_short_help = true
     )]
@@ -35,7 +35,7 @@ pub(crate) struct SearchArguments {
     #[arg(
         long,
         value_name = "PERCENT",
-        default_value = percent(Question::PRECISION),
+        default_value = percent(PlacementQuestion::PRECISION),
         value_parser = fraction,
         hide_short_help = true
     )]
@@ -57,7 +57,7 @@ pub(crate) struct SearchArguments {
     /// Set the seed. The same seed repeats the same proposals
     #[arg(
         long,
-        default_value_t = Question::SEED,
+        default_value_t = PlacementQuestion::SEED,
         value_parser = whole::<u64>(0..=u64::MAX),
         hide_short_help = true
     )]
@@ -66,8 +66,8 @@ pub(crate) struct SearchArguments {
 
 impl SearchArguments {
     /// The question `usual` with what was typed.
-    pub(crate) fn question(&self, usual: Question) -> Question {
-        Question {
+    pub(crate) fn question(&self, usual: PlacementQuestion) -> PlacementQuestion {
+        PlacementQuestion {
             within: self.within,
             confidence: self.confidence,
             budget: self.budget.unwrap_or(usual.budget),

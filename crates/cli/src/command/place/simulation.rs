@@ -5,9 +5,9 @@ use crate::name::no_workload;
 use crate::number::whole;
 use crate::output::Usage;
 use clap::Args;
-use pinwise_jobs::{Model, Simulation};
+use pinwise_jobs::{SimulatedProcessor, SimulationRequest};
 use pinwise_processor::Processor;
-use pinwise_workloads::Workload;
+use pinwise_workloads::BuiltInWorkload;
 
 /// Where the program runs; on a simulated processor, for how long.
 #[derive(Args)]
@@ -43,15 +43,15 @@ pub(crate) struct WindowArguments {
 
 /// The built-in programs that `named` means: `NAME:INSTANCES`, two where it does not say, several
 /// joined by `+`.
-pub(super) fn built_in(named: &str) -> Result<Workload, Usage> {
+pub(super) fn built_in(named: &str) -> Result<BuiltInWorkload, Usage> {
     let counted = |one: &str| if one.contains(':') { one.to_owned() } else { format!("{one}:2") };
     let all: Vec<String> = named.split('+').map(counted).collect();
-    Workload::parse(&all.join("+")).map_err(|error| no_workload(&error))
+    BuiltInWorkload::parse(&all.join("+")).map_err(|error| no_workload(&error))
 }
 
 impl SimulationArguments {
     /// The processor model that `command` was asked for; `None` for the machine we run on.
-    pub(crate) fn model(&self, command: &str) -> Result<Option<Model>, Usage> {
+    pub(crate) fn model(&self, command: &str) -> Result<Option<SimulatedProcessor>, Usage> {
         let simulated = Processor::MODELS.join(", ");
         match self.machine.as_str() {
             "host" => match (self.windows.cycles, self.windows.starts) {
@@ -74,9 +74,13 @@ impl SimulationArguments {
 impl WindowArguments {
     /// `workload` (`NAME` or `NAME:INSTANCES`, two where not said; several joined by `+`) on
     /// `model`.
-    pub(crate) fn of(&self, model: &Model, workload: &str) -> Result<Simulation, Usage> {
-        let usual = Simulation::new(model.clone(), &built_in(workload)?);
-        Ok(Simulation {
+    pub(crate) fn of(
+        &self,
+        model: &SimulatedProcessor,
+        workload: &str,
+    ) -> Result<SimulationRequest, Usage> {
+        let usual = SimulationRequest::new(model.clone(), &built_in(workload)?);
+        Ok(SimulationRequest {
             cycles: self.cycles.unwrap_or(usual.cycles),
             starts: self.starts.unwrap_or(usual.starts),
             ..usual

@@ -1,11 +1,12 @@
-//! Which program is placed and what its performance is, as typed.
+//! The arguments that name the program to place and its performance.
 
 use super::search::{SearchArguments, fraction, short, time};
 use super::simulation::{SimulationArguments, built_in};
 use crate::number;
 use crate::output::Usage;
+use crate::reading::ReadingArguments;
 use clap::{ArgGroup, Args};
-use pinwise_jobs::{DEFAULT_WORKLOAD, Model, RUNTIME, Reading, Request, Subject};
+use pinwise_jobs::{DEFAULT_WORKLOAD, RUNTIME_METRIC, SearchRequest, SimulatedProcessor, Subject};
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_placement::Budget;
 use std::path::PathBuf;
@@ -38,21 +39,8 @@ pub(crate) struct SubjectArguments {
     /// Choose the metric. place --help lists them [default for commands: runtime]
     #[arg(long, value_name = "METRIC", help_heading = "Metric")]
     metric: Option<String>,
-    /// Select the number in a text by a regular expression with one group
-    #[arg(long, value_name = "REGEX", help_heading = "Metric")]
-    pick: Option<String>,
-    /// Take the number for a growing counter and use its rate [default: detected]
-    #[arg(long, conflicts_with = "gauge", hide_short_help = true, help_heading = "Metric")]
-    counter: bool,
-    /// Take the number for a plain value and use its mean [default: detected]
-    #[arg(long, hide_short_help = true, help_heading = "Metric")]
-    gauge: bool,
-    /// Prefer low numbers, as for latency or misses
-    #[arg(long, help_heading = "Metric")]
-    lower_is_better: bool,
-    /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
-    #[arg(long, hide_short_help = true, help_heading = "Metric")]
-    unit: Option<String>,
+    #[command(flatten, next_help_heading = "Metric")]
+    reading: ReadingArguments,
     /// Restart the program for each measurement. The last value of a run counts
     #[arg(long, requires = "command", help_heading = "Metric", hide_short_help = true)]
     per_run: bool,
@@ -67,7 +55,7 @@ pub(crate) struct SubjectArguments {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = short(Request::PERIOD),
+        default_value = short(SearchRequest::PERIOD),
         value_parser = time,
         hide_short_help = true,
         help_heading = "Target"
@@ -86,7 +74,7 @@ pub(crate) struct SubjectArguments {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = short(Request::LIMIT),
+        default_value = short(SearchRequest::LIMIT),
         value_parser = time,
         help_heading = "Target",
         hide_short_help = true
@@ -102,12 +90,13 @@ impl SubjectArguments {
         &self,
         command: &str,
         search: &SearchArguments,
-    ) -> Result<Request, Usage> {
+    ) -> Result<SearchRequest, Usage> {
         if let Some(model) = self.simulation.model(command)? {
             return self.simulated(&model, search);
         }
+        let ReadingArguments { pick, counter, gauge, .. } = &self.reading;
         let of_a_metric =
-            [(self.pick.is_some(), "--pick"), (self.counter, "--counter"), (self.gauge, "--gauge")];
+            [(pick.is_some(), "--pick"), (*counter, "--counter"), (*gauge, "--gauge")];
         if let Some((_, what)) = of_a_metric.iter().find(|(given, _)| *given)
             && self.metric.is_none()
         {
@@ -118,12 +107,12 @@ impl SubjectArguments {
         let usual = if !self.command.is_empty() {
             match &self.metric {
                 Some(metric) if self.per_run => {
-                    Request::new(Subject::Rerun(self.command.clone()), metric)
+                    SearchRequest::new(Subject::Rerun(self.command.clone()), metric)
                 }
-                metric => Request::command(self.command.clone(), metric.clone()),
+                metric => SearchRequest::command(self.command.clone(), metric.clone()),
             }
         } else if let Some(subject) = self.attached() {
-            let Some(metric) = self.metric.clone().filter(|metric| metric != RUNTIME) else {
+            let Some(metric) = self.metric.clone().filter(|metric| metric != RUNTIME_METRIC) else {
                 if let Some(pid) =
                     self.pid.iter().chain(&self.tree).find(|pid| process::ended(**pid))
                 {
@@ -136,7 +125,7 @@ impl SubjectArguments {
                         .into(),
                 ));
             };
-            Request::new(subject, metric)
+            SearchRequest::new(subject, metric)
         } else {
             if let Some(metric) = &self.metric {
                 return Err(Usage(format!(
@@ -144,19 +133,12 @@ impl SubjectArguments {
                      PID or --cgroup DIR"
                 )));
             }
-            Request::built_in(&built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?)
+            SearchRequest::built_in(&built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?)
         };
-        let counter = if self.counter { Some(true) } else { self.gauge.then_some(false) };
-        Ok(Request {
+        Ok(SearchRequest {
             question: search.question(usual.question),
             name: self.built_in().map(str::to_owned).or(usual.name),
-            reading: Reading {
-                pick: self.pick.clone(),
-                counter: counter.or(usual.reading.counter),
-                lower_is_better: self.lower_is_better,
-                unit: self.unit.clone().or(usual.reading.unit),
-                ..usual.reading
-            },
+            reading: self.reading.reading(usual.reading),
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             cpus: search.cpus.clone(),
@@ -169,12 +151,16 @@ impl SubjectArguments {
 
     /// The request for a program on a simulated processor. Refused is what only makes sense for a
     /// real one.
-    fn simulated(&self, simulated: &Model, search: &SearchArguments) -> Result<Request, Usage> {
+    fn simulated(
+        &self,
+        simulated: &SimulatedProcessor,
+        search: &SearchArguments,
+    ) -> Result<SearchRequest, Usage> {
         let model = &simulated.name;
         let unusable = [
             (!self.command.is_empty(), "-- CMD"),
             (self.attached().is_some(), "a running program"),
-            (self.metric.is_some() || self.pick.is_some(), "--metric"),
+            (self.metric.is_some() || self.reading.pick.is_some(), "--metric"),
             (self.floor.is_some(), "--floor"),
             (self.include.is_some() || self.exclude.is_some(), "--include or --exclude"),
         ];
@@ -197,8 +183,8 @@ impl SubjectArguments {
         }
         let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
         let simulation = self.simulation.windows().of(simulated, workload)?;
-        let usual = Request::simulated(simulation);
-        Ok(Request {
+        let usual = SearchRequest::simulated(simulation);
+        Ok(SearchRequest {
             question: search.question(usual.question),
             name: Some(workload.to_owned()),
             cpus: search.cpus.clone(),

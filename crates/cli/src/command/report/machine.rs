@@ -53,7 +53,7 @@ struct MachineReportJson {
 impl OfMachine {
     pub(super) fn run(self) -> anyhow::Result<()> {
         let fingerprint = match self.machine.as_str() {
-            "host" => Fingerprint::of(&pinwise_linux::machine()?),
+            "host" => Fingerprint::of(&pinwise_linux::this_machine()?),
             name => Fingerprint::of(
                 &Simulated::named(name, "report characterization")?.processor()?.machine(),
             ),
@@ -91,7 +91,7 @@ impl OfMachine {
         ))
     }
 
-    /// That there is nothing to write, and the command that changes it.
+    /// The error that there is nothing to write, with the command that changes this.
     fn nothing(&self, fingerprint: &Fingerprint) -> anyhow::Error {
         let path = match self.store.path() {
             Ok(path) => path,

@@ -95,7 +95,7 @@ impl<'a> ShownSelection<'a> {
         programs.iter().map(named).collect::<Vec<_>>().join("; ")
     }
 
-    /// By how many instances of each application.
+    /// The selection in words, from the number of instances of each application.
     fn counted(&self, counts: &[usize]) -> String {
         let thread_kinds = ThreadKinds::new(&self.info.new.workload);
         let of = |application: usize| {
@@ -231,7 +231,7 @@ impl<'a> ShownSelection<'a> {
                 figures::count(outcome.different)
             ),
         );
-        sheet.text.push_str(&self.selections(outcome, &scale));
+        sheet.text.push_str(&self.selections(outcome, &scale, width));
         let id = self.info.id.0;
         let flag = files.flag();
         sheet.text.push_str(&format!("\nSee it all on a page: pinwise report {id}{flag}\n"));
@@ -251,7 +251,7 @@ impl<'a> ShownSelection<'a> {
         alone
     }
 
-    fn selections(&self, outcome: &SelectionOutcome, scale: &Scale) -> String {
+    fn selections(&self, outcome: &SelectionOutcome, scale: &Scale, width: usize) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header([
             "",
@@ -276,7 +276,7 @@ impl<'a> ShownSelection<'a> {
                 scale.number(drawn.best),
             ]);
         }
-        table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+        output::fitted(table, width, &[])
     }
 
     /// The selection as one JSON document; the fields are a contract.

@@ -1,19 +1,21 @@
-//! What is typed after `pinwise threads`.
+//! The arguments of `pinwise threads`.
 
 use super::calibrate::Calibrate;
 use crate::command::place::{fraction, percent, short, time};
 use crate::machine::MachineArgument;
 use crate::number::whole;
 use crate::output::{Usage, read_input};
+use crate::reading::ReadingArguments;
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use pinwise_jobs::{
-    HostProgram, ModelledProgram, RUNTIME, Reading, ThreadsMethod, ThreadsProgram, ThreadsRequest,
+    HostProgram, ModelledProgram, RUNTIME_METRIC, ReadingOptions, ThreadsMethod, ThreadsProgram,
+    ThreadsRequest,
 };
 use pinwise_present::did_you_mean;
 use pinwise_programs::Setter;
-use pinwise_scheduler::Program;
+use pinwise_scheduler::ModelProgram;
 use pinwise_threads::{Formula, Objective, Thresholds};
 use regex::Regex;
 use std::path::{Path, PathBuf};
@@ -72,7 +74,7 @@ pub(crate) struct Asked {
     /// limits its CPUs, cpuset:DIR or quota:DIR the CPUs or CPU time of a cgroup
     #[arg(long, value_name = "HOW")]
     pub(super) set: Option<Setter>,
-    /// Use a running process, with --set. Limits are restored, a number set by a command stays
+    /// Use a running process, with --set. Only a confirmed number stays set
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
     /// Compute the threads that n makes, as in 1+4n. --min, --max and --step then count threads
@@ -157,21 +159,8 @@ pub(crate) struct Asked {
     /// timed whole. For others instructions count, or else CPU time
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
     pub(super) metric: Option<String>,
-    /// Select the number in a text by a regular expression with one group
-    #[arg(long, value_name = "REGEX", help_heading = "Progress")]
-    pub(super) pick: Option<String>,
-    /// Take the number for a growing counter and use its rate [default: detected]
-    #[arg(long, conflicts_with = "gauge", hide_short_help = true, help_heading = "Progress")]
-    pub(super) counter: bool,
-    /// Take the number for a plain value and use its mean [default: detected]
-    #[arg(long, hide_short_help = true, help_heading = "Progress")]
-    pub(super) gauge: bool,
-    /// Prefer low numbers, as for latency or misses
-    #[arg(long, help_heading = "Progress")]
-    pub(super) lower_is_better: bool,
-    /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
-    #[arg(long, hide_short_help = true, help_heading = "Progress")]
-    pub(super) unit: Option<String>,
+    #[command(flatten, next_help_heading = "Progress")]
+    reading: ReadingArguments,
     /// Measure whole runs: their time, or with --metric the last value of a run. Without a metric,
     /// programs that end within a probe are always timed so
     #[arg(long, alias = "whole-run", help_heading = "Progress", hide_short_help = true)]
@@ -328,7 +317,7 @@ impl Asked {
 
     /// As `place` names it.
     fn times_runs(&self) -> bool {
-        self.metric.as_deref() == Some(RUNTIME)
+        self.metric.as_deref() == Some(RUNTIME_METRIC)
     }
 
     fn here(&self, edges: &Edges) -> HostProgram {
@@ -339,13 +328,7 @@ impl Asked {
             pid: self.pid,
             threads_per_n: self.threads_per_n.clone(),
             metric: self.metric.clone().filter(|_| !self.times_runs()),
-            reading: Reading {
-                pick: self.pick.clone(),
-                counter: if self.counter { Some(true) } else { self.gauge.then_some(false) },
-                lower_is_better: self.lower_is_better,
-                unit: self.unit.clone(),
-                as_printed: false,
-            },
+            reading: self.reading.reading(ReadingOptions::default()),
             after: edges.after.as_ref().map(|regex| regex.as_str().to_owned()),
             remove: edges.files.remove.clone(),
             output: edges.files.output.clone(),
@@ -375,15 +358,15 @@ impl Asked {
             .into());
         }
         let Some(program) = self.workload.clone() else {
-            let known: Vec<&str> = Program::names().collect();
+            let known: Vec<&str> = ModelProgram::names().collect();
             return Err(Usage(format!(
                 "the model {machine} needs a program: add --workload {}",
                 known.join("|")
             ))
             .into());
         };
-        Program::built_in(&program).map_err(|error| {
-            Usage(format!("{error}{}", did_you_mean(&program, Program::names())))
+        ModelProgram::built_in(&program).map_err(|error| {
+            Usage(format!("{error}{}", did_you_mean(&program, ModelProgram::names())))
         })?;
         let (model, seed) = (self.machine.load()?, self.seed.unwrap_or(1));
         Ok(ModelledProgram { machine: machine.to_owned(), model, program, seed })

@@ -12,7 +12,7 @@ use pinwise_campaign::CampaignId;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest, ThreadsRequest};
 use pinwise_measure::SchedulingProfile;
 use pinwise_present::{Files, one_line};
-use pinwise_threads::{Curve, Example, Thresholds};
+use pinwise_threads::{Example, ProfilesByNumber, Thresholds};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl NumberRow {
 
 impl<'a> CalibrationJson<'a> {
     fn new(answer: &'a CalibrationAnswer) -> Self {
-        let row = |(shows, program, curve): &'a (Example, String, Curve)| ExampleRow {
+        let row = |(shows, program, curve): &'a (Example, String, ProfilesByNumber)| ExampleRow {
             shows: *shows,
             program,
             probes: curve.0.iter().map(NumberRow::new).collect(),

@@ -1,17 +1,17 @@
-//! The answer, as `--json` prints it; docs/reference/json.md describes the fields.
+//! The answer of `pinwise threads`, as `--json` prints it; docs/reference/json.md describes the
+//! fields.
 
 use pinwise_campaign::CampaignId;
-use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome};
+use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome, Watched};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
-use pinwise_monitor::{Activity, Obstacle, ThreadActivity, Unavailable};
-use pinwise_placement::{Choice, Gain, Way};
-use pinwise_present::{
-    NumberVerdict, sentence, tagged, texts, threads_answer, threads_note, tune_note,
-};
-use pinwise_programs::{Drift, ProbeDetails};
+use pinwise_monitor::{Obstacle, ThreadActivity, Unavailable};
+use pinwise_placement::{Gain, LastComparisonVerdict, Way};
+use pinwise_present::{tagged, texts};
+use pinwise_programs::HalfDifference;
 use pinwise_threads::{
-    Advice, FoundNumber, Method, PhaseChange, Published, ThreadRange, Thresholds,
+    FoundNumber, NumberAdvice, PhaseChange, PublishedQuestion, SearchMethod, ThreadRange,
+    Thresholds,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ pub(crate) struct ThreadsJson {
     /// What was probed.
     pub(crate) program: String,
     /// On what: `host`, or a model.
-    pub(super) machine: String,
+    pub(crate) machine: String,
     pub(super) simulated: bool,
     pub(crate) contexts: u32,
     pub(super) method: &'static str,
@@ -40,7 +40,7 @@ pub(crate) struct ThreadsJson {
     #[serde(skip)]
     pub(crate) estimate: String,
     /// How sure it is; of the published search, and of a sweep of one round, nothing is known.
-    pub(super) advice: Option<Advice>,
+    pub(super) advice: Option<NumberAdvice>,
     /// Why the search ended: one reason, as a list like that of other searches.
     pub(super) stopped_because: Vec<Value>,
     pub(crate) search_seconds: f64,
@@ -51,52 +51,50 @@ pub(crate) struct ThreadsJson {
     pub(super) unit: Option<Unit>,
     pub(super) span: SpanRow,
     pub(super) probe_seconds: f64,
-    /// Of the published search.
+    /// The thresholds of the published search.
     pub(super) thresholds: Option<Thresholds>,
     pub(super) monitor: Option<MonitorRow>,
-    /// Share of the contexts' time that other programs took during the probes, where it is worth a
+    /// Share of the contexts' time that other programs took during the probes, if it is worth a
     /// word.
     pub(super) others: Option<f64>,
     /// The program came into another phase between two probes.
     pub(super) shift: Option<PhaseChange>,
     pub(crate) notes: Vec<Value>,
-    /// Against the full sweep, where one is known.
+    /// Against the full sweep, if one is known.
     pub(super) loss: Option<f64>,
 }
 
 /// What fresh windows decided.
 #[derive(Serialize)]
 pub(super) struct VerdictRow {
-    pub(super) kind: Choice,
+    pub(super) kind: LastComparisonVerdict,
     pub(super) text: String,
     /// The number that was compared with the program's own.
     n: u32,
     /// The program's own.
     default: Option<u32>,
-    /// That number over the program's own, with the interval.
+    /// The gain of that number over the program's own, with its interval.
     gain: Option<Gain>,
     confidence: f64,
     /// Fresh windows of each number.
     rounds: usize,
-    /// Share of the contexts' time that other programs took meanwhile, where it is worth a word.
+    /// Share of the contexts' time that other programs took meanwhile, if it is worth a word.
     others: Option<f64>,
 }
 
 impl VerdictRow {
     fn of(shown: &Confirmation) -> Self {
         let Confirmation { compared, finals, choice } = shown;
-        let (contest, others) = (&finals.contest, finals.others());
-        let default = compared.default.unwrap_or(compared.n);
-        let verdict = NumberVerdict { contest, choice: *choice, n: compared.n, default, others };
+        let contest = &finals.contest;
         Self {
             kind: *choice,
-            text: verdict.text(),
+            text: shown.verdict().text(),
             n: compared.n,
             default: compared.default,
             gain: contest.gain(Way::Number, Way::Default),
             confidence: contest.confidence(),
             rounds: contest.rounds(),
-            others,
+            others: finals.others(),
         }
     }
 }
@@ -132,8 +130,8 @@ pub(super) struct ProbeRow {
 #[derive(Serialize)]
 pub(super) struct SeenRow {
     pub(super) initialization_seconds: f64,
-    pub(super) drift: Option<Drift>,
-    /// Of the processor, where it was asked for.
+    pub(super) drift: Option<HalfDifference>,
+    /// The power of the processor, if it was asked for.
     pub(super) watts: Option<f64>,
     /// Each thread that was seen in the window.
     pub(super) individuals: Vec<ThreadRow>,
@@ -183,7 +181,7 @@ pub(super) struct MonitorRow {
     pub(super) lacks: &'static str,
     /// Better ones, and why they cannot be used.
     pub(super) refused: Vec<RefusedRow>,
-    /// Of the probes by that layer, watching over the program's own CPU time.
+    /// CPU time of watching relative to the program's own, over the probes by that layer.
     pub(super) overhead: Option<f64>,
     /// From one look at the threads to the next, in seconds, where looks cost too much to make
     /// them every 10 ms: the longest of all probes.
@@ -204,40 +202,28 @@ pub(super) struct RefusedRow {
 }
 
 impl MonitorRow {
-    /// From all probes of a search; `None` without any. The layer is that of the last one.
-    pub(super) fn of(seen: &[&ProbeDetails]) -> Option<Self> {
-        let last = seen.last()?;
-        let layer = last.activity.layer;
-        let by_it = || seen.iter().filter(|seen| seen.activity.layer == layer);
-        let sum = |of: fn(&Activity) -> f64| by_it().map(|seen| of(&seen.activity)).sum::<f64>();
-        let ran = sum(|activity| activity.ran().as_secs_f64());
-        let watching = sum(|activity| activity.overhead.total().as_secs_f64());
-        Some(Self {
+    fn of(watched: &Watched<'_>) -> Self {
+        let Watched { layer, refused, overhead, stretched, lost } = watched;
+        let refused =
+            refused.iter().map(|Unavailable { layer, kind, reason, remedy }| RefusedRow {
+                layer: layer.name(),
+                kind: *kind,
+                reason: reason.clone(),
+                remedy: remedy.clone(),
+            });
+        Self {
             layer: layer.name(),
             gives: layer.gives(),
             lacks: layer.lacks(),
-            refused: last
-                .refused
-                .iter()
-                .map(|Unavailable { layer, kind, reason, remedy }| RefusedRow {
-                    layer: layer.name(),
-                    kind: *kind,
-                    reason: reason.clone(),
-                    remedy: remedy.clone(),
-                })
-                .collect(),
-            overhead: (ran > 0.0).then(|| watching / ran),
-            stretched: seen
-                .iter()
-                .filter_map(|seen| seen.activity.stretched)
-                .max()
-                .map(|pace| pace.as_secs_f64()),
-            lost: seen.iter().map(|seen| seen.activity.lost).sum(),
-        })
+            refused: refused.collect(),
+            overhead: *overhead,
+            stretched: stretched.map(|pace| pace.as_secs_f64()),
+            lost: *lost,
+        }
     }
 }
 
-/// What there is of a search that has no answer: it failed, or was interrupted.
+/// The document of a search without an answer: it failed, or was interrupted.
 #[derive(Serialize)]
 pub(crate) struct Remains {
     pub(super) campaign: Option<CampaignId>,
@@ -273,14 +259,6 @@ impl Remains {
     }
 }
 
-/// What to know, each with its kind and values.
-pub(crate) fn notes(outcome: &ThreadsOutcome, confirmation: Option<&Confirmation>) -> Vec<Value> {
-    let searched = outcome.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
-    let compared = confirmation.into_iter().flat_map(Confirmation::notes);
-    let compared = compared.map(|note| tagged(&note, sentence(&tune_note(&note))));
-    searched.chain(compared).collect()
-}
-
 /// The rows of a search's probes.
 pub(super) fn rows(probes: &[ShownProbe]) -> Vec<ProbeRow> {
     let row = |ShownProbe { probe, roles, seen }: &ShownProbe| ProbeRow {
@@ -311,11 +289,6 @@ impl ThreadsJson {
         texts(&self.stopped_because).concat()
     }
 
-    /// The threads that were seen with a parameter.
-    pub(crate) fn threads_of(&self, parameter: u32) -> Option<u32> {
-        self.probes.iter().find(|row| row.parameter == parameter).map(|row| row.threads)
-    }
-
     /// Of a search that found something.
     pub(crate) fn new(
         outcome: &ThreadsOutcome,
@@ -326,22 +299,13 @@ impl ThreadsJson {
         let question = &outcome.question;
         let request = &question.request;
         let ThreadRange { min, max, step } = question.span;
-        let (advice, stopped) = (found.advice.as_ref(), found.stopped);
-        let seen: Vec<&ProbeDetails> =
-            outcome.probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
         let parameter = confirmation.map_or(found.parameter, Confirmation::announced);
-        let probed = |n: u32| {
-            let shown = outcome.probes.iter().find(|shown| shown.probe.parameter == n)?;
-            Some(shown.probe.threads)
-        };
-        let made = probed(found.parameter).unwrap_or(found.threads);
-        let estimate = threads_answer(found.parameter, made, advice);
         // What fresh windows announce may have had no probe.
-        let threads = probed(parameter).or_else(|| question.threads_with(parameter).ok());
-        let (share, thresholds) = match &question.search.method {
-            Method::Survey(survey) => (survey.work.is_some(), None),
-            Method::Reinforcer(Published { thresholds, .. }) => (false, Some(*thresholds)),
-            Method::Sweep(_) => (false, None),
+        let threads =
+            outcome.threads_of(parameter).or_else(|| question.threads_with(parameter).ok());
+        let thresholds = match &question.search.method {
+            SearchMethod::Reinforcer(PublishedQuestion { thresholds, .. }) => Some(*thresholds),
+            SearchMethod::Survey(_) | SearchMethod::Sweep(_) => None,
         };
         Self {
             campaign,
@@ -353,12 +317,9 @@ impl ThreadsJson {
             verdict: confirmation.map(VerdictRow::of),
             parameter,
             threads: threads.unwrap_or(found.threads),
-            estimate,
-            advice: advice.cloned(),
-            stopped_because: vec![tagged(
-                &stopped,
-                pinwise_present::stopped(stopped, found.parameter, advice, share, request.within),
-            )],
+            estimate: outcome.estimate(found),
+            advice: found.advice.clone(),
+            stopped_because: vec![tagged(&found.stopped, outcome.stopped(found))],
             search_seconds: outcome.time.as_secs_f64(),
             probes: rows(&outcome.probes),
             set_aside: outcome.set_aside,
@@ -366,10 +327,10 @@ impl ThreadsJson {
             span: SpanRow { min, max, step },
             probe_seconds: outcome.window.as_secs_f64(),
             thresholds,
-            monitor: MonitorRow::of(&seen),
+            monitor: outcome.watched().as_ref().map(MonitorRow::of),
             others: outcome.others,
             shift: found.phase_change,
-            notes: notes(outcome, confirmation),
+            notes: outcome.tagged_notes(confirmation),
             loss: found.loss,
         }
     }
@@ -379,7 +340,6 @@ impl ThreadsJson {
 mod tests {
     use super::*;
     use pinwise_linux::{StartTime, ThreadId};
-    use pinwise_monitor::{Layer, Overhead};
 
     fn thread(elapsed: u64, locked: Option<u64>) -> ThreadActivity {
         let part = |share: u64| Duration::from_millis(elapsed * share / 10);
@@ -410,39 +370,6 @@ mod tests {
         let unseen = ThreadRow::from(&thread(200, None));
         assert_eq!((unseen.locked, unseen.migration_rate), (None, None));
         near(unseen.slept, 0.5);
-    }
-
-    #[test]
-    fn what_watching_cost_is_told_of_the_layer_that_is_told() {
-        let probe = |layer, watching| ProbeDetails {
-            parameter: 1,
-            threads: 1,
-            activity: Activity {
-                layer,
-                elapsed: Duration::from_millis(200),
-                threads: vec![thread(200, None)],
-                stretched: None,
-                lost: 1,
-                overhead: Overhead {
-                    watching: Duration::from_millis(watching),
-                    ..Overhead::default()
-                },
-            },
-            initialization: Duration::ZERO,
-            drift: None,
-            disturbed: true,
-            others: None,
-            watts: None,
-            begun: None,
-            settled: None,
-            notes: Vec::new(),
-            refused: Vec::new(),
-        };
-        let seen = [probe(Layer::Ebpf, 40), probe(Layer::Proc, 8), probe(Layer::Proc, 0)];
-        let all: Vec<&ProbeDetails> = seen.iter().collect();
-        let row = MonitorRow::of(&all).unwrap();
-        assert_eq!((row.layer, row.overhead, row.lost), ("proc", Some(0.05), 3));
-        assert_eq!(MonitorRow::of(&all[..1]).unwrap().overhead, Some(0.5));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is asked about the number, for placing the program as well: `tune`.
+//! The arguments about the number that `pinwise tune` takes.
 
 use super::arguments::{Asked, Least};
 use crate::output::Usage;

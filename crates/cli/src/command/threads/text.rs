@@ -1,6 +1,7 @@
-//! The answer as text.
+//! The answer of `pinwise threads` as text.
 
 use super::document::{ProbeRow, Remains, ThreadsJson};
+use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
@@ -51,12 +52,13 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
         sheet.line(name, &fact);
     }
     sheet.text.push('\n');
-    sheet.text.push_str(&probed(document));
+    sheet.text.push_str(&probed(document, width));
     if let Some(row) = chosen.filter(|row| !row.roles.is_empty()) {
+        // Which roles are critical is said above.
         sheet.text.push_str(&format!(
-            "\nThreads with n = {}, shares of their time:\n{}\n",
+            "\nThreads with n = {}, shares of their time:\n{}",
             row.parameter,
-            roles(&row.roles).trim_fmt()
+            output::fitted(roles(&row.roles), width, &[9])
         ));
     }
     sheet.text
@@ -105,14 +107,15 @@ pub(crate) fn watched(document: &ThreadsJson) -> Option<String> {
 }
 
 /// The probes, as a table.
-pub(crate) fn probed(document: &ThreadsJson) -> String {
+pub(crate) fn probed(document: &ThreadsJson, width: usize) -> String {
     let table = probes(&document.probes, document.unit.as_ref(), document.method);
-    format!("{}\n", table.trim_fmt())
+    output::fitted(table, width, &[])
 }
 
 /// The probes of a search that has no answer.
-pub(super) fn remains(remains: &Remains) -> String {
-    format!("{}\n\n", probes(&remains.probes, remains.unit.as_ref(), remains.method).trim_fmt())
+pub(super) fn remains(remains: &Remains, width: usize) -> String {
+    let table = probes(&remains.probes, remains.unit.as_ref(), remains.method);
+    format!("{}\n", output::fitted(table, width, &[]))
 }
 
 /// The roles that the program waits for.
@@ -131,7 +134,7 @@ fn critical(roles: &[RoleTime]) -> String {
 
 /// A line of the table of probes.
 struct ProbeLine<'a> {
-    /// Of one number: one probe, or all of them.
+    /// The rows of one number: one probe, or all of them.
     rows: Vec<&'a ProbeRow>,
 }
 
@@ -145,8 +148,8 @@ impl ProbeLine<'_> {
         known.then(|| self.mean(|row| row.performance.unwrap_or_default()))
     }
 
-    /// Its standard error, relative: what one probe tells of itself, or what several show. `None`
-    /// where nothing got done.
+    /// Its relative standard error: the one that a single probe reports, or the one that several
+    /// show. `None` if nothing got done.
     fn error(&self) -> Option<f64> {
         let mean = self.performance().filter(|&mean| mean > 0.0)?;
         let [row] = &self.rows[..] else {

@@ -1,18 +1,19 @@
-//! What was found, and as `--json` prints it; docs/reference/json.md describes the fields.
+//! The answer of `pinwise tune`, as `--json` prints it; docs/reference/json.md describes the
+//! fields.
 
 use crate::command::threads;
 use crate::outcome;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{
-    Concluded, Finals, FinalsQuestion, PolicyMeasurement, PolicyMeasurements, StoredSearch,
-    TuneAnswer, TuneConclusion, TunedPlacement,
+    LastComparison, LastComparisonQuestion, PolicyMeasurement, PolicyMeasurements, StoredSearch,
+    TuneAnswer, TuneConclusion, TuneLastComparison, TunedPlacement,
 };
 use pinwise_measure::Unit;
 use pinwise_placement::{Estimate, Unmeasured, Way};
-use pinwise_present::{TuneVerdict, tagged, unannounced, unmeasured};
+use pinwise_present::{TuneVerdict, tagged, unmeasured};
 use serde_json::{Value, json};
 
-/// What there is of a search that ended before the last comparison showed anything.
+/// The document of a search that ended before the last comparison had a result.
 pub(super) struct Remains<'a> {
     pub(super) answer: &'a TuneAnswer,
     /// The search for the number alone.
@@ -22,7 +23,7 @@ pub(super) struct Remains<'a> {
 }
 
 impl<'a> Remains<'a> {
-    /// `None` where the search for the number has not ended.
+    /// `None` if the search for the number has not ended.
     pub(super) fn of(answer: &'a TuneAnswer, error: String) -> Option<Self> {
         Some(Self { answer, surveyed: surveyed(answer)?, error })
     }
@@ -42,7 +43,7 @@ impl Remains<'_> {
         json!({
             "campaign": self.answer.campaign.id,
             "program": self.surveyed.program,
-            "machine": "host",
+            "machine": self.surveyed.machine,
             "contexts": self.surveyed.contexts,
             "unit": unit.map(|unit| &unit.name),
             "lower_is_better": unit.map(|unit| unit.reciprocal),
@@ -54,13 +55,13 @@ impl Remains<'_> {
             "others": surveyed["others"],
             "trials": policies(&self.answer.policies),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": notes(self.answer),
+            "notes": self.answer.tagged_notes(),
             "error": self.error,
         })
     }
 }
 
-/// What the placed program's performance is counted in; `None` where nothing was placed.
+/// What the placed program's performance is counted in; `None` if nothing was placed.
 pub(super) fn unit(placements: &[TunedPlacement]) -> Option<&Unit> {
     let searched = placements.iter().find_map(|placement| placement.searched.as_ref())?;
     Some(&searched.info.new.unit)
@@ -73,17 +74,21 @@ pub(super) struct TuneJson<'a> {
     pub(super) surveyed: threads::ThreadsJson,
     /// The campaign with the windows of the last comparison.
     pub(super) comparison: CampaignId,
-    pub(super) compared: &'a FinalsQuestion,
-    pub(super) finals: &'a Finals,
+    pub(super) compared: &'a LastComparisonQuestion,
+    pub(super) finals: &'a LastComparison,
     pub(super) conclusion: &'a TuneConclusion,
+    /// What was compared, for words.
+    pub(super) verdict: TuneVerdict<'a>,
 }
 
 impl<'a> TuneJson<'a> {
-    /// `None` where there is no last comparison yet.
+    /// `None` if there is no last comparison yet.
     pub(super) fn of(answer: &'a TuneAnswer) -> Option<Self> {
-        let Concluded { campaign, compared, finals, conclusion } = answer.concluded.as_ref()?;
-        let (surveyed, comparison) = (surveyed(answer)?, *campaign);
-        Some(Self { answer, surveyed, comparison, compared, finals, conclusion })
+        let TuneLastComparison { campaign, compared, finals, conclusion } =
+            answer.concluded.as_ref()?;
+        let (surveyed, verdict) = (surveyed(answer)?, answer.verdict()?);
+        let comparison = *campaign;
+        Some(Self { answer, surveyed, comparison, compared, finals, conclusion, verdict })
     }
 
     /// The number that was left.
@@ -122,12 +127,12 @@ impl<'a> TuneJson<'a> {
         json!({
             "campaign": self.answer.campaign.id,
             "program": self.surveyed.program,
-            "machine": "host",
+            "machine": self.surveyed.machine,
             "contexts": self.surveyed.contexts,
             "choice": self.conclusion.choice,
-            "verdict": self.verdict().text(),
+            "verdict": self.verdict.text(),
             "parameter": self.conclusion.parameter,
-            "threads": self.conclusion.parameter.and_then(|n| self.surveyed.threads_of(n)),
+            "threads": self.threads(),
             "default": self.compared.default,
             "unit": unit.name,
             "lower_is_better": unit.reciprocal,
@@ -137,7 +142,7 @@ impl<'a> TuneJson<'a> {
             "comparison_others": self.finals.others(),
             "cut_short": self.conclusion.cut_short.as_ref().map(reason),
             "gain": contest.gain_of(self.conclusion.choice),
-            "gain_of_pinning": contest.gain(Way::Placed, self.verdict().rival()),
+            "gain_of_pinning": contest.gain(Way::Placed, self.verdict.rival()),
             "advice": surveyed["advice"],
             "probes": surveyed["probes"],
             "search_seconds": surveyed["search_seconds"],
@@ -156,39 +161,16 @@ impl<'a> TuneJson<'a> {
             "measurements": of("measurements"),
             "trials": policies(&self.answer.policies),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": notes(self.answer),
+            "notes": self.answer.tagged_notes(),
             "budget_seconds": self.answer.budget.as_secs_f64(),
             "seconds": self.conclusion.time.as_secs_f64(),
             "plan": self.conclusion.plan,
         })
     }
 
-    /// What was compared, in words.
-    pub(super) fn verdict(&self) -> TuneVerdict<'_> {
-        let placements = &self.answer.placements;
-        let own = placements.iter().find(|placed| placed.parameter == self.n());
-        let unplaced = || own.into_iter().chain(placements).find_map(unplaced);
-        TuneVerdict {
-            contest: &self.finals.contest,
-            choice: self.conclusion.choice,
-            n: self.n(),
-            default: self.compared.default,
-            unplaced: self.compared.placed.is_none().then(unplaced).flatten(),
-            others: self.finals.others(),
-        }
-    }
-}
-
-/// What to know, each with its kind and values: of the search for the number, then of the rest.
-pub(super) fn notes(answer: &TuneAnswer) -> Vec<Value> {
-    answer.tagged_notes()
-}
-
-/// Why a number has no placement that could be compared; `None` where it has one.
-fn unplaced(placement: &TunedPlacement) -> Option<String> {
-    match &placement.searched {
-        None => placement.reason.as_ref().map(unmeasured),
-        Some(searched) => searched.outcome.best.is_none().then(|| unannounced(&searched.outcome)),
+    /// The threads that were seen with the number that is announced.
+    fn threads(&self) -> Option<u32> {
+        self.answer.threads.as_ref()?.threads_of(self.conclusion.parameter?)
     }
 }
 

@@ -1,11 +1,12 @@
-//! What was found, as text.
+//! The answer of `pinwise tune` as text.
 
 use super::document::{Remains, TuneJson, unit};
 use crate::command::threads;
+use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlacement};
 use pinwise_measure::Unit;
-use pinwise_placement::{Choice, Number, Way};
+use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{Files, Sheet, gain_text, no_tune_verdict, policy_name, texts, tune_next};
 use pinwise_topology::{Footprint, SharingTree};
@@ -15,14 +16,14 @@ use std::path::Path;
 /// on. With `verbose` also how the threads were watched.
 pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
-    sheet.paragraph("", 0, &document.verdict().text());
+    sheet.paragraph("", 0, &document.verdict.text());
     notes(&mut sheet, document.answer);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
     next(&mut sheet, conclusion.plan.as_deref(), conclusion.command.as_deref());
     sheet.text.push('\n');
     finals(&mut sheet, document);
-    if conclusion.choice == Choice::Placed
+    if conclusion.choice == LastComparisonVerdict::Placed
         && let Some(placed) = document.placement()
         && let Some(best) = &placed.outcome.best
     {
@@ -40,7 +41,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
         sheet.text.push('\n');
     }
     sheet.text.push_str("\nPlacements of the best numbers:\n");
-    sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit));
+    sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit, width));
     searched(&mut sheet, &document.surveyed, &document.answer.policies, verbose);
     let (took, budget) =
         (figures::duration(conclusion.time), figures::duration(document.answer.budget));
@@ -58,14 +59,14 @@ pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> 
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
-        sheet.text.push_str(&placements(&remains.answer.placements, unit));
+        sheet.text.push_str(&placements(&remains.answer.placements, unit, width));
     }
     searched(&mut sheet, &remains.surveyed, &remains.answer.policies, false);
     sheet.text
 }
 
 fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
-    for note in texts(&super::document::notes(answer)) {
+    for note in texts(&answer.tagged_notes()) {
         sheet.paragraph("", 0, &note);
     }
 }
@@ -79,17 +80,17 @@ fn searched(
 ) {
     if let Some(unit) = &policies.unit {
         sheet.text.push_str("\nNumbers under placement policies, measured once each:\n");
-        sheet.text.push_str(&tried(policies, unit));
+        sheet.text.push_str(&tried(policies, unit, sheet.width));
     }
     sheet.text.push('\n');
     sheet.paragraph("The number alone: ", 0, &surveyed.estimate);
-    sheet.text.push_str(&threads::probed(surveyed));
+    sheet.text.push_str(&threads::probed(surveyed, sheet.width));
     if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
     }
 }
 
-fn tried(policies: &PolicyMeasurements, unit: &Unit) -> String {
+fn tried(policies: &PolicyMeasurements, unit: &Unit, width: usize) -> String {
     let scale =
         Scale::new(unit, policies.rows.first().map_or(1.0, |measured| measured.performance));
     let row = |measured: &PolicyMeasurement| {
@@ -109,10 +110,11 @@ fn tried(policies: &PolicyMeasurements, unit: &Unit) -> String {
     table(
         vec!["n", "policy", "threads placed", "cores", "packages", figure],
         policies.rows.iter().map(row),
+        width,
     )
 }
 
-fn placements(placements: &[TunedPlacement], unit: &Unit) -> String {
+fn placements(placements: &[TunedPlacement], unit: &Unit, width: usize) -> String {
     let typical = placements.iter().find_map(TunedPlacement::best).unwrap_or(1.0);
     let scale = Scale::new(unit, typical);
     let row = |placement: &TunedPlacement| {
@@ -131,11 +133,11 @@ fn placements(placements: &[TunedPlacement], unit: &Unit) -> String {
         ]
     };
     let header = vec!["n", "threads placed", "measurements", "unpinned", "pinned", "campaign"];
-    table(header, placements.iter().map(row))
+    table(header, placements.iter().map(row), width)
 }
 
 fn finals(sheet: &mut Sheet, document: &TuneJson<'_>) {
-    let (contest, compared) = (&document.finals.contest, document.verdict());
+    let (contest, compared) = (&document.finals.contest, &document.verdict);
     let estimates: Vec<_> =
         contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
     let scale = Scale::new(
@@ -162,13 +164,15 @@ fn finals(sheet: &mut Sheet, document: &TuneJson<'_>) {
         ]
     };
     let figure = if document.finals.unit.reciprocal { "time" } else { "speed" };
-    sheet.text.push_str(&table(
+    let table = table(
         vec!["", figure, "interval", "over the default"],
         estimates.iter().map(row),
-    ));
+        sheet.width,
+    );
+    sheet.text.push_str(&table);
 }
 
-/// What to do now, with the plan and the command that is to be started, where there are any.
+/// What to do now, with the plan and the command that is to be started, if there are any.
 fn next(sheet: &mut Sheet, plan: Option<&Path>, command: Option<&str>) {
     let Some(plan) = plan else {
         sheet.line("plan", "none: start the program as before");
@@ -179,18 +183,18 @@ fn next(sheet: &mut Sheet, plan: Option<&Path>, command: Option<&str>) {
     let line = tune_next(plan, command).command;
     // On one line, whatever its length, so that it can be copied.
     sheet.text.push_str(&format!("  {what:<9} {line}\n"));
-    if command.is_some_and(|command| !command.contains(Number::PLACE)) {
+    if command.is_some_and(|command| !command.contains(PlannedNumber::PLACE)) {
         sheet.line("", "(its environment variables are in the plan)");
     }
 }
 
-fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) -> String {
+fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>, width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header).add_rows(rows);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    output::fitted(table, width, &[])
 }
 
 #[cfg(test)]

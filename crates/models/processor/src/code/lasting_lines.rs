@@ -2,11 +2,11 @@
 //!
 //! A line leaves it in three ways: another line of the same core takes its place, another core
 //! stores to it, or it leaves the second level. The first needs a fill, which the core knows of.
-//! The second does not happen to a line that no program stores to. The third never happens where
-//! all lines of a job fit the second level, set by set.
+//! The second does not happen to a line that no program stores to. The third never happens if all
+//! lines of a job fit the second level, set by set.
 
 use crate::processor::Processor;
-use crate::program::{Address, Job, ProgramStep, Ring, Side};
+use crate::program::{Address, PacketRing, ProgramSet, ProgramStep, Side};
 use std::ops::RangeInclusive;
 
 /// The lines of a job that stay in a first-level cache until a fill of their core.
@@ -20,7 +20,7 @@ pub(super) struct LastingLines {
 }
 
 impl LastingLines {
-    pub(super) fn new(processor: &Processor, job: &Job) -> Self {
+    pub(super) fn new(processor: &Processor, job: &ProgramSet) -> Self {
         let (mut used, mut stored) = (Vec::new(), Vec::new());
         used.extend(
             job.resident.iter().map(|region| region.base..=region.base + region.length.max(1) - 1),
@@ -42,7 +42,7 @@ impl LastingLines {
 
     /// Whether what a load of `address` finds in the first level of its core stays there until a
     /// fill of that core.
-    pub(super) fn lasts(&self, job: &Job, address: Address) -> bool {
+    pub(super) fn lasts(&self, job: &ProgramSet, address: Address) -> bool {
         let load = line(&reached(job, address), self.shift);
         self.fits
             && self
@@ -69,7 +69,7 @@ fn fits(processor: &Processor, used: Vec<RangeInclusive<u64>>) -> bool {
 }
 
 /// The first and the last address that `address` can be.
-fn reached(job: &Job, address: Address) -> RangeInclusive<u64> {
+fn reached(job: &ProgramSet, address: Address) -> RangeInclusive<u64> {
     match address {
         Address::Fixed(address) => address..=address,
         Address::Walk { base, length, .. } | Address::Random { base, length, .. } => {
@@ -83,7 +83,7 @@ fn reached(job: &Job, address: Address) -> RangeInclusive<u64> {
 }
 
 /// Head and tail of a ring.
-fn indices(ring: &Ring) -> RangeInclusive<u64> {
+fn indices(ring: &PacketRing) -> RangeInclusive<u64> {
     ring.index(Side::Producer)..=ring.index(Side::Consumer)
 }
 
@@ -110,7 +110,7 @@ fn lines(mut ranges: Vec<RangeInclusive<u64>>, shift: u32) -> Vec<RangeInclusive
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Program;
+    use crate::SimulatedProgram;
     use crate::program::Region;
 
     fn walk(base: u64, length: u64) -> Address {
@@ -119,7 +119,7 @@ mod tests {
 
     /// Of a job with these steps, whether each of these addresses lasts.
     fn lasting<const N: usize>(steps: &[ProgramStep], addresses: [Address; N]) -> [bool; N] {
-        let job = Job::independent(vec![Program::new(steps.to_vec()).unwrap()]);
+        let job = ProgramSet::independent(vec![SimulatedProgram::new(steps.to_vec()).unwrap()]);
         let lines = LastingLines::new(&Processor::model("ultrasparc-t2").unwrap(), &job);
         addresses.map(|address| lines.lasts(&job, address))
     }
@@ -155,9 +155,9 @@ mod tests {
     fn what_two_steps_use_counts_once_and_what_is_resident_counts() {
         let half = ProgramStep::Load(walk(0, 2 << 20));
         assert_eq!(lasting(&[half; 5], [walk(0, 64)]), [true]);
-        let threads = vec![Program::new(vec![half]).unwrap()];
+        let threads = vec![SimulatedProgram::new(vec![half]).unwrap()];
         let resident = vec![Region { base: 2 << 20, length: 3 << 20 }];
-        let job = Job { resident, ..Job::independent(threads) };
+        let job = ProgramSet { resident, ..ProgramSet::independent(threads) };
         assert!(
             !LastingLines::new(&Processor::model("ultrasparc-t2").unwrap(), &job)
                 .lasts(&job, walk(0, 64))

@@ -1,7 +1,7 @@
 //! How soon a thread can come to need a unit, from where it stands in its program.
 //!
-//! A lower bound: every load hits, every poll finds what it waits for. Of a loop that a thread is
-//! in, the rounds left are known; of one that is to come, the fewest it can have.
+//! It is a lower bound: every load hits, every poll succeeds. For the loop that a thread is in, the
+//! rounds left are known. For a later loop it takes the fewest rounds that the loop can have.
 
 use super::{Code, Cursor, Flow, Instruction, Operation};
 
@@ -11,8 +11,8 @@ const NONE: u32 = u32::MAX;
 /// What is known of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reach {
-    /// The fewest cycles from it to the next operation of the pipelined floating-point unit, and
-    /// to the next division; in a loop, as if this were its last round.
+    /// The fewest cycles from it to the next operation of the pipelined floating-point unit, and to
+    /// the next division. In a loop they count as if this were its last round.
     to: [u32; 2],
     /// The end of the innermost loop it is in.
     end: u32,

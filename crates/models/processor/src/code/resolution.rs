@@ -3,14 +3,14 @@
 use super::lasting_lines::LastingLines;
 use super::{Flow, Instruction, Operation, other};
 use crate::processor::Processor;
-use crate::program::{Address, Job, Program, ProgramStep, Side};
+use crate::program::{Address, ProgramSet, ProgramStep, Side, SimulatedProgram};
 
 /// Appends a program; returns where it begins.
 pub(super) fn append(
     processor: &Processor,
-    job: &Job,
+    job: &ProgramSet,
     lines: &LastingLines,
-    program: &Program,
+    program: &SimulatedProgram,
     instructions: &mut Vec<Instruction>,
 ) -> u32 {
     let begin = instructions.len() as u32;
@@ -64,7 +64,7 @@ fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
 /// A step alone, without its place among others.
 fn resolve(
     processor: &Processor,
-    job: &Job,
+    job: &ProgramSet,
     lines: &LastingLines,
     step: ProgramStep,
 ) -> Instruction {

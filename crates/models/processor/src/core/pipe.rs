@@ -1,8 +1,8 @@
 //! A pipe: which of its strands fetches.
 //!
 //! A pipe keeps those of its strands that are ready in a queue, the one that fetched least recently
-//! first. With it, it also gets ahead of its core: instructions that need nothing but fetch slots
-//! and time concern nobody else, so they are run through until a unit is needed ([`Pipe::go_on`]).
+//! first. With it, the pipe also gets ahead of its core. Instructions that need only fetch slots
+//! and time affect no other pipe, so it runs through them until it needs a unit ([`Pipe::go_on`]).
 
 use super::reservation::{Clear, Reservation};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
@@ -83,7 +83,7 @@ impl Pipe {
             if strands[slot].ready_at <= now {
                 let older =
                     |other: usize| (strands[other].fetched, other) < (strands[slot].fetched, slot);
-                // Who comes back has mostly waited for longer than all others.
+                // A strand that comes back has mostly waited for longer than all others.
                 let before = if self.queue.length > 0 && older(self.queue.first()) {
                     self.queue.iter().take_while(|&other| older(other)).count()
                 } else {

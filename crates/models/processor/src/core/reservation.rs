@@ -2,8 +2,8 @@
 //! meanwhile.
 //!
 //! From where a thread stands in its program there is a least number of cycles to its next
-//! multiplication or division ([`Code::cycles_to`]). Until the first that this allows any thread of
-//! the other pipes, there is nothing to arbitrate. That stays true whatever happens.
+//! multiplication or division ([`Code::cycles_to`]). Before the earliest such cycle of all threads
+//! of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 //!
 //! A load needs more: no fill may come in its way, and it must find its line in the first level,
 //! where no other core can take it out before. Such a load changes the recency of the line and the

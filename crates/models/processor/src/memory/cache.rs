@@ -6,7 +6,7 @@ use crate::processor::CachePolicy;
 /// set `n` modulo sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
-    /// The line in each way of each set, [`EMPTY`] where there is none.
+    /// The line in each way of each set, [`EMPTY`] if there is none.
     tags: Vec<u32>,
     /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root, set when the next victim is in
     /// the upper half. Not recently used: the used bit of each way.

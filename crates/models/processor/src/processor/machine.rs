@@ -5,8 +5,8 @@ use pinwise_topology::{Cache, CacheKind, CpuSet, DomainKind, Machine, digest};
 
 impl Processor {
     /// What distinguishes it from every other processor, also from one of the same name: the name
-    /// of a built-in model, else the name and a digest of all that is described. It is kept in
-    /// stores and plans: of the same description it stays the same.
+    /// of a built-in model, else the name and a digest of the description. It is kept in stores and
+    /// plans: of the same description it stays the same.
     pub fn identity(&self) -> String {
         if Self::model(&self.name).as_ref() == Ok(self) {
             return self.name.clone();

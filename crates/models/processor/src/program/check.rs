@@ -1,13 +1,13 @@
 //! What a program and a job must satisfy.
 
-use super::{Address, Job, ProgramStep, Region, Ring};
+use super::{Address, PacketRing, ProgramSet, ProgramStep, Region};
 
 /// Addresses are below this: 64 GiB.
 const MOST_ADDRESS: u64 = 1 << 36;
 
 /// Why steps are no program. Steps are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProgramError {
+pub enum SimulatedProgramError {
     /// A [`ProgramStep::End`] that nothing opened, or something that nothing closes.
     #[error("program, step {0}: loops, polls and ends do not match")]
     Unbalanced(usize),
@@ -21,7 +21,7 @@ pub enum ProgramError {
 
 /// Why programs cannot run together. Threads, steps and rings are counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JobError {
+pub enum ProgramSetError {
     /// A step names a ring that the job does not have.
     #[error("thread {thread}, step {step}: there is no ring {ring}")]
     NoRing {
@@ -92,13 +92,13 @@ impl Address {
 }
 
 /// Whether `steps` are a program.
-pub(super) fn steps(steps: &[ProgramStep]) -> Result<(), ProgramError> {
+pub(super) fn steps(steps: &[ProgramStep]) -> Result<(), SimulatedProgramError> {
     // For each open body: whether it surely runs, and whether a run of it surely fetches an
     // instruction.
     let mut bodies = vec![(true, false)];
     for (number, step) in steps.iter().enumerate() {
         if !step.is_in_range() {
-            return Err(ProgramError::Value(number));
+            return Err(SimulatedProgramError::Value(number));
         }
         if step.is_instruction()
             && let Some((_, fetches)) = bodies.last_mut()
@@ -108,7 +108,9 @@ pub(super) fn steps(steps: &[ProgramStep]) -> Result<(), ProgramError> {
         match *step {
             ProgramStep::Loop { times, spread } => bodies.push((times > spread, false)),
             ProgramStep::Poll { .. } => bodies.push((false, true)),
-            ProgramStep::End if bodies.len() == 1 => return Err(ProgramError::Unbalanced(number)),
+            ProgramStep::End if bodies.len() == 1 => {
+                return Err(SimulatedProgramError::Unbalanced(number));
+            }
             ProgramStep::End => {
                 let inner = bodies.pop();
                 if inner == Some((true, true))
@@ -122,27 +124,27 @@ pub(super) fn steps(steps: &[ProgramStep]) -> Result<(), ProgramError> {
     }
     match bodies[..] {
         [(_, true)] => Ok(()),
-        [_] => Err(ProgramError::Idle),
-        _ => Err(ProgramError::Unbalanced(steps.len())),
+        [_] => Err(SimulatedProgramError::Idle),
+        _ => Err(SimulatedProgramError::Unbalanced(steps.len())),
     }
 }
 
-impl Job {
+impl ProgramSet {
     /// Whether every ring that the programs name exists and can hold what they put into it.
-    pub fn check(&self) -> Result<(), JobError> {
+    pub fn check(&self) -> Result<(), ProgramSetError> {
         for (number, ring) in self.rings.iter().enumerate() {
-            let Ring { base, slots, slot_bytes } = *ring;
+            let PacketRing { base, slots, slot_bytes } = *ring;
             if slots == 0
                 || slot_bytes == 0
                 || base >= MOST_ADDRESS
                 || ring.bytes() > MOST_ADDRESS - base
             {
-                return Err(JobError::Ring(number));
+                return Err(ProgramSetError::Ring(number));
             }
         }
         for (number, &Region { base, length }) in self.resident.iter().enumerate() {
             if length == 0 || base >= MOST_ADDRESS || length > MOST_ADDRESS - base {
-                return Err(JobError::Region(number));
+                return Err(ProgramSetError::Region(number));
             }
         }
         // The thread at each end of each ring.
@@ -160,13 +162,13 @@ impl Job {
                     _ => continue,
                 };
                 let Some(found) = self.rings.get(ring) else {
-                    return Err(JobError::NoRing { thread, step, ring });
+                    return Err(ProgramSetError::NoRing { thread, step, ring });
                 };
                 if offset >= u64::from(found.slot_bytes) {
-                    return Err(JobError::Offset { thread, step, ring });
+                    return Err(ProgramSetError::Offset { thread, step, ring });
                 }
                 if *ends[ring][side as usize].get_or_insert(thread) != thread {
-                    return Err(JobError::Taken { thread, step, ring });
+                    return Err(ProgramSetError::Taken { thread, step, ring });
                 }
             }
         }
@@ -176,19 +178,22 @@ impl Job {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Program, Side};
+    use super::super::{Side, SimulatedProgram};
     use super::*;
 
     #[test]
     fn bodies_must_be_closed() {
         let open = ProgramStep::Loop { times: 2, spread: 0 };
         assert_eq!(
-            Program::new(vec![ProgramStep::Branch, ProgramStep::End]),
-            Err(ProgramError::Unbalanced(1))
+            SimulatedProgram::new(vec![ProgramStep::Branch, ProgramStep::End]),
+            Err(SimulatedProgramError::Unbalanced(1))
         );
-        assert_eq!(Program::new(vec![open, ProgramStep::Branch]), Err(ProgramError::Unbalanced(2)));
+        assert_eq!(
+            SimulatedProgram::new(vec![open, ProgramStep::Branch]),
+            Err(SimulatedProgramError::Unbalanced(2))
+        );
         assert!(
-            Program::new(
+            SimulatedProgram::new(
                 [vec![open; 9], vec![ProgramStep::Branch], vec![ProgramStep::End; 9]].concat()
             )
             .is_ok()
@@ -197,15 +202,18 @@ mod tests {
 
     #[test]
     fn a_pass_without_an_instruction_is_refused() {
-        assert_eq!(Program::new(vec![]), Err(ProgramError::Idle));
-        assert_eq!(Program::new(vec![ProgramStep::Done]), Err(ProgramError::Idle));
+        assert_eq!(SimulatedProgram::new(vec![]), Err(SimulatedProgramError::Idle));
+        assert_eq!(
+            SimulatedProgram::new(vec![ProgramStep::Done]),
+            Err(SimulatedProgramError::Idle)
+        );
         let sometimes = |spread| {
             vec![ProgramStep::Loop { times: 2, spread }, ProgramStep::Branch, ProgramStep::End]
         };
-        assert_eq!(Program::new(sometimes(2)), Err(ProgramError::Idle));
-        assert!(Program::new(sometimes(1)).is_ok());
+        assert_eq!(SimulatedProgram::new(sometimes(2)), Err(SimulatedProgramError::Idle));
+        assert!(SimulatedProgram::new(sometimes(1)).is_ok());
         let poll = vec![ProgramStep::Poll { ring: 0, side: Side::Consumer }, ProgramStep::End];
-        assert!(Program::new(poll).is_ok());
+        assert!(SimulatedProgram::new(poll).is_ok());
         let inner = vec![
             ProgramStep::Loop { times: 1, spread: 1 },
             ProgramStep::Loop { times: 1, spread: 0 },
@@ -213,7 +221,7 @@ mod tests {
             ProgramStep::End,
             ProgramStep::End,
         ];
-        assert_eq!(Program::new(inner), Err(ProgramError::Idle));
+        assert_eq!(SimulatedProgram::new(inner), Err(SimulatedProgramError::Idle));
     }
 
     #[test]
@@ -229,8 +237,8 @@ mod tests {
             ProgramStep::Store(Address::Random { base: (1 << 36) - 64, length: 128, grain: 64 }),
         ] {
             assert_eq!(
-                Program::new(vec![ProgramStep::Branch, step]),
-                Err(ProgramError::Value(1)),
+                SimulatedProgram::new(vec![ProgramStep::Branch, step]),
+                Err(SimulatedProgramError::Value(1)),
                 "{step:?}"
             );
         }
@@ -238,9 +246,9 @@ mod tests {
 
     #[test]
     fn a_job_knows_its_rings() {
-        let ring = Ring { base: 0, slots: 16, slot_bytes: 32 };
-        let job = |steps: Vec<ProgramStep>, rings| Job {
-            threads: vec![Program::new(steps).unwrap()],
+        let ring = PacketRing { base: 0, slots: 16, slot_bytes: 32 };
+        let job = |steps: Vec<ProgramStep>, rings| ProgramSet {
+            threads: vec![SimulatedProgram::new(steps).unwrap()],
             rings,
             resident: Vec::new(),
         };
@@ -248,21 +256,24 @@ mod tests {
         assert_eq!(job(vec![publish], vec![ring]).check(), Ok(()));
         assert_eq!(
             job(vec![publish], vec![]).check(),
-            Err(JobError::NoRing { thread: 0, step: 0, ring: 0 })
+            Err(ProgramSetError::NoRing { thread: 0, step: 0, ring: 0 })
         );
         assert_eq!(
-            job(vec![publish], vec![Ring { slots: 0, ..ring }]).check(),
-            Err(JobError::Ring(0))
+            job(vec![publish], vec![PacketRing { slots: 0, ..ring }]).check(),
+            Err(ProgramSetError::Ring(0))
         );
         let resident = vec![Region { base: 0, length: 1 }, Region { base: 64, length: 0 }];
-        assert_eq!(Job { resident, ..Job::default() }.check(), Err(JobError::Region(1)));
+        assert_eq!(
+            ProgramSet { resident, ..ProgramSet::default() }.check(),
+            Err(ProgramSetError::Region(1))
+        );
         let far = ProgramStep::Load(Address::Slot { ring: 0, side: Side::Producer, offset: 32 });
         let mut twice = job(vec![publish], vec![ring]);
         twice.threads.push(twice.threads[0].clone());
-        assert_eq!(twice.check(), Err(JobError::Taken { thread: 1, step: 0, ring: 0 }));
+        assert_eq!(twice.check(), Err(ProgramSetError::Taken { thread: 1, step: 0, ring: 0 }));
         assert_eq!(
             job(vec![far], vec![ring]).check(),
-            Err(JobError::Offset { thread: 0, step: 0, ring: 0 })
+            Err(ProgramSetError::Offset { thread: 0, step: 0, ring: 0 })
         );
     }
 }

@@ -4,7 +4,7 @@
 //! back. With 1,000 instructions to a round, the loop is less than 1 % of the time, as in the
 //! paper. Those that load walk through an array by the pointers in it, a cache line at a time.
 
-use super::{Address, Program, ProgramStep, Region};
+use super::{Address, ProgramStep, Region, SimulatedProgram};
 
 /// A microbenchmark: stresses one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ const ROUND: u32 = 1000;
 /// Latencies of the divisions of `intdiv`, repeating.
 const DIVISIONS: [u32; 3] = [19, 20, 19];
 /// Distance of the arrays of two instances: more than the largest array, and skewed by one line of
-/// the second level so that equal instances do not use the same sets at the same time.
+/// the second level. So equal instances do not use the same sets at the same time.
 const INSTANCE: u64 = (8 << 20) + 64;
 
 impl Microbenchmark {
@@ -69,7 +69,7 @@ impl Microbenchmark {
         Self::ALL.into_iter().find(|benchmark| benchmark.name() == name)
     }
 
-    /// Bytes of its array; 0 where it has none.
+    /// Bytes of its array; 0 if it has none.
     pub fn array(self) -> u64 {
         match self {
             Self::Dcache => 2 << 10,
@@ -79,13 +79,13 @@ impl Microbenchmark {
         }
     }
 
-    /// The array of one instance; empty where it has none.
+    /// The array of one instance; empty if it has none.
     pub fn region(self, instance: u32) -> Region {
         Region { base: u64::from(instance) * INSTANCE, length: self.array() }
     }
 
     /// The program of one instance. Instances with different numbers have arrays of their own.
-    pub fn program(self, instance: u32) -> Program {
+    pub fn program(self, instance: u32) -> SimulatedProgram {
         let Region { base, length } = self.region(instance);
         let walk = |stride| ProgramStep::Load(Address::Walk { base, stride, length });
         let body = match self {
@@ -99,7 +99,7 @@ impl Microbenchmark {
         };
         let steps =
             [body, vec![ProgramStep::Alu(1), ProgramStep::Branch, ProgramStep::Done]].concat();
-        Program::new(steps).expect("each microbenchmark is a valid program")
+        SimulatedProgram::new(steps).expect("each microbenchmark is a valid program")
     }
 }
 

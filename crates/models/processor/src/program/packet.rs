@@ -7,7 +7,7 @@
 //! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs.
 //! All code not named below is made of *blocks* of 18 instructions: 10 additions, a load of the
 //! thread's variables, 6 additions, a taken branch. That is one load and one branch in 18, as in
-//! compiled integer code. A block takes 24 cycles where nothing is shared.
+//! compiled integer code. A block takes 24 cycles if nothing is shared.
 //!
 //! **R** waits five times for its network interface, 120 ± 32 cycles each, with 31 blocks in
 //! between; writes the packet's descriptor, 32 bytes, into the ring to P. **T** reads the
@@ -26,15 +26,15 @@
 //! - `stateful`: 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB
 //!   (lock, record).
 //!
-//! **Where the numbers come from.** Those of R, T and the nine IPFwd variants were chosen to come
-//! near the throughputs and differences that the studies print. docs/lab/fidelity.md has both, and
-//! where they differ. Those of the last three are counted on the programs that ship with pinwise,
-//! instruction by instruction on x86-64, with cachegrind (`lab/examples/process.rs`). They are the
-//! instructions per packet, the mean length of payloads and headers of their generated packets, and
-//! 12 KiB of transitions. With a cache like the T2's (8 KiB, 4 ways), 0.37 transitions per byte
-//! miss. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock and
-//! record. Left out is what a register window or a better compiler saves: loads and stores of the
-//! stack.
+//! **Where the numbers come from.** The numbers of R, T and the nine IPFwd variants are chosen to
+//! come near the throughputs and differences that the studies print. docs/lab/fidelity.md has both,
+//! and where they differ. Those of the last three are counted on the programs that ship with
+//! pinwise, instruction by instruction on x86-64, with cachegrind (`lab/examples/process.rs`). They
+//! are the instructions per packet, the mean length of payloads and headers of their generated
+//! packets, and 12 KiB of transitions. With a cache like the T2's (8 KiB, 4 ways), 0.37 transitions
+//! per byte miss. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock
+//! and record. Loads and stores of the stack are left out: a register window or a better compiler
+//! saves them.
 //!
 //! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without
 //! them the threads of a deterministic model fall into step for millions of cycles, and
@@ -42,7 +42,7 @@
 
 mod layout;
 
-use super::{Address, Job, Program, ProgramStep, Side};
+use super::{Address, ProgramSet, ProgramStep, Side, SimulatedProgram};
 use layout::Layout;
 use pinwise_measure::{Thread, Workload};
 
@@ -169,8 +169,8 @@ impl PacketProgram {
     /// Instances of these programs that run together, each with its own rings, tables and packets.
     /// Threads are in the order of [`PacketProgram::workload`]. In an instance, only T counts units
     /// of work: packets.
-    pub fn job(programs: &[Self]) -> Job {
-        let mut job = Job::default();
+    pub fn job(programs: &[Self]) -> ProgramSet {
+        let mut job = ProgramSet::default();
         let mut layout = Layout::default();
         for program in programs {
             let rings = [job.rings.len(), job.rings.len() + 1];
@@ -182,7 +182,7 @@ impl PacketProgram {
             ];
             // Nothing in the steps depends on what users say.
             job.threads.extend(steps.map(|steps| {
-                Program::new(steps).expect("each pipeline is made of valid programs")
+                SimulatedProgram::new(steps).expect("each pipeline is made of valid programs")
             }));
             layout.next_instance();
         }
@@ -323,11 +323,11 @@ mod tests {
     fn programs_and_threads_are_called_as_those_that_run_on_linux() {
         assert_eq!(
             PacketProgram::ALL.map(PacketProgram::name),
-            native::Program::ALL.map(native::Program::name)
+            native::BuiltInProgram::ALL.map(native::BuiltInProgram::name)
         );
         assert_eq!(
             PacketProgram::ALL.map(PacketProgram::stem),
-            native::Program::ALL.map(native::Program::stem)
+            native::BuiltInProgram::ALL.map(native::BuiltInProgram::stem)
         );
         for pipeline in PacketProgram::ALL {
             assert_eq!(PacketProgram::named(pipeline.name()), Some(pipeline));
@@ -397,7 +397,7 @@ mod tests {
     /// The lengths that the payload loop and the header loads stand for.
     #[test]
     fn packets_are_as_long_as_those_of_the_native_programs() {
-        let traffic = native::Program::AhoCorasick.traffic(1);
+        let traffic = native::BuiltInProgram::AhoCorasick.traffic(1);
         let (mut payload, mut header) = (0, 0);
         for n in 0..traffic.frames() as u64 {
             let frame = traffic.frame(n);

@@ -10,9 +10,9 @@ pub enum Side {
 }
 
 /// A bounded single-producer, single-consumer ring. Tail, head and every slot begin on a multiple
-/// of [`Ring::SPACING`], so that no two of them share a cache line.
+/// of [`PacketRing::SPACING`], so that no two of them share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ring {
+pub struct PacketRing {
     /// Address of the tail; the head and the slots follow.
     pub base: u64,
     /// Number of slots, at least one.
@@ -21,7 +21,7 @@ pub struct Ring {
     pub slot_bytes: u32,
 }
 
-impl Ring {
+impl PacketRing {
     /// Distance of tail, head and slots in bytes: a line of the second-level cache.
     pub const SPACING: u64 = 64;
 
@@ -54,10 +54,10 @@ mod tests {
 
     #[test]
     fn indices_and_slots_lie_on_lines_of_their_own() {
-        let ring = Ring { base: 4096, slots: 16, slot_bytes: 32 };
+        let ring = PacketRing { base: 4096, slots: 16, slot_bytes: 32 };
         assert_eq!((ring.index(Side::Producer), ring.index(Side::Consumer)), (4096, 4160));
         assert_eq!((ring.slot(0), ring.slot(15), ring.slot(16)), (4224, 4224 + 15 * 64, 4224));
         assert_eq!(ring.bytes(), 18 * 64);
-        assert_eq!(Ring { slot_bytes: 65, ..ring }.slot(1), 4224 + 128);
+        assert_eq!(PacketRing { slot_bytes: 65, ..ring }.slot(1), 4224 + 128);
     }
 }

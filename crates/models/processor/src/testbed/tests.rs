@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::program::ProgramStep;
-use crate::{Chip, Job, Program};
+use crate::{Chip, ProgramSet, SimulatedProgram};
 use pinwise_topology::{Assignment, CpuSet};
 
 fn testbed(instances: usize, window: Window) -> SimulatedTestbed {
@@ -91,14 +91,14 @@ fn a_measurement_depends_on_its_number_and_on_nothing_else() {
 #[test]
 fn the_time_of_the_last_pair_is_known() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
-    let job = Job::independent(vec![
-        Program::new(vec![ProgramStep::Alu(10), ProgramStep::Done]).unwrap(),
+    let job = ProgramSet::independent(vec![
+        SimulatedProgram::new(vec![ProgramStep::Alu(10), ProgramStep::Done]).unwrap(),
     ]);
     let mut chip = Chip::new(
         &processor,
         &job,
         &[PlacedThread { context: 0, start: 0, seed: 0 }],
-        Pace::Events,
+        ClockMode::Events,
     )
     .unwrap();
     let after = |chip: &mut Chip, cycles| {

@@ -16,8 +16,8 @@ impl Window {
     /// The window for one instance each of `programs`: measurements agree within 0.5 %
     /// (docs/lab/simulator.md has the figures). That takes three times 100,000 cycles. The packets
     /// of [`PacketProgram::AhoCorasick`] are long and differ more. It takes three times 600,000
-    /// cycles in all its instances together, and at least 200,000. Shorter windows need so many
-    /// more starts that they take longer in all.
+    /// cycles in all its instances together, and at least 200,000. Shorter windows need more starts
+    /// and take longer in all.
     pub fn of(programs: &[PacketProgram]) -> Self {
         let uneven =
             programs.iter().filter(|&&program| program == PacketProgram::AhoCorasick).count()

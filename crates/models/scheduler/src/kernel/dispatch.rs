@@ -1,12 +1,13 @@
-//! Who runs where: wake-up placement, preemption, time slices, balancing, taking work away.
+//! Decides which thread runs where: wake-up placement, preemption, time slices, balancing, taking
+//! work away.
 //!
 //! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at the context
 //! it ran on last, if that was within the last 30 ms. Otherwise it goes to the context that runs
 //! the least important thread, its own package first. If the queue there is longer than the next
 //! one's in the ring of its package (by more than two from priority 16 on), the thread goes to the
-//! next. A higher priority preempts at once; who is preempted goes to the front of its queue, whose
-//! slice ended to the back. An idle context takes the most important thread that has waited 100 µs
-//! elsewhere, from its own package first.
+//! next. A higher priority preempts at once. The preempted thread goes to the front of its queue, a
+//! thread whose slice ended to the back. An idle context takes the most important thread that has
+//! waited 100 µs elsewhere, from its own package first.
 
 use super::{Burst, Kernel, Nanos, Phase, State, ThreadId, Timer, Wait, timesharing};
 use std::cmp::Reverse;
@@ -84,7 +85,7 @@ impl Kernel<'_> {
         at_home.unwrap_or(0)
     }
 
-    /// The highest priority that runs or waits at `context`; `None` where it is idle.
+    /// The highest priority that runs or waits at `context`; `None` if it is idle.
     fn importance(&self, context: usize) -> Option<u8> {
         let place = &self.contexts[context];
         place.running.map(|thread| self.threads[thread].priority).max(place.queue.top())
@@ -229,8 +230,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread for an idle context from the queue of another, if one has waited long enough there;
-    /// else, where some wait, another look is due when the first of them has.
+    /// A thread for an idle context from the queue of another, if one has waited long enough there.
+    /// Otherwise, if some wait, another look is due when the first of them has waited long enough.
     fn steal(&mut self, context: usize) -> Option<ThreadId> {
         let nosteal = self.platform.costs.nosteal;
         let home = self.platform.package(context);

@@ -4,14 +4,14 @@
 //! the parallel part; the closing barrier. A share is cut into segments where there are critical
 //! sections or waits for input and output in it.
 
-use super::{Fitted, ForkJoin};
+use super::{FittedCosts, ForkJoin};
 use crate::kernel::Parts;
 use crate::thread::{Action, Body, Span};
 
 const OPEN: usize = 0;
 const CLOSE: usize = 1;
 
-pub(super) fn parts(shape: &ForkJoin, fitted: &Fitted, n: u32, endless: bool) -> Parts {
+pub(super) fn parts(shape: &ForkJoin, fitted: &FittedCosts, n: u32, endless: bool) -> Parts {
     let ForkJoin { main_works, helpers, iterations, units, locks } = *shape;
     let rounds = if endless { u64::MAX } else { u64::from(iterations) };
     let body = |role: &str, alone: Vec<Action>, together: Vec<Action>| {
@@ -53,7 +53,7 @@ fn fraction(units: Option<u32>, worker: u32, n: u32) -> f64 {
 }
 
 /// `work` nanoseconds of the parallel part.
-fn share(fitted: &Fitted, locks: u32, work: f64) -> Vec<Action> {
+fn share(fitted: &FittedCosts, locks: u32, work: f64) -> Vec<Action> {
     let compute = |mean: f64| Action::Compute(Span { mean, spread: fitted.spread });
     let sleeps = fitted.sleep_every_ms > 0.0;
     let segment = if locks > 0 { fitted.segment_us * 1e3 } else { fitted.sleep_every_ms * 1e6 };
@@ -104,12 +104,12 @@ mod tests {
 
     #[test]
     fn cutting_a_share_loses_no_work() {
-        let fitted = Fitted {
+        let fitted = FittedCosts {
             segment_us: 30.0,
             critical_us: 5.0,
             sleep_every_ms: 1.0,
             sleep_ms: 2.0,
-            ..Fitted::default()
+            ..FittedCosts::default()
         };
         let steps = share(&fitted, 3, 1e6);
         let work = steps

@@ -1,11 +1,11 @@
 //! Pipelines as threads: each stage takes from the queue before it, works, puts into the queue
 //! behind it.
 
-use super::{Fitted, Pipeline, Stage};
+use super::{FittedCosts, Pipeline, Stage};
 use crate::kernel::Parts;
 use crate::thread::{Action, Body, Span};
 
-pub(super) fn parts(shape: &Pipeline, fitted: &Fitted, n: u32, endless: bool) -> Parts {
+pub(super) fn parts(shape: &Pipeline, fitted: &FittedCosts, n: u32, endless: bool) -> Parts {
     let Pipeline { stages, items, capacity } = shape;
     let many = |stage: &Stage| if stage.many { n as usize } else { 1 };
     // The main thread only creates the others and waits for their end; waiting for it does not show

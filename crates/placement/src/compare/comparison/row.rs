@@ -1,4 +1,5 @@
-//! One row of a comparison: a way of placing, its performance and its loss.
+//! One row of a comparison: a way of placing with its performance, its loss, and whether its claim
+//! holds.
 
 use crate::Estimate;
 use crate::compare::ways::BoundClaim;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// with its confidence (Bonferroni), since they are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
-    /// 1 - performance / that of the best known, paired by round; negative infinity where the best
+    /// 1 - performance / that of the best known, paired by round; negative infinity if the best
     /// known got nothing done and this did.
     pub estimate: f64,
     /// Lower end; negative infinity from fewer than 2 rounds.
@@ -34,8 +35,7 @@ pub enum Standing {
     Better,
 }
 
-/// What the fresh windows say about a claim, of the loss against whichever assignment does best in
-/// them.
+/// The verdict of the fresh windows on a claim, by the loss against the best assignment in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimVerdict {
@@ -51,16 +51,16 @@ pub enum ClaimVerdict {
 /// A claim and whether it was true, as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JudgedClaim {
-    /// What was claimed.
+    /// The claim.
     pub claim: BoundClaim,
-    /// The gap claimed is within what was asked for.
+    /// Whether the claimed gap is within the one asked for.
     pub certified: bool,
     /// Whether it was true. What is judged is the gap: both sides of it are measured here in the
     /// same rounds, while the bound is in the units of another moment.
     pub verdict: ClaimVerdict,
-    /// By which it is judged: the loss against each assignment that was measured here, the
-    /// greatest estimate and the greatest ends; at least 0, which it loses against itself. All
-    /// losses of all claims hold together with the comparison's confidence.
+    /// The largest loss of the claimed assignment against any other measured here; at least 0. Its
+    /// ends are the greatest ends. The losses of all claims hold together with the comparison's
+    /// confidence.
     pub loss: Loss,
 }
 
@@ -73,14 +73,14 @@ pub struct Row {
     pub assignment: Option<Assignment>,
     /// Its performance, on windows that nothing was chosen by.
     pub performance: Estimate,
-    /// What it loses against the best known.
+    /// Its loss against the best known.
     pub loss: Loss,
-    /// What that amounts to.
+    /// The verdict on that loss.
     pub standing: Standing,
     /// Measurements spent on coming to it, those of this comparison left out.
     pub spent: u64,
     /// The campaign in which it searched.
     pub campaign: Option<CampaignId>,
-    /// What it claimed.
+    /// Its claim.
     pub claim: Option<JudgedClaim>,
 }

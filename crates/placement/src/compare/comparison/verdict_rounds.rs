@@ -1,8 +1,8 @@
-//! What the rounds of a verdict show about a way of placing, and about its claim.
+//! Judges a way of placing, and its claim, by the rounds of a verdict.
 
 use super::{ClaimVerdict, JudgedClaim, Loss, Standing};
 use crate::Estimate;
-use crate::compare::strategy::{Round, Seat};
+use crate::compare::strategy::{Round, WindowOwner};
 use crate::compare::ways::{BoundClaim, ComparedWays};
 use crate::statistics::{estimate, mean, ratio};
 use pinwise_measure::Setting;
@@ -10,14 +10,14 @@ use pinwise_measure::Setting;
 /// The rounds of a verdict, and how their losses are read.
 pub(super) struct VerdictRounds<'a> {
     pub(super) rounds: &'a [Round],
-    pub(super) best: Seat,
+    pub(super) best: WindowOwner,
     pub(super) ways: &'a ComparedWays,
     /// How many losses are read together.
     pub(super) losses: usize,
 }
 
 impl VerdictRounds<'_> {
-    pub(super) fn row(&self, seat: &Seat) -> Option<(Estimate, Loss, Standing)> {
+    pub(super) fn row(&self, seat: &WindowOwner) -> Option<(Estimate, Loss, Standing)> {
         let windows: Vec<f64> =
             self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
         let performance = estimate(&windows, self.ways.confidence)?;
@@ -37,9 +37,9 @@ impl VerdictRounds<'_> {
         Some((performance, loss, standing))
     }
 
-    /// What a seat loses against another, if `losses` are read together; `None` where
-    /// both were in no round.
-    fn loss(&self, seat: &Seat, against: &Seat, losses: usize) -> Option<Loss> {
+    /// The loss of one way against another, if `losses` are read together; `None` if no round has
+    /// both.
+    fn loss(&self, seat: &WindowOwner, against: &WindowOwner, losses: usize) -> Option<Loss> {
         let pair = |round: &Round| Some((mean(round.get(seat)?), mean(round.get(against)?)));
         let pairs: Vec<(f64, f64)> = self.rounds.iter().filter_map(pair).collect();
         let together = 1.0 - (1.0 - self.ways.confidence) / losses as f64;
@@ -64,14 +64,15 @@ impl VerdictRounds<'_> {
         }
     }
 
-    /// What a seat with a claim loses against any assignment that was measured with it: see
+    /// The loss of a way with a claim against any assignment that was measured with it: see
     /// [`JudgedClaim::loss`].
-    pub(super) fn most(&self, seat: &Seat) -> Loss {
-        let all: std::collections::BTreeSet<&Seat> =
+    pub(super) fn most(&self, seat: &WindowOwner) -> Loss {
+        let all: std::collections::BTreeSet<&WindowOwner> =
             self.rounds.iter().flat_map(Round::keys).collect();
-        let is_other =
-            |other: &&Seat| matches!(other, Seat::Of(Setting::Pinned(_))) && *other != seat;
-        let others: Vec<&Seat> = all.into_iter().filter(is_other).collect();
+        let is_other = |other: &&WindowOwner| {
+            matches!(other, WindowOwner::Of(Setting::Pinned(_))) && *other != seat
+        };
+        let others: Vec<&WindowOwner> = all.into_iter().filter(is_other).collect();
         let claims =
             self.ways.contenders.iter().filter(|contender| contender.claim.is_some()).count();
         let losses = (claims * others.len()).max(1);
@@ -88,7 +89,7 @@ impl VerdictRounds<'_> {
     }
 }
 
-/// What the fresh windows say of `claim`, by the most that its way loses.
+/// Judges `claim` by the largest loss of its way in the fresh windows.
 pub(super) fn judged(claim: BoundClaim, loss: Loss, within: f64) -> JudgedClaim {
     let verdict = match claim.gap {
         gap if loss.high <= gap => ClaimVerdict::Holds,

@@ -5,7 +5,7 @@
 //! computed again. Either way the same numbers are added in the same order: equal to the last bit.
 
 use super::{PipelinePredictor, pairs};
-use crate::{Change, Walk};
+use crate::{Change, PredictedWalk};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ struct LevelWeights {
     /// What others weigh on a thread, and what partners are worth to it: by its kind, then theirs.
     weights: Vec<f64>,
     partners: Vec<f64>,
-    /// What each two others weigh on a thread, by its kind, then theirs; empty where they weigh
+    /// What each two others weigh on a thread, by its kind, then theirs; empty if they weigh
     /// nothing.
     pairs: Vec<f64>,
     curvature: f64,
@@ -186,7 +186,7 @@ impl LevelWeights {
         (self.first + self.domains[leaf as usize]) * kinds
     }
 
-    /// What all but one of the threads in a domain weigh on that one, of kind `own`; 0 where there
+    /// What all but one of the threads in a domain weigh on that one, of kind `own`; 0 if there
     /// is none.
     fn crowd(&self, held: &[f64], own: usize) -> f64 {
         if held[own] == 0.0 {
@@ -229,7 +229,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-impl Walk for Steps<'_> {
+impl PredictedWalk for Steps<'_> {
     fn step(&mut self, leaves: &[u32], change: Change) -> f64 {
         let (compact, kinds) = (self.compact, self.compact.kinds);
         let Change { thread, other, from, to } = change;

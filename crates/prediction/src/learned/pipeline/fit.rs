@@ -12,10 +12,10 @@
 //! **Left out.** Generalized cross-validation rates a fit (Golub, Heath and Wahba, Technometrics
 //! 21, 1979). The residual of a left-out row is e / (1 - h) with its leverage h, to first order
 //! without a refit. The mean of all leverages stands for h. With its own leverage in its place, as
-//! in `learned/ridge.rs`, the only row that has some rare company (h = 0.99) decides alone what all
-//! others are worth.
+//! in `learned/ridge.rs`, the only row that has some rare co-runners (h = 0.99) decides alone what
+//! all others are worth.
 
-use super::{Compact, Fitted, PipelinePredictor, SHARPNESS, Workspace};
+use super::{Compact, FittedPipeline, PipelinePredictor, SHARPNESS, Workspace};
 use crate::learned::ridge::{Cholesky, dot, solve};
 
 /// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature,
@@ -26,7 +26,7 @@ const PRIOR: [f64; 5] = [1.0, 0.3, 0.5, 0.1, 1.0];
 const PAIRS: f64 = 0.9;
 /// Kinds that a fit begins with as the slowest, at most; and once with none.
 const STARTS: usize = 3;
-/// Steps of a fit at most; it ends sooner where nothing improves.
+/// Steps of a fit at most; it ends sooner if nothing improves.
 const STEPS: usize = 40;
 /// The least standard deviation that residuals are taken to have: formulas are never exact.
 const LEAST_ERROR: f64 = 1e-4;
@@ -53,11 +53,11 @@ struct Fit {
 
 impl PipelinePredictor {
     /// The parameters that measurements support: leaves of each thread, and the performance (only
-    /// those above 0 are used). `None` where there are fewer than 20.
+    /// those above 0 are used). `None` if there are fewer than 20.
     pub fn learn<'a>(
         &self,
         measured: impl IntoIterator<Item = (&'a [u32], f64)>,
-    ) -> Option<Fitted> {
+    ) -> Option<FittedPipeline> {
         let values: Vec<(&[u32], f64)> = measured
             .into_iter()
             .filter(|(_, performance)| *performance > 0.0 && performance.is_finite())
@@ -97,11 +97,11 @@ impl PipelinePredictor {
                 (fit, error) = (paired, then);
             }
         }
-        Some(Fitted { compact: Compact::new(self, &fit.parameters), error })
+        Some(FittedPipeline { compact: Compact::new(self, &fit.parameters), error })
     }
 
-    /// For assignments with company on the domains of `shared` levels, where `free` parameters are
-    /// fitted and the other pairs are 0.
+    /// For assignments with co-runners on the domains of `shared` levels, where `free` parameters
+    /// are fitted and the other pairs are 0.
     fn workspace(&self, shared: &[bool], free: &[usize]) -> Workspace {
         let without_pairs =
             !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));
@@ -142,7 +142,7 @@ impl PipelinePredictor {
         }
     }
 
-    /// By level, whether anybody ever had company on a domain.
+    /// By level, whether any thread ever had co-runners on a domain.
     fn shared(&self, rows: &[WeighedMeasurement]) -> Vec<bool> {
         let is_shared = |domains: &Vec<usize>| {
             let mut seen = vec![usize::MAX; self.levels.most_domains];
@@ -156,7 +156,7 @@ impl PipelinePredictor {
     }
 
     /// The parameters that are fitted, with pairs or without. Of a level on whose domains nobody
-    /// ever had company there is nothing to learn.
+    /// ever had co-runners there is nothing to learn.
     fn fitted(&self, shared: &[bool], pairs: bool) -> Vec<usize> {
         let of_level = |index: usize, all: usize| shared[index * shared.len() / all.max(1)];
         let is_fitted = |parameter: &usize| match *parameter {
@@ -248,7 +248,7 @@ impl PipelinePredictor {
         Fit { parameters: at, error, minimized }
     }
 
-    /// The generalized cross-validation error of a fit, weighted as it was; `None` where it is no
+    /// The generalized cross-validation error of a fit, weighted as it was; `None` if it is no
     /// minimum.
     fn left_out(
         &self,

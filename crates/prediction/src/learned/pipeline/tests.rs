@@ -70,7 +70,7 @@ fn a_walk_predicts_what_a_prediction_is() {
         let tree = SharingTree::new(&Machine::from_shape(shape).unwrap(), Alike::ByStructure);
         let pipeline = PipelinePredictor::new(&thread_kinds, &tree).unwrap();
         let at: Vec<f64> = (0..pipeline.parameters).map(|_| random.unit() - 0.3).collect();
-        let fitted = Fitted { compact: Compact::new(&pipeline, &at), error: 0.0 };
+        let fitted = FittedPipeline { compact: Compact::new(&pipeline, &at), error: 0.0 };
         let space = Space::new(tree, 7, PerContext::AtMost(2)).unwrap();
         let mut leaves = space.sample(&mut random).leaves().to_vec();
         let mut walk = fitted.walk(&leaves);
@@ -126,7 +126,11 @@ fn modelled(
 }
 
 /// What a model learns from 160 random assignments, and its error on 60 others.
-fn learned(bed: &mut Contention, pipeline: &PipelinePredictor, space: &Space) -> (Fitted, f64) {
+fn learned(
+    bed: &mut Contention,
+    pipeline: &PipelinePredictor,
+    space: &Space,
+) -> (FittedPipeline, f64) {
     let mut random = Random::new(8);
     let drawn: Vec<_> = (0..220).map(|_| space.sample(&mut random)).collect();
     let (learn, held_out) = drawn.split_at(160);
@@ -138,7 +142,7 @@ fn learned(bed: &mut Contention, pipeline: &PipelinePredictor, space: &Space) ->
     (fitted.clone(), root_mean_square(&fitted, bed, held_out))
 }
 
-fn root_mean_square(fitted: &Fitted, bed: &Contention, drawn: &[Assignment]) -> f64 {
+fn root_mean_square(fitted: &FittedPipeline, bed: &Contention, drawn: &[Assignment]) -> f64 {
     let square = |drawn: &Assignment| {
         (fitted.predict(drawn.leaves()) / bed.truth(drawn.leaves()) - 1.0).powi(2)
     };
@@ -169,8 +173,8 @@ fn company_that_is_worse_together_is_learned_by_its_pairs() {
     let mut random = Random::new(9);
     let mut others: Vec<Assignment> = (0..100).map(|_| space.sample(&mut random)).collect();
     others.sort_by(|a, b| bed.truth(b.leaves()).total_cmp(&bed.truth(a.leaves())));
-    // Of a mean square a few decide, whose company nobody had among those learned from.
-    let median = |fitted: &Fitted, bed: &Contention| {
+    // A few decide on the mean square: their co-runners do not occur among those learned from.
+    let median = |fitted: &FittedPipeline, bed: &Contention| {
         let error = |drawn: &Assignment| {
             (fitted.predict(drawn.leaves()) / bed.truth(drawn.leaves()) - 1.0).abs()
         };

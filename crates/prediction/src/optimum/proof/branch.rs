@@ -1,4 +1,4 @@
-//! Going through all that prices do not rule out.
+//! The branching of the proof: goes through all assignments that prices do not rule out.
 //!
 //! Domain after domain gets a holding, as long as what is chosen and the most that the rest can be
 //! worth stay above a floor. Holdings come in one order, so that no set of them comes twice. When
@@ -130,7 +130,7 @@ impl Branch<'_> {
             let worth = worth + self.values[candidate];
             if worth + self.completion.most(remaining - 1, &rest) > findings.bar() {
                 given.push(candidate);
-                // Of one build no set of holdings comes twice.
+                // Within a build, no set of holdings comes twice.
                 let same = self.builds.get(domain + 1) == self.builds.get(domain);
                 self.give(
                     domain + 1,

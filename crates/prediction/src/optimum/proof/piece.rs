@@ -1,5 +1,5 @@
-//! What can be of an instance in one domain, what domains can hold of all instances, and how pieces
-//! make an instance.
+//! Lists the pieces of an instance that one domain can hold, the holdings of a domain over all
+//! instances, and the ways in which pieces make an instance.
 
 use crate::BlackBox;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -56,7 +56,7 @@ pub(crate) struct Pieces {
     pub(crate) cuts_of: Vec<Vec<usize>>,
     /// The empty ones come first.
     pub(crate) holdings: Vec<Holding>,
-    /// Of each, a number for its build and the threads of each kind that it has, from 0.
+    /// For each holding, a number that identifies its build and its threads of each kind, from 0.
     pub(crate) groups: Vec<usize>,
     /// The pieces of all holdings, each once. They are few, and they are valued again and again.
     offers: Vec<Offer>,
@@ -70,7 +70,7 @@ pub(crate) struct Pieces {
 type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
 impl Pieces {
-    /// `None` where there are too many to go through, or `go_on`, asked before each content, says
+    /// `None` if there are too many to go through, or `go_on`, asked before each content, says
     /// no.
     pub(crate) fn new(blackbox: &BlackBox, mut go_on: impl FnMut() -> bool) -> Option<Self> {
         let mut numbers = Numbers::new();
@@ -353,8 +353,8 @@ impl Division<'_> {
         room[last] -= 1;
         sets.insert(slots.clone());
         for slot in from..self.held.len() {
-            // Of threads of one kind side by side, which are the same to everyone, the first free
-            // one.
+            // Threads of one kind side by side are the same to all others, so it takes the first
+            // free one.
             let innermost = self.arities().last().copied().unwrap_or(1);
             let same = slot % innermost > 0 && self.held[slot - 1] == self.held[slot];
             let passed_over = same && !taken[slot - 1] && slots[slots.len() - 1] != slot - 1;

@@ -1,14 +1,14 @@
 //! Prices that bound the best prediction from above.
 //!
 //! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling
-//! in s. Let r(a) be the extra price of an instance of application a. Let the prices of the pieces
-//! of every cut m make up for what it is worth at every common share s: r(a) plus the sum of h(p,
-//! s) over p in m is at least base(m) s. Prices do not fall. So they make up at different shares,
-//! too, for the least of them. So no assignment is predicted above the sum of r over all instances
-//! and of h over all pieces: the sum over domains of what they hold. Only the number of threads of
-//! each kind ties the holdings of different domains. `Prices::value` chooses them domain by domain,
-//! and the largest sum is the bound (Lagrangian relaxation; Geoffrion, Mathematical Programming
-//! Study 2, 1974). It holds for any prices; good ones make it tight.
+//! in s. Let r(a) be the extra price of an instance of application a. The prices of the pieces of
+//! every cut m must cover its worth at every common share s: r(a) plus the sum of h(p, s) over p in
+//! m is at least base(m) s. Prices do not fall. So they make up at different shares, too, for the
+//! least of them. So no assignment is predicted above the sum of r over all instances and of h over
+//! all pieces: the sum over domains of what they hold. Only the number of threads of each kind ties
+//! the holdings of different domains. `Prices::value` chooses them domain by domain, and the
+//! largest sum is the bound (Lagrangian relaxation; Geoffrion, Mathematical Programming Study 2,
+//! 1974). It holds for any prices; good ones make it tight.
 //!
 //! **The best prices** solve a linear program: the smallest sum of r + domains × v under the
 //! conditions above. There v is at least the price of every holding, for each build of domains
@@ -30,7 +30,7 @@ const MOST_ROUNDS: usize = 150;
 const NEAR: f64 = 1e-7;
 
 /// Limits of adding knots: the rounds, the number of knots, the least distance of two as a share of
-/// the last, and the smallest improvement of the bound that is worth another round.
+/// the last, and the least improvement of the bound that justifies another round.
 const MOST_REFINED: usize = 8;
 const MOST_KNOTS: usize = 64;
 const KNOTS_APART: f64 = 0.000_5;
@@ -367,7 +367,7 @@ fn dearest(pieces: &Pieces, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
             *most = most.max(value);
         }
     }
-    // By how far below the dearest of its build each is.
+    // Sorted by the distance of each below the most expensive of its build.
     let below = |(value, holding): &(f64, usize)| most[pieces.holdings[*holding].build] - value;
     let mut dear = by_counts;
     dear.sort_by(|a, b| below(a).total_cmp(&below(b)).then(a.1.cmp(&b.1)));

@@ -1,4 +1,4 @@
-//! Which entries are measured next, and when no more have to be.
+//! Chooses the entries to measure next, and decides when no more are needed.
 
 use crate::tables::profiling::check::ENOUGH;
 use crate::tables::profiling::forecast::Forecast;

@@ -13,7 +13,7 @@ const ASSUMED: f64 = 4.0;
 pub struct Checked {
     /// Entries drawn, forecast and then measured.
     pub drawn: usize,
-    /// Of these, those whose interval held the measured share.
+    /// How many of these had an interval that held the measured share.
     pub held: usize,
     /// Root mean square of forecast / measured share - 1 over these; 0 without any.
     pub error: f64,
@@ -52,9 +52,9 @@ impl Checks {
         });
     }
 
-    /// The factor for stated deviations that makes the intervals hold as often as they say: the
-    /// quantile of split conformal prediction (Lei et al., Distribution-Free Predictive Inference
-    /// for Regression, JASA 2018, section 2.2), at least 1.
+    /// The factor on stated deviations with which the intervals hold as often as they claim, at
+    /// least 1. It is the quantile of split conformal prediction (Lei et al., Distribution-Free
+    /// Predictive Inference for Regression, JASA 2018, section 2.2).
     pub(super) fn stretch(&self) -> f64 {
         let mut deviations: Vec<f64> =
             self.0.iter().map(|check| check.deviations).chain([ASSUMED]).collect();

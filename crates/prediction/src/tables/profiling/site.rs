@@ -20,14 +20,14 @@ pub(super) struct Site {
 #[derive(Clone, Debug)]
 pub(super) struct Sites {
     all: Vec<Site>,
-    /// Of kind and layout.
+    /// The index of kind and layout.
     number: HashMap<(usize, usize), usize>,
     /// Of threads.
     kinds: usize,
 }
 
 impl Sites {
-    /// Of `entries`, kinds with layouts, those that fit.
+    /// Keeps the `entries`, kinds with layouts, that fit.
     pub(super) fn new(
         thread_kinds: &ThreadKinds,
         local: &CoreLocal,
@@ -71,7 +71,7 @@ impl Sites {
         self.number.get(&(kind, layout)).copied()
     }
 
-    /// Of each of [`Site::counts`] of a site, its level.
+    /// The level of each of the [`Site::counts`] of a site.
     pub(super) fn levels(&self, site: &Site) -> Vec<usize> {
         (0..site.counts.len()).map(|count| count / self.kinds).collect()
     }
@@ -96,7 +96,7 @@ impl Sites {
     }
 
     /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a
-    /// thread nearer burdens more.
+    /// thread that is nearer slows down more.
     pub(super) fn burdens(&self, less: &[f64], more: &[f64]) -> bool {
         (0..self.kinds).all(|kind| {
             let (mut fewer, mut total) = (0.0, 0.0);

@@ -4,7 +4,7 @@
 //! differ in size by no power of two, so equal places of two instances do not meet in one set of
 //! the first level.
 
-use super::super::{Address, Region, Ring};
+use super::super::{Address, PacketRing, Region};
 
 /// Descriptors in a ring.
 const SLOTS: u32 = 16;
@@ -30,8 +30,8 @@ pub(super) struct Layout {
 
 impl Layout {
     /// A ring with slots of that size.
-    pub(super) fn ring(&mut self, slot_bytes: u32) -> Ring {
-        let ring = Ring { base: self.next, slots: SLOTS, slot_bytes };
+    pub(super) fn ring(&mut self, slot_bytes: u32) -> PacketRing {
+        let ring = PacketRing { base: self.next, slots: SLOTS, slot_bytes };
         self.take(ring.bytes());
         ring
     }
@@ -83,7 +83,7 @@ impl Layout {
 
     fn take(&mut self, length: u64) -> u64 {
         let base = self.next;
-        self.next = (base + length).next_multiple_of(Ring::SPACING) + GAP;
+        self.next = (base + length).next_multiple_of(PacketRing::SPACING) + GAP;
         self.resident.push(Region { base, length });
         base
     }

@@ -1,13 +1,13 @@
-//! When a program has begun its work.
+//! [`ProgramRun`]: decides when a started program has begun its work.
 //!
 //! The published probes begin "beyond the initial input reading phase", which a person had looked
 //! up. From outside, a program has begun when its worker threads exist and one of them works. The
 //! parameter says how many there will be. If fewer come, because the input has no work for more,
 //! pinwise waits one second for a new one. With a metric a single thread counts as all then, too.
 
-use super::session::Session;
+use super::program_run::ProgramRun;
 use super::{ProbeError, ProbeOptions};
-use pinwise_linux::{Line, Roster, Scope, Tail, TargetError, thread::Account};
+use pinwise_linux::{Line, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
 use regex::Regex;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 /// us.
 const WORKS: Duration = Duration::from_millis(1);
 
-impl Session {
+impl ProgramRun {
     /// Waits until the program with this parameter has begun its work.
     pub(super) fn wait_ready(
         &mut self,
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Waits for as many threads as are expected, or for fewer that seem to be all: several, or one
-    /// where that may be `alone`.
+    /// if that may be `alone`.
     fn wait_busy(
         &mut self,
         n: u32,
@@ -83,7 +83,7 @@ impl Session {
             Roster::new(Scope::Trees(vec![self.root])).map_err(unreadable(&self.name))?;
         let mut count = 0;
         let mut changed = begin;
-        // What the workers had run when the last of them came.
+        // The CPU time of the workers when the last of them came.
         let mut before = Duration::ZERO;
         for look in 1.. {
             self.check()?;
@@ -118,7 +118,7 @@ impl Session {
 /// The CPU time of all threads but the first of each process, or of that one if it is alone.
 fn workers_ran(roster: &Roster) -> Duration {
     let ran = |id: &pinwise_linux::thread::ThreadId| {
-        Account::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran)
+        SchedulerTimes::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran)
     };
     let several = roster.members().iter().any(|member| member.threads.len() > 1);
     let worker = |id: &pinwise_linux::thread::ThreadId| !several || id.tid != id.pid.main();

@@ -1,4 +1,4 @@
-//! A program that is measured, with what other programs take of its contexts meanwhile.
+//! A testbed that also records how much of its contexts other programs take.
 
 use crate::open_subject::OpenSubject;
 use pinwise_measure::{
@@ -14,8 +14,8 @@ use std::time::Duration;
 pub(crate) struct WithOtherLoad<'a> {
     testbed: &'a mut dyn OpenSubject,
     watch: Option<OtherLoadWatch>,
-    /// What was last known of others: of a program that has ended meanwhile it is what was known
-    /// while it ran.
+    /// The load of others at the last look. For a program that has ended, it is the load while it
+    /// ran.
     others: Cell<Option<OtherLoad>>,
 }
 

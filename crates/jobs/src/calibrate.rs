@@ -1,8 +1,9 @@
-//! What counts as high for the published search for a number of threads, from example programs.
+//! Derives the thresholds of the published search (Thread Reinforcer) from three example programs.
 //!
-//! As the paper did with fluidanimate, facesim and blackscholes on small inputs: each example is
-//! probed with growing numbers of threads, and a threshold is where what it shows begins to rise
-//! fast ([`pinwise_threads::calibrate`]). The probes of each example are a part of the campaign.
+//! As in the paper, which used fluidanimate, facesim and blackscholes on small inputs, it probes
+//! each example with growing numbers of threads. A threshold is where the characteristic that the
+//! example shows begins to rise fast ([`pinwise_threads::calibrate`]). The probes of each example
+//! are a part of the campaign.
 
 use crate::campaign_run::{EndContext, answered, as_parent_error, conclude, measure_on};
 use crate::error::{Failure, JobError, Remedy};
@@ -22,17 +23,17 @@ use pinwise_measure::{
 use pinwise_placement::Budget;
 use pinwise_present::Notice;
 use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
-use pinwise_scheduler::{ModelProber, Program};
-use pinwise_threads::{Curve, Example, Note, ThreadRange, Thresholds, calibrate};
+use pinwise_scheduler::{ModelProber, ModelProgram};
+use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, ThreadsNote, Thresholds, calibrate};
 use pinwise_topology::{Alike, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// The paper's examples, in the order of [`Example::ALL`], and how much of an iteration's work
-/// their small inputs have: fluidanimate's particles, simlarge to native (300,000 to 500,000), for
-/// all three.
+/// The paper's examples, in the order of [`Example::ALL`].
 const PAPER: [&str; 3] = ["fluidanimate", "facesim", "blackscholes"];
+/// The share of an iteration's work that the small inputs of the examples have. It is the ratio of
+/// fluidanimate's particles in simlarge and native (300,000 to 500,000), taken for all three.
 const SMALL: f64 = 0.6;
 
 /// The seed of the programs on a model.
@@ -41,23 +42,23 @@ const SEED: u64 = 1000;
 /// How long an example may run.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How often the published search finds something high: the question.
+/// Asks for the thresholds of the published search, from three example programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationRequest {
     /// The programs.
     pub examples: CalibrationExamples,
-    /// The most threads. `None`: three times the contexts, as in the paper.
+    /// The largest number of threads. `None`: three times the contexts, as in the paper.
     pub max: Option<u32>,
     /// The step of the searches that the thresholds are for, at least 2. `None`: a third of the
     /// contexts, at least 2.
     pub step: Option<u32>,
-    /// Each number is probed so often, and the mean is taken; at least 1.
+    /// How often each number is probed, at least once. The mean counts.
     pub rounds: u32,
     /// The length of a probe.
     pub probe: Duration,
 }
 
-/// What is probed.
+/// The example programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalibrationExamples {
@@ -72,20 +73,20 @@ pub enum CalibrationExamples {
     },
 }
 
-/// What counts as high on a machine.
+/// The thresholds of a machine, and their campaign.
 #[derive(Clone, Debug)]
 pub struct CalibrationAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
     /// The question, with every default decided.
     pub request: CalibrationRequest,
-    /// For steps of so many threads.
+    /// The step of the searches, in threads.
     pub step: u32,
-    /// On a machine of so many contexts.
+    /// Contexts of the machine.
     pub contexts: u32,
-    /// What each example showed, as far as it was probed: what it is for, the program, and the
+    /// The curve of each example, as far as it was probed: what it is for, the program, and the
     /// means of the rounds.
-    pub examples: Vec<(Example, String, Curve)>,
+    pub examples: Vec<(Example, String, ProfilesByNumber)>,
     /// The thresholds. `None`: not every example was probed, or one shows no rise.
     pub thresholds: Option<Thresholds>,
 }
@@ -105,7 +106,7 @@ impl Job for CalibrationRequest {
         let machine = match &self.examples {
             CalibrationExamples::Commands(commands) => {
                 commands.iter().try_for_each(|command| recipe(command).map(drop))?;
-                pinwise_linux::machine()
+                pinwise_linux::this_machine()
                     .map_err(|error| JobError::from(error).context("cannot read the topology"))?
             }
             CalibrationExamples::Modelled { name, machine } => {
@@ -135,7 +136,7 @@ impl Job for CalibrationRequest {
     fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self, JobError> {
         let request: Self = stored::question(info)?;
         if let CalibrationExamples::Commands(_) = request.examples {
-            check_machine(info, &pinwise_linux::machine()?)?;
+            check_machine(info, &pinwise_linux::this_machine()?)?;
         }
         Ok(request)
     }
@@ -150,7 +151,7 @@ impl Job for CalibrationRequest {
         if let CalibrationExamples::Modelled { name, machine } = &request.examples
             && platform(name, machine)?.1
         {
-            note(events, Notice::Threads(Note::SharedCores))?;
+            note(events, Notice::Threads(ThreadsNote::SharedCores))?;
         }
         match request.thresholds(info, caller, store, events) {
             Ok(found) => answered(store, info.id, CampaignState::Finished, &found)?,
@@ -220,8 +221,8 @@ impl CalibrationRequest {
         numbers
     }
 
-    /// Four numbers at least show where something begins to rise fast: of VCX_RATE up to as many
-    /// threads as contexts, of MIGR_RATE from there on.
+    /// Requires four probed numbers up to the contexts, for VCX_RATE, and four from there on, for
+    /// MIGR_RATE. Fewer do not show where a rate begins to rise fast.
     fn check(&self, machine: &Machine) -> Result<(), JobError> {
         let (numbers, contexts) = (self.numbers(machine), self.contexts(machine));
         let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
@@ -269,7 +270,8 @@ impl CalibrationRequest {
         })
     }
 
-    /// What an example shows: probed in a part of the campaign `info`, or read where that has it.
+    /// Probes an example in a part of the campaign `info`, or reads the part if it has been
+    /// measured.
     fn probed(
         &self,
         example: Example,
@@ -277,7 +279,7 @@ impl CalibrationRequest {
         caller: &Caller,
         store: &mut Store,
         events: &mut dyn Events,
-    ) -> Result<Curve, JobError> {
+    ) -> Result<ProfilesByNumber, JobError> {
         let part = stored::part_for(store, info, &example, |new| {
             let workload = Workload { name: self.program(example).into(), threads: Vec::new() };
             Ok(NewCampaign { kind: Kind::Example, workload, ..new })
@@ -307,7 +309,7 @@ impl CalibrationRequest {
             }
             CalibrationExamples::Modelled { name, machine } => {
                 let mut program =
-                    Program::built_in(self.program(example)).map_err(JobError::failed)?;
+                    ModelProgram::built_in(self.program(example)).map_err(JobError::failed)?;
                 program.fitted.work_ms *= SMALL;
                 rounds.parameters.iter_mut().for_each(|n| *n = program.parameter(*n));
                 let mut prober = ModelProber::new(platform(name, machine)?.0, program, SEED)
@@ -325,8 +327,8 @@ impl CalibrationRequest {
         conclude(store, part.id, measured, ends, |_, _| curve)
     }
 
-    /// What these records of an example show: of each number whose rounds are all there, the mean.
-    fn curve(&self, info: &CampaignInfo, records: &[Record]) -> Result<Curve, JobError> {
+    /// The mean of each number whose rounds are complete, from the records of an example.
+    fn curve(&self, info: &CampaignInfo, records: &[Record]) -> Result<ProfilesByNumber, JobError> {
         let rounds = f64::from(self.rounds);
         let measured: Vec<_> =
             records.iter().filter_map(|record| record.outcome.as_ref().ok()).collect();
@@ -343,19 +345,19 @@ impl CalibrationRequest {
         };
         let of_numbers = measured.chunks_exact(self.rounds as usize);
         let numbers = self.numbers(&info.new.machine).into_iter();
-        Ok(Curve(numbers.zip(of_numbers).map(mean).collect::<Result<_, _>>()?))
+        Ok(ProfilesByNumber(numbers.zip(of_numbers).map(mean).collect::<Result<_, _>>()?))
     }
 }
 
-/// What the records count in.
+/// The unit of the records.
 fn unit(records: &[Record]) -> Option<Unit> {
     let mut measured = records.iter().filter_map(|record| record.outcome.as_ref().ok());
     Some(Probed::of(measured.next()?).ok()?.unit)
 }
 
-/// Probes each number in turn. One that cannot be probed ends it.
+/// Probes one number after another. One that cannot be probed ends it.
 struct ProbeRounds {
-    /// What makes each of the numbers.
+    /// The parameter that makes each of the numbers.
     parameters: Vec<u32>,
     rounds: u32,
 }

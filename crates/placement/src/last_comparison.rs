@@ -1,22 +1,22 @@
-//! The last comparison of a search for the number of threads and their placement together: doing
-//! nothing, the number alone, the number and the placement.
+//! Judges the last comparison: the default, the number alone, the number with its placement.
+//! `threads` and `tune` end with it.
 //!
-//! Everything before it looked for what is good, and so overstates what it found. Here each [`Way`]
-//! is measured once a round, in random order, in windows that nothing was chosen by; ways are
-//! compared within rounds ([`crate::statistics::ratio`]), so that what disturbs the machine for a
-//! while meets all alike. Each pair of ways may be compared, and the intervals of all pairs hold
-//! together (Bonferroni). A search for the number alone ends with the same comparison, of two ways.
+//! The parts before it searched for the best, and so overstate it. Here each [`Way`] is measured
+//! once a round, in random order, in windows that chose nothing. Ways are compared within rounds
+//! ([`crate::statistics::ratio`]), so that a disturbance affects all alike. Each pair of ways may
+//! be compared, and the intervals of all pairs hold together (Bonferroni). A search for the number
+//! alone ends with the same comparison, of two ways.
 
 use crate::outcome::{no_high, no_low};
 use crate::statistics::{estimate, ratio};
-use crate::{Advice, Estimate, Question};
+use crate::{Estimate, PlacementQuestion, PlacementVerdict};
 use serde::{Deserialize, Serialize};
 
 /// How the program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// As it is when nobody does anything: its own number of threads, unpinned.
+    /// The default: the program's own number of threads, unpinned.
     Default,
     /// With the number that was found, unpinned.
     Number,
@@ -37,10 +37,10 @@ pub struct Gain {
     pub high: f64,
 }
 
-/// What follows from a contest.
+/// The verdict of a last comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum LastComparisonVerdict {
     /// Nothing that was compared is better than doing nothing.
     Default,
     /// Another number of threads is faster.
@@ -53,7 +53,7 @@ pub enum Choice {
     Undecided,
 }
 
-impl Choice {
+impl LastComparisonVerdict {
     /// How the program is run then.
     pub fn way(self) -> Way {
         match self {
@@ -66,20 +66,20 @@ impl Choice {
 
 /// Fresh windows of each way, round by round.
 #[derive(Clone, Debug)]
-pub struct Contest {
+pub struct ComparedRounds {
     ways: Vec<Way>,
     rounds: Vec<Vec<Option<f64>>>,
     confidence: f64,
     looks: f64,
 }
 
-impl Contest {
+impl ComparedRounds {
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
         Self { ways, rounds: Vec::new(), confidence, looks: 1.0 }
     }
 
-    /// The same, where so many looks at the gains may end the comparison: they share the error.
+    /// The same, if this number of looks at the gains may end the comparison: they share the error.
     #[must_use]
     pub fn with_looks(mut self, looks: usize) -> Self {
         self.looks = looks.max(1) as f64;
@@ -101,14 +101,14 @@ impl Contest {
         self.confidence
     }
 
-    /// Rounds in which both ways were measured: what [`Contest::gain`] rests on.
+    /// Rounds in which both ways were measured: what [`ComparedRounds::gain`] rests on.
     pub fn common_rounds(&self, way: Way, other: Way) -> usize {
         let (Some(one), Some(two)) = (self.values(way), self.values(other)) else { return 0 };
         one.zip(two).filter(|(one, two)| one.is_some() && two.is_some()).count()
     }
 
     /// Takes a round: the performance of each way, higher is better, in the order of
-    /// [`Contest::ways`]; `None` where it failed.
+    /// [`ComparedRounds::ways`]; `None` if it failed.
     pub fn take(&mut self, round: Vec<Option<f64>>) {
         self.rounds.push(round);
     }
@@ -151,38 +151,42 @@ impl Contest {
 
     /// Whether the gain of `way` over the default is above 0, none, or undecided. The rule and the
     /// tolerance are those of a search for a placement.
-    pub fn advice(&self, way: Way) -> Advice {
+    pub fn advice(&self, way: Way) -> PlacementVerdict {
         let gain = self.gain(way, Way::Default);
-        gain.map_or(Advice::Undecided, |gain| Advice::by(gain.low, gain.high, Question::WITHIN))
+        gain.map_or(PlacementVerdict::Undecided, |gain| {
+            PlacementVerdict::by(gain.low, gain.high, PlacementQuestion::WITHIN)
+        })
     }
 
-    /// What a choice gains over the default; `None` where it is the default.
-    pub fn gain_of(&self, choice: Choice) -> Option<Gain> {
+    /// The gain of a choice over the default; `None` if it is the default.
+    pub fn gain_of(&self, choice: LastComparisonVerdict) -> Option<Gain> {
         let way = choice.way();
         self.gain(way, Way::Default).filter(|_| way != Way::Default)
     }
 
-    /// What to do, where [`Way::Default`] takes part. `fewer`: the number that was found is below
-    /// the default; then being as fast, but for a share of `within`, is enough. Pinning has to
-    /// be faster than the same number unpinned, and than doing nothing. Doing nothing is chosen
-    /// where the intervals show that no other way is better.
-    pub fn choice(&self, fewer: bool, within: f64) -> Choice {
+    /// The verdict, if [`Way::Default`] is compared. `fewer`: the number that was found is below
+    /// the default; then being as fast, but for a share of `within`, is enough. Pinning has to be
+    /// faster than the same number unpinned, and than doing nothing. Doing nothing is chosen if
+    /// the intervals show that no other way is better.
+    pub fn choice(&self, fewer: bool, within: f64) -> LastComparisonVerdict {
         let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
         let rival = if takes_part(Way::Number) { Way::Number } else { Way::Default };
         if better(Way::Placed, rival) && better(Way::Placed, Way::Default) {
-            return Choice::Placed;
+            return LastComparisonVerdict::Placed;
         }
         match self.gain(Way::Number, Way::Default) {
-            Some(gain) if gain.low > 0.0 => return Choice::Number,
-            Some(gain) if fewer && gain.low >= -within => return Choice::Fewer,
+            Some(gain) if gain.low > 0.0 => return LastComparisonVerdict::Number,
+            Some(gain) if fewer && gain.low >= -within => return LastComparisonVerdict::Fewer,
             _ => {}
         }
         let mut others = self.ways.iter().filter(|&&way| way != Way::Default).peekable();
-        if others.peek().is_some() && others.all(|&way| self.advice(way) == Advice::KeepDefault) {
-            Choice::Default
+        if others.peek().is_some()
+            && others.all(|&way| self.advice(way) == PlacementVerdict::KeepDefault)
+        {
+            LastComparisonVerdict::Default
         } else {
-            Choice::Undecided
+            LastComparisonVerdict::Undecided
         }
     }
 
@@ -198,9 +202,9 @@ mod tests {
 
     /// Ten rounds; the machine is disturbed by half in every third, the same for all, and each
     /// window by up to `noise`.
-    fn contest(speeds: &[(Way, f64)], noise: f64) -> Contest {
+    fn contest(speeds: &[(Way, f64)], noise: f64) -> ComparedRounds {
         let mut random = pinwise_topology::Random::new(7);
-        let mut contest = Contest::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
+        let mut contest = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
         for round in 0..10 {
             let machine = if round % 3 == 0 { 0.5 } else { 1.0 };
             let mut window = |(_, speed): &(Way, f64)| {
@@ -217,21 +221,21 @@ mod tests {
             contest(&[(Way::Default, default), (Way::Number, number), (Way::Placed, placed)], 0.04)
                 .choice(fewer, 0.03)
         };
-        assert_eq!(of(1.0, 1.2, 1.4, false), Choice::Placed);
+        assert_eq!(of(1.0, 1.2, 1.4, false), LastComparisonVerdict::Placed);
         assert_eq!(
             of(1.0, 1.2, 1.2, false),
-            Choice::Number,
+            LastComparisonVerdict::Number,
             "pinning that does not help is left out"
         );
-        assert_eq!(of(1.0, 1.2, 0.9, false), Choice::Number);
-        assert_eq!(of(1.0, 1.0, 1.0, false), Choice::Default);
+        assert_eq!(of(1.0, 1.2, 0.9, false), LastComparisonVerdict::Number);
+        assert_eq!(of(1.0, 1.0, 1.0, false), LastComparisonVerdict::Default);
         assert_eq!(
             of(1.0, 0.8, 0.9, true),
-            Choice::Default,
+            LastComparisonVerdict::Default,
             "faster than the number alone is not enough"
         );
-        assert_eq!(of(1.0, 1.0, 1.0, true), Choice::Fewer);
-        assert_eq!(of(1.0, 0.95, 0.95, true), Choice::Default);
+        assert_eq!(of(1.0, 1.0, 1.0, true), LastComparisonVerdict::Fewer);
+        assert_eq!(of(1.0, 0.95, 0.95, true), LastComparisonVerdict::Default);
     }
 
     #[test]
@@ -239,13 +243,21 @@ mod tests {
         let of = |number, noise| {
             contest(&[(Way::Default, 1.0), (Way::Number, number)], noise).choice(false, 0.01)
         };
-        assert_eq!(of(1.0, 0.04), Choice::Default);
-        assert_eq!(of(1.0, 1.0), Choice::Undecided);
-        assert_eq!(of(1.1, 1.0), Choice::Undecided);
-        assert_eq!(of(0.3, 0.4), Choice::Default, "the interval is wide, but below 0");
-        let mut once = Contest::new(vec![Way::Default, Way::Number], 0.95);
+        assert_eq!(of(1.0, 0.04), LastComparisonVerdict::Default);
+        assert_eq!(of(1.0, 1.0), LastComparisonVerdict::Undecided);
+        assert_eq!(of(1.1, 1.0), LastComparisonVerdict::Undecided);
+        assert_eq!(
+            of(0.3, 0.4),
+            LastComparisonVerdict::Default,
+            "the interval is wide, but below 0"
+        );
+        let mut once = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         once.take(vec![Some(1.0), Some(3.0)]);
-        assert_eq!(once.choice(false, 0.01), Choice::Undecided, "one round has no interval");
+        assert_eq!(
+            once.choice(false, 0.01),
+            LastComparisonVerdict::Undecided,
+            "one round has no interval"
+        );
     }
 
     #[test]
@@ -256,7 +268,7 @@ mod tests {
         let large = [(Way::Default, 1.0), (Way::Number, 3.0)];
         assert!(of(&large, 0.5).is_precise(0.01), "a quarter of the gain");
         let three = [two[0], two[1], (Way::Placed, 1.0)];
-        let width = |contest: &Contest| {
+        let width = |contest: &ComparedRounds| {
             let gain = contest.gain(Way::Number, Way::Default).unwrap();
             gain.high - gain.low
         };
@@ -271,10 +283,14 @@ mod tests {
     #[test]
     fn the_default_number_needs_no_arm_of_its_own() {
         let placed = contest(&[(Way::Default, 1.0), (Way::Placed, 1.3)], 0.04);
-        assert_eq!(placed.choice(false, 0.01), Choice::Placed);
+        assert_eq!(placed.choice(false, 0.01), LastComparisonVerdict::Placed);
         assert_eq!(placed.gain(Way::Number, Way::Default), None);
         let alone = contest(&[(Way::Default, 1.0)], 0.0);
-        assert_eq!(alone.choice(false, 0.01), Choice::Undecided, "nothing was compared with it");
+        assert_eq!(
+            alone.choice(false, 0.01),
+            LastComparisonVerdict::Undecided,
+            "nothing was compared with it"
+        );
     }
 
     #[test]
@@ -284,6 +300,6 @@ mod tests {
         let gain = contest.gain(Way::Placed, Way::Default).unwrap();
         assert!((gain.mean - 0.1).abs() < 1e-9 && gain.high - gain.low < 1e-9, "{gain:?}");
         assert_eq!((contest.rounds(), contest.estimate(Way::Default).unwrap().n), (11, 10));
-        assert_eq!(Contest::new(vec![Way::Default], 0.95).estimate(Way::Default), None);
+        assert_eq!(ComparedRounds::new(vec![Way::Default], 0.95).estimate(Way::Default), None);
     }
 }

@@ -1,13 +1,14 @@
-//! The model of a workload that a search learns from its measurements and steers by.
+//! The predictors that the guided search learns from its measurements.
 //!
-//! Two predictors are fitted to the same measurements: one that knows that an instance is as fast
-//! as its slowest thread ([`PipelinePredictor`]), and one that only counts what shares what
-//! ([`Colocation`]). The one with the smaller error steers; favourites are sought by both, since
-//! two models that are wrong are wrong in different places.
+//! Two predictors are fitted to the same measurements. One assumes that an instance is as fast as
+//! its slowest thread ([`PipelinePredictor`]). The other only counts which threads share what
+//! ([`Colocation`]). The one with the smaller error steers. Both name favourites, since they are
+//! wrong in different places.
 
 use pinwise_measure::Workload;
 use pinwise_prediction::{
-    Colocation, Fitted, Learned, PipelinePredictor, Predictor, ThreadKinds, Walk, draw,
+    Colocation, FittedPipeline, Learned, PipelinePredictor, PredictedWalk, Predictor, ThreadKinds,
+    draw,
 };
 use pinwise_topology::{Assignment, Random, Space};
 use std::collections::BTreeMap;
@@ -17,22 +18,22 @@ use std::collections::BTreeMap;
 const COLD: f64 = 0.0001;
 /// Steps of a draw per thread.
 const STEPS: usize = 120;
-/// So many times the steps for cold draws, which are to end at the top.
+/// The factor on the steps of cold draws, which should end at the top.
 const LONGER: usize = 8;
 /// Cold draws that the highest prediction is taken from.
 const PEAKS: usize = 8;
 
-/// What can be learned for a workload.
+/// The predictors that can be learned for a workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Modeler {
     pipeline: Option<PipelinePredictor>,
     colocation: Colocation,
 }
 
-/// What was learned.
+/// A predictor that was learned.
 #[derive(Clone, Debug)]
-pub(crate) enum Model {
-    Pipeline(Fitted),
+pub(crate) enum LearnedPredictor {
+    Pipeline(FittedPipeline),
     Counts(Learned),
 }
 
@@ -47,7 +48,7 @@ impl Modeler {
 
     /// From windows in any order, those of one assignment averaged: the better model first, then
     /// the other. None from too few windows.
-    pub(crate) fn learn(&self, windows: &[(Assignment, f64)]) -> Vec<Model> {
+    pub(crate) fn learn(&self, windows: &[(Assignment, f64)]) -> Vec<LearnedPredictor> {
         let mut classes: BTreeMap<&Assignment, (f64, f64)> = BTreeMap::new();
         for (assignment, value) in windows {
             let (sum, count) = classes.entry(assignment).or_default();
@@ -58,15 +59,15 @@ impl Modeler {
             || classes.iter().map(|(assignment, (sum, count))| (assignment.leaves(), sum / count));
         let fitted = self.pipeline.as_ref().and_then(|pipeline| pipeline.learn(rows()));
         let counts = self.colocation.learn(rows());
-        let mut models: Vec<(f64, Model)> = Vec::new();
-        models.extend(fitted.map(|fitted| (fitted.error(), Model::Pipeline(fitted))));
-        models.extend(counts.map(|counts| (counts.error(), Model::Counts(counts))));
+        let mut models: Vec<(f64, LearnedPredictor)> = Vec::new();
+        models.extend(fitted.map(|fitted| (fitted.error(), LearnedPredictor::Pipeline(fitted))));
+        models.extend(counts.map(|counts| (counts.error(), LearnedPredictor::Counts(counts))));
         models.sort_by(|a, b| a.0.total_cmp(&b.0));
         models.into_iter().map(|(_, model)| model).collect()
     }
 }
 
-impl Model {
+impl LearnedPredictor {
     /// Draws with probability proportional to prediction^(1/`temperature`).
     pub(crate) fn draw(&self, space: &Space, temperature: f64, random: &mut Random) -> Assignment {
         draw(self, space, temperature, STEPS * space.threads(), random)
@@ -77,7 +78,7 @@ impl Model {
         draw(self, space, COLD, LONGER * STEPS * space.threads(), random)
     }
 
-    /// The highest prediction there is, by long cold draws. They may all miss it: where their ends
+    /// The highest prediction there is, by long cold draws. They may all miss it: if their ends
     /// differ, as much is added as the best is above the median.
     pub(crate) fn peak(&self, space: &Space, random: &mut Random) -> f64 {
         let mut ends: Vec<f64> =
@@ -88,7 +89,7 @@ impl Model {
     }
 }
 
-impl Predictor for Model {
+impl Predictor for LearnedPredictor {
     fn predict(&self, leaves: &[u32]) -> f64 {
         match self {
             Self::Pipeline(fitted) => fitted.predict(leaves),
@@ -96,7 +97,7 @@ impl Predictor for Model {
         }
     }
 
-    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn Walk + 'a> {
+    fn walk<'a>(&'a self, leaves: &[u32]) -> Box<dyn PredictedWalk + 'a> {
         match self {
             Self::Pipeline(fitted) => fitted.walk(leaves),
             Self::Counts(learned) => learned.walk(leaves),

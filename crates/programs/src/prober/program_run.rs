@@ -1,16 +1,16 @@
-//! One run of the program for one probe, from its start to its end.
+//! [`ProgramRun`]: one run of the program during a probe, with its start, its limits and its end.
 
 use super::setter::Setter;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures as figures;
 use pinwise_linux::{
-    Exit, ForkWatch, Guardian, GuardianEntry, Launch, Output, Running, Streams, TargetError,
-    process,
-    sys::{self, Counter, Event, Usage},
+    Exit, ForkWatch, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, Streams,
+    TargetError, process,
+    sys::{self, CountedEvent, Counter, Usage},
     thread::{Pid, Stat},
 };
-use pinwise_measure::{Interrupt, MeasureError, Note};
+use pinwise_measure::{Interrupt, MeasureError, ProgramNote};
 use pinwise_metric::{Metric, MetricSpec};
 use rustix::process::{
     Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid,
@@ -20,14 +20,14 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-/// The descendants are looked for, and what they wrote is summed up, this often.
+/// How often pinwise looks for descendants, and sums up what they wrote.
 const FAMILY: Duration = Duration::from_millis(100);
-/// A command that changes the parameter may take so long, and the program to follow it.
-const SETTING: Duration = Duration::from_secs(5);
-/// It has followed when its number of threads has not changed for so long.
+/// The time limit for a command that changes the parameter, and for the program to follow it.
+pub(super) const SETTING: Duration = Duration::from_secs(5);
+/// A program has followed the parameter when its number of threads has not changed for this long.
 const UNCHANGED: Duration = Duration::from_millis(50);
 
-/// What ends a probe before its time.
+/// The limits that end a run early.
 pub(super) struct Limits {
     pub(super) most_written: Option<u64>,
     pub(super) until: Option<Instant>,
@@ -35,32 +35,32 @@ pub(super) struct Limits {
 }
 
 /// A run of the program.
-pub(super) struct Session {
+pub(super) struct ProgramRun {
     pub(super) name: String,
     /// Its first process.
     pub(super) root: Pid,
-    /// What there is beyond a number where we started it.
-    pub(super) running: Option<Running>,
+    /// The launched program; `None` if pinwise attached to a running one.
+    pub(super) running: Option<LaunchedProgram>,
     pub(super) streams: Streams,
-    /// What it has printed, where a number of the whole run is looked for.
+    /// The output so far, if the metric is a number of the whole run.
     pub(super) output: RunOutput,
     /// The parameter it has now.
     pub(super) parameter: u32,
     /// When it began, or was attached to.
     pub(super) begin: Instant,
-    /// Taken up by the first window, kept for those that follow.
+    /// The open metric. The first window opens it, and later windows use it again.
     pub(super) metric: Option<Metric>,
     exit: Exit,
     pub(super) limits: Limits,
     pub(super) instructions: Option<Counter>,
-    /// Why there is none, if the user should know.
-    pub(super) uncounted: Option<Note>,
+    /// Why there is no counter, if the user should know.
+    pub(super) uncounted: Option<ProgramNote>,
     family: RefCell<Family>,
     /// The most threads that existed at a time.
     pub(super) most_threads: Cell<u32>,
 }
 
-/// The processes of a program, as of the last look at them.
+/// The processes of a program at the last look.
 struct Family {
     pids: Vec<Pid>,
     looked: Instant,
@@ -82,7 +82,7 @@ pub(super) fn choose_streams(launch: &mut Launch, options: &ProbeOptions) {
     }
 }
 
-impl Session {
+impl ProgramRun {
     pub(super) fn start(
         launch: &Launch,
         parameter: u32,
@@ -90,19 +90,20 @@ impl Session {
         limits: Limits,
         source: &ProgressSource,
     ) -> Result<Self, ProbeError> {
-        let (instructions, uncounted) = match Counter::of_what_is_started(Event::Instructions) {
-            Ok(counter) => (Some(counter), None),
-            Err(error) => (
-                None,
-                (error.kind() == io::ErrorKind::Unsupported)
-                    .then(|| Note::NoInstructions { error: error.to_string() }),
-            ),
-        };
+        let (instructions, uncounted) =
+            match Counter::of_what_is_started(CountedEvent::Instructions) {
+                Ok(counter) => (Some(counter), None),
+                Err(error) => (
+                    None,
+                    (error.kind() == io::ErrorKind::Unsupported)
+                        .then(|| ProgramNote::NoInstructions { error: error.to_string() }),
+                ),
+            };
         let mut running = launch.start(guardian)?;
         let name = launch.name();
         if let (Some(most), Some(pid)) = (limits.most_written, RawPid::from_raw(running.pid().0)) {
             let limit = Rlimit { current: Some(most), maximum: Some(most) };
-            // Refused only where its own limit is lower.
+            // Refused only if its own limit is lower.
             let _ = prlimit(Some(pid), Resource::Fsize, limit);
         }
         let failed = |cause: io::Error| TargetError::Launch { program: name.clone(), cause };
@@ -128,7 +129,7 @@ impl Session {
         })
     }
 
-    /// Of a process that runs already, and is left running.
+    /// Attaches to a process that runs already. It is left running.
     pub(super) fn attach(pid: Pid, limits: Limits) -> Result<Self, ProbeError> {
         let gone = || TargetError::NoProcess(pid);
         if process::ended(pid) {
@@ -241,7 +242,7 @@ impl Session {
             .then_some(signal)
     }
 
-    fn ended(&self, running: &Running, status: std::process::ExitStatus) -> ProbeError {
+    fn ended(&self, running: &LaunchedProgram, status: std::process::ExitStatus) -> ProbeError {
         let (name, n) = (self.name.clone(), self.parameter);
         if status.success() {
             return ProbeError::Short { name, n, ran: self.begin.elapsed() };
@@ -256,19 +257,20 @@ impl Session {
         }
     }
 
-    /// Changes the parameter of the running program, and waits until its threads are what they will
-    /// be: so many.
+    /// Changes the parameter of the running program, and waits until its number of threads is
+    /// stable. Returns that number.
     pub(super) fn set(
         &mut self,
         setter: &Setter,
         parameter: u32,
         guardian: &mut Guardian,
+        mark: &str,
     ) -> Result<u32, ProbeError> {
         self.parameter = parameter;
         if let Some(metric) = &mut self.metric {
             metric.meter.moved();
         }
-        let done = setter.set(self.root, parameter, guardian, SETTING, &|| self.check().is_err());
+        let done = setter.set(self.root, parameter, guardian, mark, &|| self.check().is_err());
         self.check()?;
         done.map_err(|why| ProbeError::Set { n: parameter, why })?;
         self.steady()
@@ -316,7 +318,7 @@ impl Session {
     }
 }
 
-/// Those of these processes that exist.
+/// The number of threads of these processes, of those that still exist.
 pub(super) fn threads_of(family: &[Pid]) -> u32 {
     family
         .iter()
@@ -325,7 +327,8 @@ pub(super) fn threads_of(family: &[Pid]) -> u32 {
         .sum()
 }
 
-/// What a process, with the children it waited for, has written to storage and not taken back.
+/// The bytes that a process, with the children it waited for, has written to storage and not taken
+/// back.
 fn written(pid: Pid) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let field = |name: &str| {

@@ -1,4 +1,4 @@
-//! A real-time class for the measuring thread, so that it wakes on time.
+//! Runs the measuring thread in a real-time class, so that it wakes on time.
 //!
 //! Next to spinning threads, an ordinary thread wakes up to 15 ms late (99th percentile). A thread
 //! of the lowest real-time class wakes within 50 us. It moves 24 threads in 0.2 ms instead of up to
@@ -10,15 +10,15 @@ use rustix::process::getpriority_process;
 use std::io;
 use std::process::Command;
 
-/// While this value lives, the calling thread has SCHED_FIFO 1. Processes and threads that it
-/// starts do not. They have nice value 0 as well, where [`keep_nice`] does not keep it.
+/// While this value lives, the calling thread has SCHED_FIFO 1. What it starts runs in the ordinary
+/// class, with nice 0 unless [`keep_nice`] is used.
 #[derive(Debug)]
-pub struct Fifo {
+pub struct RealtimeClass {
     before: Scheduling,
 }
 
-impl Fifo {
-    /// Raises the calling thread; an error where that is not allowed.
+impl RealtimeClass {
+    /// Raises the calling thread; an error if that is not allowed.
     pub fn raise() -> io::Result<Self> {
         let before = Scheduling::current()?;
         Scheduling::FIFO.apply()?;
@@ -26,7 +26,7 @@ impl Fifo {
     }
 }
 
-impl Drop for Fifo {
+impl Drop for RealtimeClass {
     fn drop(&mut self) {
         // Going back to a lower class is always allowed.
         let _ = self.before.apply();
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_class_is_given_back() {
         let before = Scheduling::current().unwrap();
-        if let Ok(raised) = Fifo::raise() {
+        if let Ok(raised) = RealtimeClass::raise() {
             assert_eq!(Scheduling::current().unwrap(), Scheduling::FIFO);
             drop(raised);
         }
@@ -65,7 +65,7 @@ mod tests {
         let started = thread::spawn(|| {
             let nice = (getpriority_process(None).unwrap() + 5).min(19);
             setpriority_process(None, nice).unwrap();
-            let _raised = Fifo::raise();
+            let _raised = RealtimeClass::raise();
             let mut command = Command::new("nice");
             keep_nice(&mut command);
             (nice, String::from_utf8(command.output().unwrap().stdout).unwrap())

@@ -1,4 +1,4 @@
-//! The names of a program's threads.
+//! Gives each thread of a program a unique name, a role and an instance, from its comm.
 //!
 //! pinwise knows only the `comm` of each thread (at most 15 bytes) and the order of creation.
 //! Programs use the comm in four ways:

@@ -1,18 +1,17 @@
 //! Syntaxes that pin whole processes: taskset, numactl, systemd and the like.
 
-use super::Export;
+use super::{Export, ExportNote};
 use crate::Plan;
 
-/// The text for the CPUs of all threads, with a note where the threads have different ones.
+/// The text for the CPUs of all threads, with a note if the threads have different ones.
 fn whole(
     plan: &Plan,
     text: impl FnOnce(&pinwise_topology::CpuSet) -> String,
 ) -> Result<Export, String> {
     let all = plan.cpus();
     let differ = plan.threads.iter().any(|thread| thread.cpus != all);
-    let note = "this pins the process to the CPUs of all its threads; which thread runs on which \
-        of them is left to the kernel (script and `pinwise apply` pin each thread)";
-    Ok(Export { text: text(&all), notes: differ.then(|| note.to_owned()).into_iter().collect() })
+    let notes = differ.then_some(ExportNote::WholeProcess).into_iter().collect();
+    Ok(Export { text: text(&all), notes })
 }
 
 pub(super) fn cpulist(plan: &Plan) -> Result<Export, String> {

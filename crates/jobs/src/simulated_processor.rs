@@ -1,4 +1,4 @@
-//! A simulated processor, as a user names it.
+//! A simulated processor: a built-in name or a description file.
 
 use crate::error::JobError;
 use pinwise_processor::Processor;
@@ -7,15 +7,15 @@ use std::fs::File;
 use std::io::{self, Read};
 
 /// How the name of a file ends that describes a processor.
-pub const DESCRIPTION: &str = ".toml";
+pub const DESCRIPTION_EXTENSION: &str = ".toml";
 /// The largest description that is read.
 const LARGEST_DESCRIPTION: u64 = 1 << 20;
 
 /// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked
 /// of it, so that a file that is changed or gone changes no campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Model {
-    /// As typed: the name of a built-in one, or the file.
+pub struct SimulatedProcessor {
+    /// The word that the user typed: the name of a built-in processor, or the file.
     #[serde(rename = "model")]
     pub name: String,
     /// The text of the file.
@@ -23,13 +23,13 @@ pub struct Model {
     pub description: Option<String>,
 }
 
-impl Model {
+impl SimulatedProcessor {
     /// The built-in model of this name.
     pub fn built_in(name: &str) -> Self {
         Self { name: name.to_owned(), description: None }
     }
 
-    /// What a file describes. The error names it, and the line or key.
+    /// Reads the processor that a file describes. The error names the file, and the line or key.
     pub fn read(path: &str) -> Result<Self, JobError> {
         let mut read = Vec::new();
         File::open(path)
@@ -38,7 +38,7 @@ impl Model {
         Self::described(path, read)
     }
 
-    /// What the contents of a file describe.
+    /// The processor that the contents of a file describe.
     pub fn described(path: &str, contents: Vec<u8>) -> Result<Self, JobError> {
         let text = String::from_utf8(contents)
             .map_err(|_| JobError::Usage(format!("{path}: it is not a text file")))?;

@@ -1,4 +1,4 @@
-//! Square matrices, as far as normal distributions need them.
+//! Square matrices, with the operations that normal distributions need.
 
 /// Row by row.
 #[derive(Clone, Debug, PartialEq)]

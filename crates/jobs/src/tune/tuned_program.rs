@@ -1,50 +1,51 @@
-//! The program with any number of threads, as a testbed.
+//! The tuned program as a testbed: any n, pinned or not.
 
 use crate::error::{Interruption, JobError};
 use crate::events::Silent;
 use crate::job::Caller;
 use crate::last_comparison::{Seen, own_number};
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::request::{RUNTIME, Request, Subject};
+use crate::other_load::WithOtherLoad;
+use crate::request::{RUNTIME_METRIC, SearchRequest};
+use crate::subject::Subject;
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
-use crate::watched_subject::WithOtherLoad;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_placement::{Budget, Number, TuneNote};
+use pinwise_placement::{Budget, PlannedNumber, TuneNote};
 use pinwise_present::quoted;
 use pinwise_programs::{LinuxProber, ProbeError, Recipe, Setter};
-use pinwise_threads::standing;
+use pinwise_threads::counted_threads;
 use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Windows that a program which goes on running is measured for at a time. The more, the fewer
-/// times it is started, or given its number, anew.
+/// Windows of one measurement of a program that goes on running. With more windows the program is
+/// started, or gets its number, fewer times.
 const WINDOWS: f64 = 4.0;
 
-/// What a measurement of a number of threads shows besides its performance.
+/// The details of a measurement of a number of threads, besides its performance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct NumberDetail {
-    /// What performance is counted in.
+    /// The unit of performance.
     pub(super) unit: Unit,
     /// Threads that were placed, or left to the operating system.
     pub(super) threads: usize,
-    /// What these use of the machine, where they were placed.
+    /// The part of the machine that these use, if they were placed.
     pub(super) footprint: Option<Footprint>,
-    /// How long starting the program took; zero where it was ready.
+    /// How long starting the program took; zero if it was ready.
     pub(super) opening: Duration,
     /// How long the measurement took, settling included.
     pub(super) measuring: Duration,
-    /// What other programs took meanwhile.
+    /// The load of other programs.
     pub(super) others: Option<OtherLoad>,
 }
 
-/// What a window of the last comparison shows.
+/// The result of a window of the last comparison.
 pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
     let NumberDetail { unit, others, .. } = measured.detail.as_ref()?.read().ok()?;
     Some(Seen { value: measured.performance, unit, others })
@@ -60,15 +61,15 @@ pub(super) struct TunedProgram<'a> {
     prober: LinuxProber,
     /// The number that the program uses on its own; `None`: its variable is not set.
     pub(super) default: Option<u32>,
-    /// What to know about that.
+    /// A note on that.
     pub(super) note: Option<TuneNote>,
     /// CPUs it may run on.
     pub(super) cpus: u32,
-    /// What stands ready to be measured, by n; `None`: without a number.
+    /// The testbeds that are ready, by n; `None`: without a number.
     open: Vec<(Option<u32>, Box<dyn OpenSubject>)>,
     /// The number whose threads are known by name, and these names.
     known: Option<(u32, Workload)>,
-    /// Measurements of a round, after which the program begins anew where it goes on running.
+    /// Measurements of a round, after which the program begins anew if it goes on running.
     round: Option<u64>,
     machine: Machine,
     workload: Workload,
@@ -90,7 +91,7 @@ impl<'a> TunedProgram<'a> {
         };
         let recipe = recipe(program)?;
         // A program that counts CPUs sees its affinity, and no quota.
-        let machine = pinwise_linux::machine()?;
+        let machine = pinwise_linux::this_machine()?;
         let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
         let is_set = program.set.is_some();
         let by_variable = !is_set && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
@@ -118,19 +119,20 @@ impl<'a> TunedProgram<'a> {
         })
     }
 
-    /// As the user would call it.
+    /// The program's name, as the user would call it.
     pub(super) fn name(&self) -> String {
         let process = || self.program.pid.map_or_else(String::new, |pid| pid.to_string());
         self.recipe.as_ref().map_or_else(process, Recipe::name)
     }
 
-    /// The command line as a shell takes it, with the place of the number; `None` where it is not
+    /// The command line as a shell takes it, with the place of the number; `None` if it is not
     /// started with the number.
     pub(super) fn command(&self) -> Option<String> {
         self.recipe.as_ref().filter(|_| !self.goes_on())?;
         // The place of the number needs no quotes.
         let plain = |word: &str| {
-            quoted(&word.replace(Number::PLACE, "n")) == word.replace(Number::PLACE, "n")
+            quoted(&word.replace(PlannedNumber::PLACE, "n"))
+                == word.replace(PlannedNumber::PLACE, "n")
         };
         let words = self.program.command.iter();
         let words = words.map(|word| if plain(word) { word.clone() } else { quoted(word) });
@@ -144,10 +146,7 @@ impl<'a> TunedProgram<'a> {
 
     /// The command that gives it `n` while it runs.
     pub(super) fn set_command(&self, n: u32) -> Option<String> {
-        match &self.program.set {
-            Some(Setter::Command(command)) => Some(command.replace("{n}", &n.to_string())),
-            _ => None,
-        }
+        self.program.set.as_ref()?.command(n)
     }
 
     /// Whether it goes on running while its number changes.
@@ -160,20 +159,20 @@ impl<'a> TunedProgram<'a> {
         self.request.per_run
     }
 
-    /// How long it is measured at a time, where it is started or given its number for few
+    /// How long it is measured at a time, if it is started or given its number for few
     /// measurements.
     pub(super) fn effort(&self) -> Effort {
         Effort { windows: if self.starts_anew() { 1.0 } else { WINDOWS } }
     }
 
-    /// The threads that the search for the number counts for `n`: a first one that waits is none,
-    /// where each n makes one.
+    /// The threads that the search for the number counts for `n`. If each n makes one thread, a
+    /// first thread that only waits does not count.
     pub(super) fn threads(&self, n: u32) -> u32 {
         let formula = self.program.formula();
-        standing(n, |threads| formula.parameter(threads), |n| formula.threads(n)).max(1)
+        counted_threads(n, |threads| formula.parameter(threads), |n| formula.threads(n)).max(1)
     }
 
-    /// The number that makes so many threads, or as near to them as can be.
+    /// The number that makes this number of threads, or comes nearest to it.
     pub(super) fn number(&self, threads: u32) -> u32 {
         self.program.threads_per_n.as_ref().map_or(threads, |formula| formula.parameter(threads))
     }
@@ -183,7 +182,7 @@ impl<'a> TunedProgram<'a> {
         self.known = Some((n, workload));
     }
 
-    /// Lets a program that goes on running begin anew after so many measurements.
+    /// Lets a program that goes on running begin anew after this number of measurements.
     pub(super) fn in_rounds_of(&mut self, measurements: usize) {
         self.round = Some(measurements as u64);
     }
@@ -195,7 +194,11 @@ impl<'a> TunedProgram<'a> {
 
     /// The request to place it with `n` within `time`, or with the program's own number. A program
     /// that goes on running is given the number.
-    pub(super) fn request(&mut self, n: Option<u32>, time: Duration) -> Result<Request, JobError> {
+    pub(super) fn request(
+        &mut self,
+        n: Option<u32>,
+        time: Duration,
+    ) -> Result<SearchRequest, JobError> {
         let subject = match (&self.recipe, self.goes_on()) {
             (_, true) => {
                 let n = n.unwrap_or(self.cpus);
@@ -229,26 +232,26 @@ impl<'a> TunedProgram<'a> {
             let recipe = self.recipe.as_ref();
             recipe.map_or_else(|| path.clone(), |recipe| recipe.path(path, n.unwrap_or(self.cpus)))
         };
-        let metric = self.program.metric.clone().unwrap_or_else(|| RUNTIME.into());
-        let mut request = Request {
+        let metric = self.program.metric.clone().unwrap_or_else(|| RUNTIME_METRIC.into());
+        let mut request = SearchRequest {
             environment,
             output: self.program.output.as_ref().map(path),
             remove: self.program.remove.iter().map(path).collect(),
             reading: self.program.reading.clone(),
             period: self.request.probe,
             limit: self.request.limit,
-            ..Request::new(subject, metric)
+            ..SearchRequest::new(subject, metric)
         };
         request.question.budget = Budget::Time(time);
         Ok(request)
     }
 
-    /// The process that runs already, where it is one.
+    /// The process that runs already, if it is one.
     pub(super) fn process(&self) -> Option<i32> {
         self.program.pid
     }
 
-    /// Gives a process that goes on running the number for good, where a command sets it; what to
+    /// Gives a process that goes on running the number for good, if a command sets it; what to
     /// know about it. `own`: the number is its own.
     pub(super) fn settle(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
         self.prober.settle(n)?;
@@ -266,13 +269,18 @@ impl<'a> TunedProgram<'a> {
         if !self.starts_anew() {
             self.end();
         }
+        let (request, opening) = self.opening(n)?;
+        self.open.push((n, open_with(&request, opening, self.caller, &mut Silent)?));
+        Ok(self.open.len() - 1)
+    }
+
+    /// How it is opened with `n`: what is asked, and what is known of it.
+    fn opening(&mut self, n: Option<u32>) -> Result<(SearchRequest, Opening), JobError> {
         let request = self.request(n, Duration::ZERO)?;
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);
         let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
         let threads = threads.map(|thread| thread.name.clone()).collect();
-        let opening = Opening { threads, ..Opening::default() };
-        self.open.push((n, open_with(&request, opening, self.caller, &mut Silent)?));
-        Ok(self.open.len() - 1)
+        Ok((request, Opening { threads, ..Opening::default() }))
     }
 }
 
@@ -350,7 +358,7 @@ impl Testbed for TunedProgram<'_> {
         let setting = assignment.map_or(Setting::Unpinned, Setting::Pinned);
         let measured = watched.measure(&setting, effort);
         let (measuring, others) = (began.elapsed(), watched.disturbances().others);
-        // Another try is another run: whoever asks decides.
+        // Another try is another run, so the caller decides.
         let mut measurement = measured.map_err(|error| match error.retry {
             Retry::Same => MeasureError { retry: Retry::Other, ..error },
             _ => error,
@@ -365,7 +373,35 @@ impl Testbed for TunedProgram<'_> {
     }
 }
 
-/// That the program has ended, as what came of it says.
+/// Says that the program has ended, in the words of the error if there is one.
 fn ended(met: Option<&ProbeError>) -> String {
     met.map_or_else(|| "the program has ended".into(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_measure::Interrupt;
+    use pinwise_programs::{ProbeOptions, ProbedProgram};
+
+    #[test]
+    fn names_of_known_threads_are_no_affinities_of_the_request() {
+        let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
+        let program = HostProgram { command, ..HostProgram::default() };
+        let anew = ProbedProgram::Anew(recipe(&program).unwrap().unwrap());
+        let request = ThreadsRequest::new(ThreadsProgram::Here(program));
+        let machine = Machine::from_shape("2").unwrap();
+        let options = ProbeOptions::default();
+        let prober = LinuxProber::new(machine, anew, options, Interrupt::default()).unwrap();
+        let caller = Caller::default();
+        let mut program = TunedProgram::new(&request, prober, Some(2), &caller).unwrap();
+        program.know(4, Workload::new("pigz", &[&["pigz", "helper"]]));
+        let mut opened = |n| {
+            let (request, opening) = program.opening(Some(n)).unwrap();
+            assert_eq!(request.affinities, BTreeMap::new(), "nobody has looked at any");
+            opening.threads
+        };
+        assert_eq!(opened(4), ["pigz0", "helper0"]);
+        assert_eq!(opened(3), [""; 0]);
+    }
 }

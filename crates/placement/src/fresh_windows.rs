@@ -1,10 +1,10 @@
-//! The fresh windows that decide what is announced.
+//! Fresh windows of the finalists, and what they decide.
 //!
-//! *Problem.* Candidates were chosen because their windows were good. So these windows overstate
+//! *Problem.* Finalists were chosen because their windows were good. So these windows overstate
 //! them.
 //!
 //! *Method.* The winner and its rivals are measured again, together with the baseline, in *rounds*.
-//! Each round measures every candidate still in question once, and the baseline
+//! Each round measures every finalist still in question once, and the baseline
 //! [`BASELINE_WINDOWS`] times, in random order. Comparisons are made within rounds.
 
 use crate::Estimate;
@@ -27,12 +27,13 @@ const STRAY: usize = 20;
 pub(crate) struct FreshWindows {
     candidates: BTreeMap<Assignment, Vec<Option<f64>>>,
     baseline: Vec<Option<f64>>,
-    /// Variance of all baseline windows of the run, the earlier ones included.
+    /// Variance of all baseline windows of the search, the earlier ones included.
     baseline_variance: f64,
 }
 
 impl FreshWindows {
-    /// From the settled records of a run, and the baseline's windows before the fresh ones.
+    /// Collects the fresh windows from the settled records of a search. `earlier_baseline` has the
+    /// baseline's windows before the fresh ones.
     pub(crate) fn new<'a>(
         settled: impl Iterator<Item = &'a Record>,
         earlier_baseline: &[f64],
@@ -59,9 +60,9 @@ impl FreshWindows {
         }
     }
 
-    /// Takes the spread of the baseline over the whole run into account. Fresh windows may by
-    /// chance all fall into one of the states of a bistable baseline. One window in [`STRAY`]
-    /// may be stray (the first one, cold) and is no state.
+    /// Takes the spread of the baseline over the whole search into account. Fresh windows may by
+    /// chance all fall into one of the states of a bistable baseline. One window in [`STRAY`] may
+    /// be stray (the first one, cold) and is no state.
     pub(crate) fn weigh(&mut self, earlier_baseline: &[f64]) {
         let mut all: Vec<f64> = earlier_baseline
             .iter()
@@ -81,7 +82,7 @@ impl FreshWindows {
         self.baseline_variance = variance(&all);
     }
 
-    /// Candidates that were measured at least once and never failed.
+    /// Finalists that were measured at least once and never failed.
     pub(crate) fn candidates(&self) -> impl Iterator<Item = &Assignment> {
         self.candidates
             .iter()
@@ -89,7 +90,7 @@ impl FreshWindows {
             .map(|(candidate, _)| candidate)
     }
 
-    /// How many candidates there were, which is how many comparisons were made.
+    /// How many finalists there were, which is how many comparisons were made.
     pub(crate) fn comparisons(&self) -> usize {
         self.candidates.len().max(1)
     }
@@ -98,9 +99,9 @@ impl FreshWindows {
         self.candidates.get(candidate).into_iter().flatten().flatten().copied().collect()
     }
 
-    /// The mean of a candidate's fresh windows. The highest of several means is a little too high,
-    /// since it was chosen for being the highest; so the intervals of all candidates hold
-    /// together (Bonferroni), and that of the chosen one with them.
+    /// The mean of a finalist's fresh windows. The highest of several means is a little too high,
+    /// since it was chosen for being the highest. So the intervals of all finalists hold together
+    /// (Bonferroni), the chosen one included.
     pub(crate) fn estimate(&self, candidate: &Assignment, confidence: f64) -> Option<Estimate> {
         let together = 1.0 - (1.0 - confidence) / self.comparisons() as f64;
         Some(Estimate { confidence, ..estimate(&self.windows(candidate), together)? })
@@ -110,7 +111,7 @@ impl FreshWindows {
         estimate(&self.baseline.iter().flatten().copied().collect::<Vec<_>>(), confidence)
     }
 
-    /// The candidate with the highest mean among those measured in the most rounds: others were
+    /// The finalist with the highest mean among those measured in the most rounds: others were
     /// dropped as beaten.
     pub(crate) fn leader(&self) -> Option<Assignment> {
         let most = self.candidates().map(|candidate| self.candidates[candidate].len()).max()?;
@@ -137,7 +138,7 @@ impl FreshWindows {
     }
 
     /// How `candidate` compares with the baseline. The interval is corrected for the number of
-    /// candidates (Bonferroni), since the one compared is the best of them.
+    /// finalists (Bonferroni), since the one compared is the best of them.
     pub(crate) fn gain(&self, candidate: &Assignment, confidence: f64) -> Option<Ratio> {
         let rounds: Vec<Vec<f64>> = self
             .baseline
@@ -158,7 +159,7 @@ impl FreshWindows {
         ratio(&pairs, unseen, 1.0 - (1.0 - confidence) / self.comparisons() as f64)
     }
 
-    /// Every other candidate that does not differ from `best` beyond chance: those whose shortfall
+    /// Every other finalist that does not differ from `best` beyond chance: those whose shortfall
     /// is within the noise at a level shared by all comparisons.
     pub(crate) fn ties(&self, best: &Assignment, confidence: f64) -> Vec<Assignment> {
         let others = self.comparisons().saturating_sub(1).max(1);

@@ -1,17 +1,17 @@
 //! Which threads are worth placing.
 //!
-//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers. To
-//! place one multiplies the number of assignments and changes nothing, so they are left alone. What
-//! decides is the share of a CPU that a thread would use if it never had to wait
+//! Real programs have threads that hardly run: signal handlers, telemetry, allocator helpers.
+//! Placing one multiplies the number of assignments and changes nothing, so pinwise leaves them
+//! alone. The criterion is the share of a CPU that a thread would use if it never had to wait
 //! ([`CpuDemand`]). It comes from the kernel's own account over a window.
 //!
-//! A thread that hardly got a CPU in the window has shown nothing yet. On so crowded a machine the
-//! window is extended, until every thread has had some time of its own or patience ends.
+//! A thread that hardly got a CPU in the window has shown nothing yet. On such a crowded machine
+//! the window is extended, until every thread has had some time or the limit is reached.
 
-use crate::cpu_demand::{CpuDemand, Look};
-use crate::role::{self, UnnamedThread};
+use crate::cpu_demand::{CpuDemand, ThreadSample};
 use crate::roster::Roster;
-use crate::thread::{Account, Stat, ThreadId};
+use crate::thread::{SchedulerTimes, Stat, ThreadId};
+use crate::thread_names::{self, UnnamedThread};
 use pinwise_measure::{LeftAlone, Thread};
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -39,10 +39,10 @@ pub fn worth_placing(share: f64, busiest: f64) -> bool {
 
 /// A thread and how much it ran.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SurveyedThread {
-    /// Which thread.
+pub struct ScannedThread {
+    /// The thread.
     pub id: ThreadId,
-    /// What to call it.
+    /// The thread, with its name.
     pub thread: Thread,
     /// Its name as the kernel has it.
     pub comm: String,
@@ -55,21 +55,21 @@ pub struct SurveyedThread {
 }
 
 /// A look at one thread.
-pub fn look_at(id: ThreadId, at: Duration) -> io::Result<(Look, String)> {
-    let account = Account::read(id.pid, id.tid)?;
+pub fn look_at(id: ThreadId, at: Duration) -> io::Result<(ThreadSample, String)> {
+    let account = SchedulerTimes::read(id.pid, id.tid)?;
     let stat = Stat::read(id.pid, id.tid)?;
-    Ok((Look { at, account, runnable: stat.state == 'R' }, stat.comm))
+    Ok((ThreadSample { at, account, runnable: stat.state == 'R' }, stat.comm))
 }
 
 /// Watches every thread for `window`, or longer on a crowded machine. The answer is in the order of
-/// creation. Threads that appear meanwhile are left to the next survey, because they may not have
-/// run long enough to have a name of their own. `pause` sleeps; `cancelled` ends the survey early.
-pub(crate) fn survey(
+/// creation. Threads that appear meanwhile are left to the next scan, because they may not have
+/// run long enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
+pub(crate) fn scan(
     roster: &mut Roster,
     window: Duration,
     pause: &dyn Fn(Duration),
     cancelled: &dyn Fn() -> bool,
-) -> io::Result<Vec<SurveyedThread>> {
+) -> io::Result<Vec<ScannedThread>> {
     roster.look()?;
     let begin = Instant::now();
     let first_look = |(_, id): (_, ThreadId)| {
@@ -110,11 +110,11 @@ pub(crate) fn survey(
         .iter()
         .map(|(_, process, comm, _)| UnnamedThread { comm, process: *process })
         .collect();
-    let threads = role::name(&found);
+    let threads = thread_names::name(&found);
     let busiest = seen.iter().map(|(_, _, _, share)| *share).fold(0.0, f64::max);
     let named = seen.into_iter().zip(threads);
     Ok(named
-        .map(|((id, process, comm, share), thread)| SurveyedThread {
+        .map(|((id, process, comm, share), thread)| ScannedThread {
             id,
             thread,
             comm,
@@ -125,10 +125,10 @@ pub(crate) fn survey(
         .collect())
 }
 
-/// The later of two surveys, with the shares of both averaged. A helper near the limit is then
-/// judged by twice the time, and a thread that began to work only in the second survey still
+/// The later of two scans, with the shares of both averaged. A helper near the limit is then
+/// judged by twice the time, and a thread that began to work only in the second scan still
 /// counts.
-pub fn averaged(before: &[SurveyedThread], mut after: Vec<SurveyedThread>) -> Vec<SurveyedThread> {
+pub fn averaged(before: &[ScannedThread], mut after: Vec<ScannedThread>) -> Vec<ScannedThread> {
     for one in &mut after {
         if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {
             one.share = (one.share + earlier.share) / 2.0;
@@ -139,12 +139,12 @@ pub fn averaged(before: &[SurveyedThread], mut after: Vec<SurveyedThread>) -> Ve
     after
 }
 
-/// Whether every thread that runs in one of two surveys exists in the other: none was created or
+/// Whether every thread that runs in one of two scans exists in the other: none was created or
 /// ended between them.
-pub fn same_crew(one: &[SurveyedThread], other: &[SurveyedThread]) -> bool {
-    let exist = |these: &[SurveyedThread], those: &[SurveyedThread]| {
-        let ids: HashSet<ThreadId> = those.iter().map(|surveyed| surveyed.id).collect();
-        these.iter().filter(|surveyed| surveyed.runs).all(|surveyed| ids.contains(&surveyed.id))
+pub fn same_crew(one: &[ScannedThread], other: &[ScannedThread]) -> bool {
+    let exist = |these: &[ScannedThread], those: &[ScannedThread]| {
+        let ids: HashSet<ThreadId> = those.iter().map(|scanned| scanned.id).collect();
+        these.iter().filter(|scanned| scanned.runs).all(|scanned| ids.contains(&scanned.id))
     };
     exist(one, other) && exist(other, one)
 }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn two_surveys_together_leave_a_helper_alone_and_keep_one_that_began_late() {
-        let one = |tid, share: f64| SurveyedThread {
+        let one = |tid, share: f64| ScannedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
             thread: Thread { name: String::new(), role: String::new(), instance: 0 },
             comm: String::new(),
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_crew_is_the_same_when_no_runner_came_or_went() {
-        let one = |tid, runs| SurveyedThread {
+        let one = |tid, runs| ScannedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
             thread: Thread { name: String::new(), role: String::new(), instance: 0 },
             comm: String::new(),
@@ -196,6 +196,6 @@ mod tests {
         assert!(same_crew(&[one(1, true)], &[one(1, true), one(2, false)]), "a helper came");
         assert!(!same_crew(&[one(1, true)], &[one(1, true), one(2, true)]), "a runner came");
         assert!(!same_crew(&[one(1, true), one(2, true)], &[one(1, true)]), "a runner went");
-        assert!(!same_crew(&[], &[one(1, true)]), "nothing was surveyed before");
+        assert!(!same_crew(&[], &[one(1, true)]), "nothing was scanned before");
     }
 }

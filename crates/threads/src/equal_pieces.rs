@@ -1,22 +1,22 @@
-//! How a fixed number of equal pieces of work divides among threads.
+//! How evenly a run with equal pieces of work ends, by number of threads.
 //!
 //! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with
 //! the most pieces does. With 25 threads three have six pieces, the others five, and the run takes
 //! six turns as with 22.
 //!
-//! Threads beyond the contexts take turns, and the fairness of these decides what is left over at
-//! the end. Where all threads get the same share of the contexts, 32 and 64 threads (four and two
-//! pieces each) end alike. Where shares differ by chance, as those of run queues of different
-//! lengths do (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor fair
-//! scheduling using distributed weighted round-robin", PPoPP 2009), the last threads of 32 have
-//! more left to do alone than those of 64: many small shares end more evenly than few large ones.
-//! Which it will be is unknown, and both count as equally likely.
+//! Threads beyond the contexts take turns, and the fairness of these decides how much is left over
+//! at the end. If all threads get the same share of the contexts, 32 and 64 threads (four and two
+//! pieces each) end alike. If shares differ by chance, as those of run queues of different lengths
+//! do (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor fair scheduling using
+//! distributed weighted round-robin", PPoPP 2009), the last threads of 32 have more left to do
+//! alone than those of 64. Many small shares end more evenly than few large ones. Nobody knows
+//! which case applies, so both count as equally likely.
 
 use crate::posterior::normal;
 use pinwise_topology::Random;
 
-/// The share of the speed in the middle of a run that is left over the whole run, from 0 to 1, in
-/// the two ways turns may be taken.
+/// The speed over the whole run as a share of that in the middle, from 0 to 1, for the two ways of
+/// taking turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evenness {
     /// All threads get the same share of the contexts.
@@ -34,10 +34,10 @@ const DRAWS: usize = 32;
 const SEED: u64 = 0x91ec_e500;
 
 impl Evenness {
-    /// Where the number of pieces is unknown.
+    /// The evenness if the number of pieces is unknown.
     pub(crate) const EVEN: Self = Self { fair: 1.0, unfair: 1.0 };
 
-    /// Of `pieces` dealt out to `threads` on `contexts`; each at least 1.
+    /// The evenness of `pieces` dealt out to `threads` on `contexts`; each at least 1.
     pub(crate) fn new(pieces: u32, threads: u32, contexts: u32) -> Self {
         let ideal = f64::from(pieces) / f64::from(threads.min(contexts));
         let mut random = Random::new(SEED);
@@ -56,7 +56,8 @@ impl Evenness {
         (self.fair.ln() + self.unfair.ln()) / 2.0
     }
 
-    /// By how much that of equal shares is above it, and the other one below.
+    /// How far, in the logarithm, equal shares are above the mean of the two ways, and random
+    /// shares below.
     pub(crate) fn deviation(&self) -> f64 {
         (self.fair.ln() - self.unfair.ln()) / 2.0
     }
@@ -87,7 +88,7 @@ fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -
     loop {
         let free = contexts as usize - own.len();
         let enough = turns.len() <= free;
-        // What a share of 1 has of a context.
+        // The part of a context that a share of 1 gets.
         let rate = free as f64 / shares;
         if enough || rate * greatest >= 1.0 {
             let before = turns.len();
@@ -204,8 +205,8 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody is faster than all contexts at work all the time, nor than the longest share of
-        /// one thread; and it is what its definition says.
+        /// No run is faster than all contexts at work all the time, or than the longest share of
+        /// one thread. And the result equals its definition.
         #[test]
         fn no_run_is_shorter_than_its_work(
             pieces in 1u32..300,

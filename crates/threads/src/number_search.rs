@@ -1,26 +1,26 @@
-//! A search as the strategy of a campaign: what is probed next, and the answer, both from the
-//! records.
+//! Runs any search for a number as a campaign strategy: what is probed next, and the answer. Both
+//! come from the records.
 //!
-//! [`NumberSearch`] is the question. [`Searcher`] proposes one probe after another. The campaign
-//! measures and records it. [`NumberSearch::answer`] computes the answer from the question and the
-//! records alone. So a campaign that was killed goes on as it would have. Its answer needs no
-//! program.
+//! [`NumberQuestion`] is the question: by the survey, by the published search or by a sweep.
+//! [`NumberSearch`] proposes one probe after another. The campaign measures and records it.
+//! [`NumberQuestion::answer`] computes the answer from the question and the records alone. So a
+//! campaign that was killed goes on as it would have. Its answer needs no program.
 //!
 //! **Stages.** What a probe measures may change during a search, because only probes show what the
 //! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
 //! testbed of a campaign is opened for one stage; the strategy stops where the next one begins.
 //!
-//! **Empty probes.** A probe of a survey in which nothing got done is repeated, longer, three times
+//! **Empty probes.** If a probe of a survey shows no progress, it is repeated, longer, three times
 //! at most. It is a record like any other, and no attempt.
 //!
-//! **Closing probe.** Where all probes are of one run of the program, the first number is probed
-//! once more at the end. The two probes show whether the program came into another phase meanwhile
+//! **Closing probe.** If all probes are of one run of the program, the first number is probed once
+//! more at the end. The two probes show whether the program came into another phase meanwhile
 //! ([`PhaseChange`]).
 
 use crate::{
-    Advice, Ended, Next, Objective, PhaseChange, Reason, Reinforcer, ReinforcerChoice,
-    SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchStep, Sweep, Swept, ThreadRange,
-    Thresholds,
+    NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerEnd,
+    ReinforcerStep, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchError,
+    SpeedSearchStep, SweepQuestion, SweepResult, ThreadRange, ThreadRangeError, Thresholds,
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
@@ -30,28 +30,29 @@ use pinwise_measure::{
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// A program that ends within this time is measured by whole runs.
+/// A program that ends within this time is measured by whole runs, if there is time for
+/// [`FEWEST_RUNS`].
 const SHORT: Duration = Duration::from_secs(5);
-/// And where the time has room for so many of its runs.
+/// The fewest whole runs for which there must be time.
 const FEWEST_RUNS: u32 = 6;
-/// A probe in which nothing got done is repeated so often, each time this many times longer.
+/// How often a probe without progress is repeated, and how many times longer each repeat is.
 const REPEATS: u32 = 3;
 const LONGER: f64 = 4.0;
 /// A probe has several runs if the time has room for some such probes.
 const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
 
-/// What is searched.
+/// The question of a search for a number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct NumberSearch {
+pub struct NumberQuestion {
     /// How.
-    pub method: Method,
+    pub method: SearchMethod,
     /// The ordinary length of a probe, which is one window of an [`Effort`].
     pub window: Duration,
-    /// What is maximised.
+    /// The quantity that is maximised.
     pub objective: Objective,
     /// When a probe is a whole run.
-    pub runs: Runs,
+    pub runs: WholeRuns,
     /// All probes are of one run of the program. At the end the first number is probed again.
     pub goes_on: bool,
 }
@@ -59,40 +60,40 @@ pub struct NumberSearch {
 /// How the number is searched for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// By how fast the program gets on ([`SpeedSearch`]).
+pub enum SearchMethod {
+    /// The survey: a search by the speed of the program ([`SpeedSearch`]).
     Survey(SpeedQuestion),
     /// The published search ([`Reinforcer`]).
-    Reinforcer(Published),
+    Reinforcer(PublishedQuestion),
     /// Every number.
-    Sweep(Sweep),
+    Sweep(SweepQuestion),
 }
 
-/// What the published search is asked.
+/// The question of the published search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedQuestion {
     /// The numbers.
     pub span: ThreadRange,
     /// Contexts the program may use (NumCores).
     pub contexts: u32,
-    /// What counts as high.
+    /// The thresholds from which a value counts as high.
     pub thresholds: Thresholds,
 }
 
 /// When a probe is a whole run of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Runs {
+pub enum WholeRuns {
     /// Never: a metric is read while the program runs, or the program goes on.
     Never,
-    /// Where the program ends soon.
+    /// Whole runs are measured if the program ends soon.
     WhereShort,
     /// Always.
     Always,
 }
 
-/// What probes measure. The stages of a search follow each other in this order; a search need not
-/// have all of them.
+/// A stage of a search: what its probes measure. Stages follow each other in this order. A search
+/// need not have all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeStage {
@@ -110,32 +111,32 @@ pub enum ProbeStage {
 pub struct Attempt {
     /// T: what the search asked for.
     pub asked: u32,
-    /// What came of it. Its progress is the value that is maximised.
+    /// The probe. Its progress is the value that is maximised.
     pub probe: Probe,
 }
 
-/// What a search found, and how.
+/// The number that a search found, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundNumber {
     /// The number that was chosen, as the search counts threads.
     pub chosen: u32,
-    /// The parameter it stands for.
+    /// n: what the program is given for that number.
     pub parameter: u32,
-    /// The threads that makes.
+    /// The threads that the program makes with `parameter`.
     pub threads: u32,
     /// How sure that is, in numbers as the search counts them. `None`: the published search and a
     /// sweep of a single round do not show.
-    pub advice: Option<Advice>,
+    pub advice: Option<NumberAdvice>,
     /// Why the search ended.
-    pub stopped: Stopped,
-    /// Share of the best speed that the choice loses, where every number was tried.
+    pub stopped: NumberSearchEnd,
+    /// Share of the best speed that the choice loses, if every number was tried.
     pub loss: Option<f64>,
     /// All probes of the last stage, in order, the closing probe included.
     pub attempts: Vec<Attempt>,
     /// The program came into another phase between two of them.
     pub phase_change: Option<PhaseChange>,
-    /// Why the closing probe failed, where it did.
-    pub unchecked: Option<String>,
+    /// Why the closing probe failed, if it did.
+    pub unchecked: Option<NumberSearchError>,
 }
 
 impl FoundNumber {
@@ -145,11 +146,11 @@ impl FoundNumber {
     }
 }
 
-/// Why a search ended.
+/// Why a search for a number, by any method, ended.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Stopped {
-    /// What the choice may still lose is small enough, and all that is to be probed twice was.
+pub enum NumberSearchEnd {
+    /// The choice can lose little, and all numbers that needed a second probe had one.
     Settled,
     /// The next probe would have been one too many.
     Probes,
@@ -192,7 +193,7 @@ pub enum Stopped {
     },
 }
 
-impl Stopped {
+impl NumberSearchEnd {
     /// In one word: `SETTLED`.
     pub fn word(self) -> &'static str {
         match self {
@@ -208,13 +209,13 @@ impl Stopped {
         }
     }
 
-    fn published(reason: Reason, last: u32) -> Self {
+    fn published(reason: ReinforcerEnd, last: u32) -> Self {
         match reason {
-            Reason::CpuUtil => Self::CpuUtil { last },
-            Reason::Lock => Self::Lock { last },
-            Reason::VcxRate => Self::VcxRate { last },
-            Reason::MigrRate => Self::MigrRate { last },
-            Reason::MostThreads => Self::MostThreads { last },
+            ReinforcerEnd::CpuUtil => Self::CpuUtil { last },
+            ReinforcerEnd::Lock => Self::Lock { last },
+            ReinforcerEnd::VcxRate => Self::VcxRate { last },
+            ReinforcerEnd::MigrRate => Self::MigrRate { last },
+            ReinforcerEnd::MostThreads => Self::MostThreads { last },
         }
     }
 }
@@ -225,25 +226,45 @@ pub struct Unfound {
     /// The probes of its last stage, in order.
     pub attempts: Vec<Attempt>,
     /// Why no answer can come of them. `None`: the search has not ended.
-    pub why: Option<String>,
+    pub why: Option<NumberSearchError>,
 }
 
-/// What the records of a search show about how the program is probed.
+/// Why a search cannot go on.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NumberSearchError {
+    /// A probe failed, or does not compare with those before it.
+    #[error(transparent)]
+    Probe(#[from] MeasureError),
+    /// A survey has nothing to choose from, or a probe of it shows nothing.
+    #[error(transparent)]
+    Survey(#[from] SpeedSearchError),
+    /// The published search cannot try these numbers.
+    #[error(transparent)]
+    Range(#[from] ThreadRangeError),
+    /// A sweep has nothing to try.
+    #[error("there are no numbers of threads to try")]
+    NoNumbers,
+    /// The trial does not show how long a run takes.
+    #[error("a run took no time")]
+    NoTime,
+}
+
+/// The position of a search, from its records: how the program is probed now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progressed {
+pub struct SearchPosition {
     /// The stage that the search is at.
     pub stage: ProbeStage,
     /// The number of the first record of that stage.
     pub first: usize,
     /// How long a run took in the trial.
     pub run: Option<Duration>,
-    /// The program ended by itself within a probe of a moment.
+    /// The program ended within a short probe.
     pub short: bool,
     /// The length of an ordinary probe at that stage.
     pub window: Duration,
 }
 
-impl NumberSearch {
+impl NumberQuestion {
     /// The answer that the records give. `convert` is the program's Convert(): from a number of
     /// threads to its parameter.
     pub fn answer(
@@ -257,19 +278,21 @@ impl NumberSearch {
     /// Whether a measurement is no attempt, since nothing got done in it. Only a survey, which
     /// compares speeds by their ratio, repeats such a probe.
     pub fn shows_nothing(&self, measurement: &Measurement) -> bool {
-        matches!(self.method, Method::Survey(_)) && measurement.performance <= 0.0
+        matches!(self.method, SearchMethod::Survey(_)) && measurement.performance <= 0.0
     }
 
     /// How far the search has come.
-    pub fn progressed(&self, convert: &dyn Fn(u32) -> u32, records: &[Record]) -> Progressed {
+    pub fn progressed(&self, convert: &dyn Fn(u32) -> u32, records: &[Record]) -> SearchPosition {
         self.state(convert, records).progressed
     }
 
-    /// How long a run may take at `stage`, where it may take `limit` in general. The trial of a
+    /// How long a run may take at `stage`, if it may take `limit` in general. The trial of a
     /// program that need not end is broken off soon.
     pub fn limit(&self, stage: ProbeStage, limit: Duration) -> Duration {
         match (stage, &self.method) {
-            (ProbeStage::Timing, Method::Survey(question)) if self.runs == Runs::WhereShort => {
+            (ProbeStage::Timing, SearchMethod::Survey(question))
+                if self.runs == WholeRuns::WhereShort =>
+            {
                 SHORT.min(question.most_time.map_or(SHORT, |most| most / FEWEST_RUNS))
             }
             _ => limit,
@@ -282,8 +305,8 @@ impl NumberSearch {
         state
     }
 
-    /// What is maximised, of a probe. Error: the objective needs the power of the processor, which
-    /// is not known.
+    /// The maximised quantity of a probe. Error: the objective needs the power of the processor,
+    /// which is not known.
     pub fn value(&self, probed: &Probed) -> Result<f64, MeasureError> {
         self.valued(probed).map(|progress| progress.rate)
     }
@@ -299,7 +322,7 @@ impl NumberSearch {
 }
 
 /// Proposes the probes of a search.
-pub struct Searcher<'a> {
+pub struct NumberSearch<'a> {
     state: State<'a>,
     /// The records that the state knows.
     taken: usize,
@@ -307,11 +330,11 @@ pub struct Searcher<'a> {
     stage: ProbeStage,
 }
 
-impl<'a> Searcher<'a> {
+impl<'a> NumberSearch<'a> {
     /// The strategy of a campaign that has these records by now. Its testbed is to be opened for
-    /// the stage that [`Searcher::stage`] says. `convert` is the program's Convert().
+    /// the stage that [`NumberSearch::stage`] says. `convert` is the program's Convert().
     pub fn new(
-        search: &'a NumberSearch,
+        search: &'a NumberQuestion,
         convert: &'a dyn Fn(u32) -> u32,
         records: &[Record],
     ) -> Self {
@@ -331,7 +354,7 @@ impl<'a> Searcher<'a> {
     }
 }
 
-impl Strategy for Searcher<'_> {
+impl Strategy for NumberSearch<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         history[self.taken..].iter().for_each(|record| self.state.take(record));
         self.taken = history.len();
@@ -344,12 +367,12 @@ impl Strategy for Searcher<'_> {
 
 /// A search after some records.
 struct State<'a> {
-    search: &'a NumberSearch,
+    search: &'a NumberQuestion,
     convert: &'a dyn Fn(u32) -> u32,
-    progressed: Progressed,
+    progressed: SearchPosition,
     /// Records so far.
     records: usize,
-    /// What runs show is how long they took.
+    /// Runs show only how long they took.
     timed: bool,
     state: MethodState,
     attempts: Vec<Attempt>,
@@ -357,14 +380,14 @@ struct State<'a> {
     chosen: Option<Chosen>,
     closing: Closing,
     /// Why no answer can come of it.
-    failed: Option<String>,
+    failed: Option<NumberSearchError>,
     /// Why the last try failed, which another one may mend.
-    tried: Option<String>,
+    tried: Option<MeasureError>,
     /// Probes since the last attempt in which nothing got done, and what they took.
     idle: (u32, Duration),
 }
 
-/// How far the search of a [`Method`] has come.
+/// How far the search of a [`SearchMethod`] has come.
 enum MethodState {
     Survey(Box<SpeedSearch>),
     Reinforcer(Reinforcer),
@@ -373,17 +396,17 @@ enum MethodState {
 
 struct Chosen {
     number: u32,
-    advice: Option<Advice>,
-    stopped: Stopped,
+    advice: Option<NumberAdvice>,
+    stopped: NumberSearchEnd,
     loss: Option<f64>,
 }
 
-/// The probe that holds the first number against itself.
+/// State of the closing probe, which repeats the first number.
 enum Closing {
     /// There is none, or it was made.
     Done,
     Wanted,
-    Failed(String),
+    Failed(MeasureError),
 }
 
 fn probe(parameter: u32, windows: f64) -> Step {
@@ -395,14 +418,16 @@ fn probe(parameter: u32, windows: f64) -> Step {
 }
 
 impl<'a> State<'a> {
-    fn new(search: &'a NumberSearch, convert: &'a dyn Fn(u32) -> u32) -> Self {
+    fn new(search: &'a NumberQuestion, convert: &'a dyn Fn(u32) -> u32) -> Self {
         let stage = match (&search.method, search.runs) {
-            (Method::Survey(_), Runs::WhereShort | Runs::Always) => ProbeStage::Timing,
-            (_, Runs::Never | Runs::WhereShort) => ProbeStage::Moments,
-            (_, Runs::Always) => ProbeStage::Runs,
+            (SearchMethod::Survey(_), WholeRuns::WhereShort | WholeRuns::Always) => {
+                ProbeStage::Timing
+            }
+            (_, WholeRuns::Never | WholeRuns::WhereShort) => ProbeStage::Moments,
+            (_, WholeRuns::Always) => ProbeStage::Runs,
         };
         let progressed =
-            Progressed { stage, first: 0, run: None, short: false, window: search.window };
+            SearchPosition { stage, first: 0, run: None, short: false, window: search.window };
         let mut state = Self {
             search,
             convert,
@@ -426,23 +451,23 @@ impl<'a> State<'a> {
         self.attempts.clear();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
         let state = match &self.search.method {
-            Method::Survey(question) => SpeedSearch::new(SpeedQuestion {
+            SearchMethod::Survey(question) => SpeedSearch::new(SpeedQuestion {
                 window: self.progressed.window,
                 most_time: question.most_time.map(|most| most.saturating_sub(spent)),
                 whole_runs: stage == ProbeStage::Runs && self.timed,
                 ..question.clone()
             })
             .map(|surveyor| MethodState::Survey(Box::new(surveyor)))
-            .map_err(|error| error.to_string()),
-            Method::Reinforcer(Published { span, contexts, thresholds }) => {
+            .map_err(NumberSearchError::from),
+            SearchMethod::Reinforcer(PublishedQuestion { span, contexts, thresholds }) => {
                 Reinforcer::new(*span, *contexts, *thresholds)
                     .map(MethodState::Reinforcer)
-                    .map_err(|error| error.to_string())
+                    .map_err(NumberSearchError::from)
             }
-            Method::Sweep(sweep) if sweep.candidates.is_empty() => {
-                Err("there are no numbers of threads to try".into())
+            SearchMethod::Sweep(sweep) if sweep.candidates.is_empty() => {
+                Err(NumberSearchError::NoNumbers)
             }
-            Method::Sweep(_) => Ok(MethodState::Sweep),
+            SearchMethod::Sweep(_) => Ok(MethodState::Sweep),
         };
         match state {
             Ok(state) => self.state = state,
@@ -455,7 +480,7 @@ impl<'a> State<'a> {
         self.records += 1;
         self.tried = None;
         match &record.outcome {
-            Err(error) if error.retry == Retry::Same => self.tried = Some(error.message.clone()),
+            Err(error) if error.retry == Retry::Same => self.tried = Some(error.clone()),
             outcome if self.chosen.is_some() => self.close(outcome.as_ref()),
             outcome if self.progressed.stage == ProbeStage::Timing => {
                 self.learn_length(outcome.as_ref(), record.elapsed);
@@ -463,44 +488,44 @@ impl<'a> State<'a> {
             Ok(measurement) if self.is_repeated(measurement) => {}
             Ok(measurement) => {
                 if let Err(reason) = self.observe(measurement) {
-                    self.failed = Some(reason.to_string());
+                    self.failed = Some(reason);
                 }
             }
             Err(error) if error.expired => self.expire(error),
-            // What another way to measure mends: the program ended by itself.
+            // Another way to measure helps here: the program ended too soon.
             Err(_)
                 if self.progressed.stage == ProbeStage::Moments
-                    && self.search.runs == Runs::WhereShort =>
+                    && self.search.runs == WholeRuns::WhereShort =>
             {
                 self.progressed.short = true;
                 self.begin(ProbeStage::Runs, record.elapsed);
             }
-            Err(error) => self.failed = Some(error.message.clone()),
+            Err(error) => self.failed = Some(error.clone().into()),
         }
     }
 
-    /// Takes the trial, which shows whether whole runs are worth it: where some fit into the time.
+    /// Takes the trial, which shows whether whole runs are worth it: if some fit into the time.
     fn learn_length(&mut self, outcome: Result<&Measurement, &MeasureError>, spent: Duration) {
         let probed = match outcome.map(Probed::of) {
             Ok(Ok(probed)) => probed,
-            Err(error) if !error.expired && self.search.runs == Runs::WhereShort => {
+            Err(error) if !error.expired && self.search.runs == WholeRuns::WhereShort => {
                 return self.begin(ProbeStage::Moments, spent);
             }
-            Ok(Err(error)) => return self.failed = Some(error.message),
-            Err(error) => return self.failed = Some(error.message.clone()),
+            Ok(Err(error)) => return self.failed = Some(error.into()),
+            Err(error) => return self.failed = Some(error.clone().into()),
         };
         let Probe { progress, cost, .. } = probed.probe;
         self.timed = progress.measure == Measure::Runs;
         // A number that a run prints does not show how long the run took.
         let seconds = if self.timed { 1.0 / progress.rate } else { cost.as_secs_f64() };
         let Ok(run) = Duration::try_from_secs_f64(seconds) else {
-            return self.failed = Some("a run took no time".into());
+            return self.failed = Some(NumberSearchError::NoTime);
         };
         let most_time = match &self.search.method {
-            Method::Survey(question) => question.most_time,
+            SearchMethod::Survey(question) => question.most_time,
             _ => None,
         };
-        // A single run does not show how far it may be off; several do, where the time allows.
+        // A single run does not show how far it may be off; several do, if the time allows.
         let affordable =
             most_time.map_or(f64::INFINITY, |most| most.as_secs_f64() / (seconds * SOME_PROBES));
         let several = run.mul_f64(affordable.floor().clamp(1.0, SEVERAL_RUNS));
@@ -521,7 +546,7 @@ impl<'a> State<'a> {
         true
     }
 
-    fn observe(&mut self, measurement: &Measurement) -> Result<(), MeasureError> {
+    fn observe(&mut self, measurement: &Measurement) -> Result<(), NumberSearchError> {
         let Some((asked, _)) = self.asks() else { return Ok(()) };
         let attempt = self.attempt(asked, measurement)?;
         self.attempts.push(attempt);
@@ -532,10 +557,7 @@ impl<'a> State<'a> {
             MethodState::Survey(surveyor) => {
                 let sample =
                     SpeedSample { value: progress.rate, error: progress.error, cost, threads };
-                let never = |error: crate::SpeedSearchError| {
-                    MeasureError::new(Retry::Never, error.to_string())
-                };
-                surveyor.observe(sample).map_err(never)?;
+                surveyor.observe(sample)?;
             }
             MethodState::Reinforcer(reinforcer) => {
                 reinforcer.observe(profile);
@@ -568,7 +590,8 @@ impl<'a> State<'a> {
         }
     }
 
-    /// What the search asks for: a number, and for how long it is watched. `None` after its end.
+    /// The next probe: a number, and for how long it is watched. `None` after the end of the
+    /// search.
     fn asks(&self) -> Option<(u32, Duration)> {
         let window = self.progressed.window;
         match (&self.state, &self.search.method) {
@@ -577,10 +600,10 @@ impl<'a> State<'a> {
                 SpeedSearchStep::Stop(_) => None,
             },
             (MethodState::Reinforcer(reinforcer), _) => match reinforcer.next() {
-                Next::Try(asked) => Some((asked, window)),
-                Next::Stop(_) => None,
+                ReinforcerStep::Try(asked) => Some((asked, window)),
+                ReinforcerStep::Stop(_) => None,
             },
-            (MethodState::Sweep, Method::Sweep(sweep)) => {
+            (MethodState::Sweep, SearchMethod::Sweep(sweep)) => {
                 sweep.next(self.attempts.len()).map(|asked| (asked, window))
             }
             (MethodState::Sweep, _) => None,
@@ -600,25 +623,25 @@ impl<'a> State<'a> {
             (MethodState::Reinforcer(search), _) => loop {
                 match search.next() {
                     // A probe of the same program once more would show no parallelism.
-                    Next::Try(asked)
+                    ReinforcerStep::Try(asked)
                         if last.is_some_and(|last| convert(last.asked) == convert(asked)) =>
                     {
                         search.pass();
                     }
-                    Next::Try(_) => break None,
-                    Next::Stop(ReinforcerChoice { threads, reason }) => {
-                        let stopped = Stopped::published(reason, parameter);
+                    ReinforcerStep::Try(_) => break None,
+                    ReinforcerStep::Stop(ReinforcerChoice { threads, reason }) => {
+                        let stopped = NumberSearchEnd::published(reason, parameter);
                         let (advice, loss) = (None, None);
                         break Some(Chosen { number: threads, advice, stopped, loss });
                     }
                 }
             },
-            (MethodState::Sweep, Method::Sweep(sweep)) => {
+            (MethodState::Sweep, SearchMethod::Sweep(sweep)) => {
                 sweep.swept(&self.attempts).map(|swept| {
                     let loss = swept.loss(swept.threads);
-                    let Swept { threads: number, advice, .. } = swept;
+                    let SweepResult { threads: number, advice, .. } = swept;
                     let (numbers, rounds) = (sweep.candidates.len() as u32, sweep.rounds);
-                    let stopped = Stopped::AllTried { numbers, rounds };
+                    let stopped = NumberSearchEnd::AllTried { numbers, rounds };
                     Chosen { number, advice, stopped, loss }
                 })
             }
@@ -626,7 +649,7 @@ impl<'a> State<'a> {
         };
     }
 
-    /// The time was over before a probe was.
+    /// Handles a probe that the time limit cut off.
     fn expire(&mut self, error: &MeasureError) {
         let broken_off = self.asks().map(|(asked, _)| (self.convert)(asked));
         let advice = match &self.state {
@@ -639,7 +662,7 @@ impl<'a> State<'a> {
                 // There is no time for another probe either.
                 self.closing = Closing::Done;
             }
-            None => self.failed = Some(error.message.clone()),
+            None => self.failed = Some(error.clone().into()),
         }
     }
 
@@ -655,13 +678,13 @@ impl<'a> State<'a> {
             Ok(attempt) => self.attempts.push(attempt),
             // There is an answer, and only no time to hold it against anything.
             Err(error) if error.expired => {}
-            Err(error) => self.closing = Closing::Failed(error.message),
+            Err(error) => self.closing = Closing::Failed(error),
         }
     }
 
     fn next(&self) -> Step {
         if let Some(reason) = &self.failed {
-            return Step::Fail(reason.clone());
+            return Step::Fail(reason.to_string());
         }
         let base = self.search.window.as_secs_f64().max(1e-9);
         match (&self.chosen, &self.closing, &self.tried) {
@@ -671,7 +694,7 @@ impl<'a> State<'a> {
                 return probe(parameter, windows);
             }
             (Some(_), ..) => return Step::Stop,
-            (None, _, Some(reason)) => return Step::Fail(reason.clone()),
+            (None, _, Some(error)) => return Step::Fail(error.message.clone()),
             (None, _, None) => {}
         }
         match self.asks() {
@@ -686,7 +709,8 @@ impl<'a> State<'a> {
     }
 
     fn answer(self) -> Result<FoundNumber, Unfound> {
-        let (attempts, why) = (self.attempts, self.failed.or(self.tried));
+        let (attempts, why) =
+            (self.attempts, self.failed.or(self.tried.map(NumberSearchError::from)));
         let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
             return Err(Unfound { attempts, why });
         };
@@ -701,7 +725,7 @@ impl<'a> State<'a> {
             phase_change: PhaseChange::of(&attempts),
             attempts,
             unchecked: match self.closing {
-                Closing::Failed(why) => Some(why),
+                Closing::Failed(error) => Some(error.into()),
                 Closing::Done | Closing::Wanted => why,
             },
         })
@@ -709,11 +733,11 @@ impl<'a> State<'a> {
 }
 
 impl Chosen {
-    fn by_survey(advice: Advice, broken_off: Option<u32>) -> Self {
+    fn by_survey(advice: NumberAdvice, broken_off: Option<u32>) -> Self {
         let stopped = match advice.ended {
-            Ended::Settled => Stopped::Settled,
-            Ended::Probes | Ended::AllTried => Stopped::Probes,
-            Ended::Time => Stopped::Time { broken_off },
+            SpeedSearchEnd::Settled => NumberSearchEnd::Settled,
+            SpeedSearchEnd::Probes | SpeedSearchEnd::AllTried => NumberSearchEnd::Probes,
+            SpeedSearchEnd::Time => NumberSearchEnd::Time { broken_off },
         };
         Self { number: advice.threads, advice: Some(advice), stopped, loss: None }
     }

@@ -1,4 +1,4 @@
-//! What was predicted, from which profile, and how it compares with what was measured.
+//! What BlackBox predicted, from which profile, and how measurements compare with it.
 
 use crate::outcome::{no_high, no_low};
 use crate::statistics::{mean, t_quantile, variance};
@@ -13,39 +13,39 @@ const ALIKE: f64 = 1e-9;
 
 /// The predictions of [`crate::StrategyName::Blackbox`], with what they rest on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Forecast {
+pub struct BlackboxForecast {
     /// The level within whose domains threads are taken to interfere.
     pub core_local: String,
-    /// Why that one.
+    /// The source of that level.
     #[serde(deserialize_with = "value_or_text")]
     pub because: LevelSource,
     /// Entries of the base time tables, all of them measured.
     pub base: usize,
     /// Entries of the slowdown table that the workload has threads for.
     pub slowdown: usize,
-    /// Of these, measured; the others are interpolated.
+    /// How many of these were measured. The others are interpolated.
     pub measured: usize,
-    /// Why no more were.
+    /// Why profiling ended.
     #[serde(deserialize_with = "value_or_text")]
     pub ended: ProfilingEnd,
     /// Entries drawn by chance that were forecast before they were measured.
     pub checked: usize,
-    /// Of these, those whose stated 95 % interval held the measurement.
+    /// How many of these had a stated 95 % interval that held the measurement.
     pub held: usize,
     /// Root mean square of their relative errors.
     pub error: f64,
     /// The assignments chosen by prediction, as many as were measured: first the best predicted,
     /// or one predicted nearly alike.
-    pub finalists: Vec<Finalist>,
-    /// Proven: no assignment is predicted above this. `None` where nothing was predicted yet.
+    pub finalists: Vec<PredictedAssignment>,
+    /// Proven: no assignment is predicted above this. `None` if nothing was predicted yet.
     pub upper: Option<f64>,
     /// Proven: the best prediction found is the best there is.
     #[serde(default)]
     pub exact: bool,
     /// The sum over the instances of the best each did alone: what no assignment exceeds if
-    /// company never helps.
+    /// co-runners never help.
     pub solo: f64,
-    /// Its upper end, by the noise of a measurement; infinity where nothing bounds it (`null` in
+    /// Its upper end, by the noise of a measurement; infinity if nothing bounds it (`null` in
     /// JSON).
     #[serde(deserialize_with = "no_high")]
     pub solo_high: f64,
@@ -53,23 +53,23 @@ pub struct Forecast {
 
 /// An assignment, predicted and measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finalist {
+pub struct PredictedAssignment {
     /// In canonical form.
     pub assignment: Assignment,
     /// The performance predicted.
     pub predicted: f64,
     /// The lower end of what the prediction would be if every entry of the tables were measured;
-    /// negative infinity where nothing bounds it (`null` in JSON).
+    /// negative infinity if nothing bounds it (`null` in JSON).
     #[serde(deserialize_with = "no_low")]
     pub low: f64,
-    /// The upper end; infinity where an entry may be 0 (`null` in JSON).
+    /// The upper end; infinity if an entry may be 0 (`null` in JSON).
     #[serde(deserialize_with = "no_high")]
     pub high: f64,
-    /// The performance measured; `None` before, or where that failed.
+    /// The performance measured; `None` before, or if that failed.
     pub measured: Option<f64>,
 }
 
-impl Forecast {
+impl BlackboxForecast {
     pub(crate) fn new(local: &CoreLocal, because: &LevelSource, checked: Checked) -> Self {
         Self {
             core_local: local.level().name().to_owned(),
@@ -89,15 +89,14 @@ impl Forecast {
         }
     }
 
-    /// Proven: by no more than this share of it is any assignment predicted better than the first
-    /// of [`Forecast::finalists`], which is the best predicted or one predicted nearly alike;
-    /// `None` before there is one.
+    /// Proven upper limit: by what share any prediction may exceed that of the first of
+    /// [`BlackboxForecast::finalists`]. `None` before there is one.
     pub fn gap(&self) -> Option<f64> {
         let first = self.finalists.first()?.predicted;
         self.upper.map(|upper| (upper / first - 1.0).max(0.0))
     }
 
-    /// Proven: the first of [`Forecast::finalists`] is the best predicted there is.
+    /// Proven: the first of [`BlackboxForecast::finalists`] is the best predicted there is.
     pub fn first_is_best(&self) -> bool {
         self.exact && self.gap().is_some_and(|gap| gap < ALIKE)
     }
@@ -105,16 +104,16 @@ impl Forecast {
     /// Mean and standard deviation of measured / predicted over the finalists; `None` from fewer
     /// than two.
     pub fn ratio(&self) -> Option<(f64, f64)> {
-        let ratio = |finalist: &Finalist| Some(finalist.measured? / finalist.predicted);
+        let ratio = |finalist: &PredictedAssignment| Some(finalist.measured? / finalist.predicted);
         let ratios: Vec<f64> = self.finalists.iter().filter_map(ratio).collect();
         (ratios.len() > 1).then(|| (mean(&ratios), variance(&ratios).sqrt()))
     }
 }
 
-/// The least prediction with which an assignment may still be the best, given two or more
-/// (predicted, measured). Its performance is expected at the prediction times the mean of measured
-/// / predicted, within t standard deviations. The upper end of that has to reach the best measured.
-/// What all predictions have in common cancels.
+/// The least prediction with which an assignment may still be the best. `measured` has two or more
+/// pairs (predicted, measured). An assignment's performance is expected at its prediction times the
+/// mean of measured / predicted, within t standard deviations. The upper end of that has to reach
+/// the best measured. An error that all predictions share cancels out.
 pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
     let ratios: Vec<f64> =
         measured.iter().map(|(predicted, measured)| measured / predicted).collect();
@@ -126,9 +125,9 @@ pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
     Some(best / (mean(&ratios) + t_quantile(confidence, (ratios.len() - 1) as f64) * spread))
 }
 
-/// How many threads BlackBox lets a context hold: `asked`, or one where the threads fit; else twice
-/// as many as they have to share it with, so that there is something to choose.
-pub fn room(tree: &SharingTree, threads: usize, asked: Option<usize>) -> usize {
+/// Threads allowed per context: `asked`; else 1 if the threads fit; else twice the average load, so
+/// that there is a choice.
+pub fn blackbox_per_context(tree: &SharingTree, threads: usize, asked: Option<usize>) -> usize {
     let contexts = tree.leaves().len().max(1);
     asked
         .unwrap_or(if threads <= contexts {
@@ -162,7 +161,7 @@ mod tests {
     #[test]
     fn a_prediction_that_nothing_bounds_can_be_stored_and_read() {
         // A slowdown whose interval reaches 0.
-        let finalist = Finalist {
+        let finalist = PredictedAssignment {
             assignment: Assignment::new(vec![0, 1]),
             predicted: 2.0,
             low: f64::NEG_INFINITY,
@@ -170,13 +169,13 @@ mod tests {
             measured: None,
         };
         let stored = serde_json::to_value(&finalist).unwrap();
-        assert_eq!(serde_json::from_value::<Finalist>(stored).unwrap(), finalist);
+        assert_eq!(serde_json::from_value::<PredictedAssignment>(stored).unwrap(), finalist);
     }
 
     #[test]
     fn a_context_holds_more_than_its_part_where_threads_share() {
         let tree = SharingTree::new(&Machine::from_shape("2").unwrap(), Alike::ByStructure);
-        assert_eq!([2, 3, 6].map(|threads| room(&tree, threads, None)), [1, 3, 6]);
-        assert_eq!(room(&tree, 6, Some(3)), 3);
+        assert_eq!([2, 3, 6].map(|threads| blackbox_per_context(&tree, threads, None)), [1, 3, 6]);
+        assert_eq!(blackbox_per_context(&tree, 6, Some(3)), 3);
     }
 }

@@ -1,5 +1,5 @@
-//! What a joint search chooses from: numbers of threads, each with ways to place them. One way is
-//! the operating system's. The others are the policies that make a difference on the machine.
+//! Numbers of threads, each with the policies that are worth trying on this machine. One is the
+//! operating system's placement.
 
 use crate::joint_search::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};
@@ -8,37 +8,37 @@ use std::ops::Range;
 
 /// Something that can be measured: a program with a number, and where its threads go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct PolicyCandidate {
     /// The parameter of the program: the number of threads, or what that follows from.
     pub number: u32,
-    /// Where its threads go; `None`: left to the operating system.
+    /// The policy that places its threads; `None`: the operating system places them.
     pub policy: Option<Policy>,
-    /// What is believed of it by.
+    /// The arm of the joint search that stands for it.
     pub arm: Arm,
 }
 
 /// The candidates for numbers and the threads that each makes, at least 1: for each number first
-/// the one left to the operating system. None where the tree has no contexts.
-pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<Candidate> {
+/// the one left to the operating system. None if the tree has no contexts.
+pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<PolicyCandidate> {
     let of = |&(number, threads): &(u32, u32)| {
         let candidate = |policy: Option<Policy>, assignment: &Assignment| {
             let used = tree.footprint(assignment);
             let arm =
                 Arm { threads, cores: used.cores, packages: used.packages, free: policy.is_none() };
-            Candidate { number, policy, arm }
+            PolicyCandidate { number, policy, arm }
         };
         // Load balancers of operating systems spread what nobody pins.
         let free = candidate(None, &Policy::Scatter.assign(tree, threads as usize));
         let placed = Policy::different(tree, threads as usize);
         let placed = placed.iter().map(|(policy, assignment)| candidate(Some(*policy), assignment));
-        std::iter::once(free).chain(placed).collect::<Vec<Candidate>>()
+        std::iter::once(free).chain(placed).collect::<Vec<PolicyCandidate>>()
     };
     if tree.leaves().is_empty() { Vec::new() } else { numbers.iter().flat_map(of).collect() }
 }
 
 /// Numbers of threads with which a part of the machine, anywhere in it, is full: one thread on each
 /// of its contexts, or on each of its cores. Ascending.
-pub fn boundaries(tree: &SharingTree) -> Vec<u32> {
+pub fn filling_numbers(tree: &SharingTree) -> Vec<u32> {
     // Around different contexts, such as those of large and of small cores, parts differ; most are
     // met around many of them.
     let leaves = 0..tree.leaves().len() as u32;
@@ -64,7 +64,8 @@ mod tests {
     #[test]
     fn every_number_is_left_alone_and_placed_in_as_many_ways_as_differ() {
         let candidates = candidates(&tree("2x2x2"), &[(1, 1), (3, 4), (8, 8)]);
-        let told = |one: &Candidate| (one.number, one.policy.map_or("free", Policy::name), one.arm);
+        let told =
+            |one: &PolicyCandidate| (one.number, one.policy.map_or("free", Policy::name), one.arm);
         let arm = |threads, cores, packages| Arm { threads, cores, packages, free: false };
         assert_eq!(
             candidates.iter().map(told).collect::<Vec<_>>(),
@@ -84,24 +85,24 @@ mod tests {
             Alike::ExceptNuma,
         );
         assert_eq!(
-            (super::candidates(&nothing, &[(1, 1)]), boundaries(&nothing)),
+            (super::candidates(&nothing, &[(1, 1)]), filling_numbers(&nothing)),
             (Vec::new(), Vec::new())
         );
     }
 
     #[test]
     fn boundaries_are_where_parts_of_the_machine_are_full() {
-        assert_eq!(boundaries(&tree("4x12x2")), [1, 2, 12, 24, 48, 96]);
-        assert_eq!(boundaries(&tree("2")), [2]);
-        assert_eq!(boundaries(&tree("package:1 l3:4 core:4 pu:2")), [1, 2, 4, 8, 16, 32]);
-        assert_eq!(boundaries(&tree("1")), Vec::<u32>::new());
+        assert_eq!(filling_numbers(&tree("4x12x2")), [1, 2, 12, 24, 48, 96]);
+        assert_eq!(filling_numbers(&tree("2")), [2]);
+        assert_eq!(filling_numbers(&tree("package:1 l3:4 core:4 pu:2")), [1, 2, 4, 8, 16, 32]);
+        assert_eq!(filling_numbers(&tree("1")), Vec::<u32>::new());
     }
 
     #[test]
     fn boundaries_are_those_of_small_cores_too() {
         // Eight cores of two contexts, and sixteen of one in clusters of four.
         let mut machine = Machine::from_shape("package:1 cluster:5 core:8 pu:2").unwrap();
-        let of = |machine: &Machine| boundaries(&SharingTree::new(machine, Alike::ExceptNuma));
+        let of = |machine: &Machine| filling_numbers(&SharingTree::new(machine, Alike::ExceptNuma));
         machine.allowed =
             CpuSet::parse_list("0-15,16,18,20,22,32,34,36,38,48,50,52,54,64,66,68,70").unwrap();
         assert_eq!(of(&machine), [1, 2, 4, 8, 16, 24, 32]);

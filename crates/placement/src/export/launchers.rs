@@ -1,14 +1,13 @@
-//! Launchers of parallel jobs pin processes: a task of Slurm or a rank of MPI is an instance of the
-//! program.
+//! Slurm and MPI, which pin one process per instance: a task of Slurm, a rank of MPI.
 
-use super::{Export, union};
+use super::{Export, ExportNote, union};
 use crate::Plan;
 use pinwise_topology::CpuSet;
 use std::fmt::Write;
 
-/// The CPUs of every instance, for launchers that call an instance `what`, and a note where its
+/// The CPUs of every instance, for launchers that call an instance `what`, and a note if its
 /// threads have different ones.
-fn instances(plan: &Plan, what: &str) -> Result<(Vec<CpuSet>, Vec<String>), String> {
+fn instances(plan: &Plan, what: &'static str) -> Result<(Vec<CpuSet>, Vec<ExportNote>), String> {
     let mut sets: Vec<CpuSet> = Vec::new();
     // An instance that is missing ends the search, however large the numbers of those after it are.
     while sets.len() <= plan.threads.iter().map(|thread| thread.instance).max().unwrap_or(0) {
@@ -23,9 +22,7 @@ fn instances(plan: &Plan, what: &str) -> Result<(Vec<CpuSet>, Vec<String>), Stri
         sets.push(cpus);
     }
     let alike = plan.threads.iter().all(|thread| thread.cpus == sets[thread.instance]);
-    let note = format!(
-        "an instance is a {what}: every thread of an instance may run on all CPUs of the instance"
-    );
+    let note = ExportNote::WholeInstances { instance: what };
     Ok((sets, (!alike).then_some(note).into_iter().collect()))
 }
 

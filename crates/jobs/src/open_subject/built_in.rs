@@ -1,24 +1,24 @@
-//! A built-in workload on this machine, whose instances can also be run apart: what BlackBox
-//! profiles.
+//! A built-in workload on this machine, whole or as separate instances for BlackBox.
 //!
 //! A profile runs as two processes. One has the watched instance alone, so it prints what that
 //! does. The other has the instances that stress it. The whole workload ends before, and starts
-//! again when it is measured as a whole. Threads of several programs are told apart as on a model.
-//! The number in a thread's name is that of its instance. Its role begins with its program's name.
-//! Without profiles there is one process: the program as started.
+//! again when it is measured as a whole. Threads of several programs are distinguished as on a
+//! model. The number in a thread's name is that of its instance. Its role begins with its program's
+//! name. Without profiles there is one process: the program as started.
 
 use super::{OpenSubject, Opening, live};
 use crate::error::JobError;
-use crate::request::{Request, Subject};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::Pid;
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, MeasureError, Measurement, Note, Piece, Retry, Setting,
+    Disturbances, Effort, Interrupt, MeasureError, Measurement, Piece, ProgramNote, Retry, Setting,
     Testbed, Thread, Unit, Workload,
 };
 use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
-use pinwise_workloads::{Program, Workload as Programs};
+use pinwise_workloads::{BuiltInProgram, BuiltInWorkload as Programs};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -39,10 +39,10 @@ pub(super) struct Instances {
     workload: Workload,
     unit: Unit,
     affinities: BTreeMap<String, CpuSet>,
-    /// Of the whole when it ran last.
-    notes: Vec<Note>,
-    /// What disturbed it until then, each once.
-    disturbances: Vec<Note>,
+    /// Notes on the last run of the whole workload.
+    notes: Vec<ProgramNote>,
+    /// Notes on what disturbed it until then, each once.
+    disturbances: Vec<ProgramNote>,
     programs: Programs,
     /// How long it took until they ran steadily.
     starting: Duration,
@@ -70,7 +70,7 @@ impl Instances {
         })
     }
 
-    fn disturbances_with(&self, whole: &LiveTestbed) -> Vec<Note> {
+    fn disturbances_with(&self, whole: &LiveTestbed) -> Vec<ProgramNote> {
         let new =
             whole.disturbances().notes.into_iter().filter(|note| !self.disturbances.contains(note));
         self.disturbances.iter().cloned().chain(new).collect()
@@ -98,7 +98,7 @@ impl Instances {
         Ok(self.whole.insert(whole))
     }
 
-    /// What the first of `pieces` does beside the others.
+    /// Measures the first of `pieces` beside the others.
     fn profile(&mut self, pieces: &[Piece], effort: Effort) -> Result<Measurement, MeasureError> {
         let Some((watched, company)) = pieces.split_first() else {
             return Err(MeasureError::new(Retry::Other, "a profile of nothing"));
@@ -132,7 +132,7 @@ impl Instances {
         };
         let programs =
             pieces.iter().map(|piece| all.get(piece.instance).copied().ok_or_else(missing));
-        let programs = programs.collect::<Result<Vec<Program>, _>>()?;
+        let programs = programs.collect::<Result<Vec<BuiltInProgram>, _>>()?;
         let named = Programs::new(programs)
             .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
         let process = self.begin(&named)?;
@@ -162,7 +162,7 @@ impl Instances {
 
 /// The threads of a process that runs `programs`, as a part of `whole`: where that is of several
 /// programs, which is whose.
-fn told_apart(process: &Workload, programs: &[Program], whole: &Programs) -> Workload {
+fn told_apart(process: &Workload, programs: &[BuiltInProgram], whole: &Programs) -> Workload {
     let mut workload = process.clone();
     if whole.parts().len() > 1 {
         for thread in &mut workload.threads {
@@ -228,7 +228,7 @@ impl OpenSubject for Instances {
         self.affinities.clone()
     }
 
-    fn notes(&self) -> Vec<Note> {
+    fn notes(&self) -> Vec<ProgramNote> {
         self.whole.as_ref().map_or_else(|| self.notes.clone(), LiveTestbed::notes)
     }
 
@@ -249,7 +249,7 @@ impl OpenSubject for Instances {
 /// Starts `programs`, which `program` runs.
 pub(super) fn open(
     programs: Programs,
-    request: Request,
+    request: SearchRequest,
     opening: Opening,
     program: PathBuf,
     interrupt: Interrupt,
@@ -264,7 +264,7 @@ pub(super) fn open(
         let threads = if *programs == whole { opening.threads.clone() } else { Vec::new() };
         let starter = Some(program.clone());
         let opening = Opening { threads, until: opening.until, starter };
-        live::open(&Request { subject, ..request.clone() }, opening, &interrupt)
+        live::open(&SearchRequest { subject, ..request.clone() }, opening, &interrupt)
     };
     Instances::new(programs, Box::new(start), period)
 }

@@ -1,4 +1,4 @@
-//! The affinities that lasting pins replaced, so that they can be put back later.
+//! Undo notes: the affinities that `apply` replaced, one file per process.
 //!
 //! `apply` leaves threads pinned when it ends, so no guardian can restore them. Before `apply` pins
 //! a thread, it notes the affinity of the thread in a file for its process. The file outlives
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 /// Notes of replaced affinities, a file for each process.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub struct UndoNotes {
     folder: PathBuf,
 }
 
@@ -38,15 +38,15 @@ pub struct Ledger {
 pub struct Released {
     /// Its name as the kernel has it.
     pub comm: String,
-    /// Which thread.
+    /// The thread.
     pub tid: Tid,
-    /// Where it may run again.
+    /// The CPUs on which it may run again.
     pub cpus: CpuSet,
     /// Why it may not.
     pub result: Result<(), AffinityError>,
 }
 
-impl Ledger {
+impl UndoNotes {
     /// Opens the notes below `folder`, which is created if absent. Removes notes that can never be
     /// used again: those of earlier boots of this host and of processes that have ended.
     ///
@@ -83,7 +83,7 @@ impl Ledger {
         let pinned_before = self.nearest_entries(process.pid);
         let mut entries = Vec::new();
         if self.entries(process.pid).is_empty() {
-            // What is there is of an earlier process with this number.
+            // The file is from an earlier process with this number.
             File::create(&path)?;
             let (pid, start, mask) =
                 (process.pid, process.start, without_pin(&process.mask, &pinned_before));
@@ -94,7 +94,7 @@ impl Ledger {
             mask: without_pin(mask, &pinned_before),
         };
         entries.extend(threads.iter().map(thread));
-        // At once, on a line of its own: one that was cut short by a kill spoils no other.
+        // At once, on a new line: a line that a kill cut short spoils no other.
         let mut text = String::new();
         for entry in entries {
             text.push('\n');
@@ -193,7 +193,7 @@ fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     }
 }
 
-/// What the names of all folders of this host begin with. Hosts may share a home folder.
+/// The prefix of the names of all folders of this host. Hosts may share a home folder.
 fn host_prefix() -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
     format!("{host}.boot-")
@@ -218,17 +218,17 @@ mod tests {
         let before = affinity::get(id.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
 
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         assert!(ledger.release(pid).unwrap().is_empty(), "nothing was noted");
         ledger.note(member, &[(id, before.clone())]).unwrap();
         affinity::set(id.tid, &one).unwrap();
         // A second plan finds the thread pinned.
-        Ledger::open(folder.path()).unwrap().note(member, &[(id, one)]).unwrap();
+        UndoNotes::open(folder.path()).unwrap().note(member, &[(id, one)]).unwrap();
         // A thread of the same number in another life is not meant.
         let other = ThreadId { start: StartTime(id.start.0 + 1), ..id };
         ledger.note(member, &[(other, CpuSet::new())]).unwrap();
 
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         let released = ledger.release(pid).unwrap();
         assert_eq!(released.len(), 1);
         assert_eq!(
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn an_inherited_pin_is_not_what_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         let (_child, roster) = shell_with_child();
         let threads: Vec<(&Member, ThreadId)> = roster.threads().collect();
         let ((parent, shell), (born, cat)) = (threads[0], threads[1]);
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_pin_of_its_own_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
         let (member, id) = roster.threads().next().unwrap();
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn a_note_that_was_cut_short_spoils_no_other() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
         let (member, id) = roster.threads().next().unwrap();
@@ -313,19 +313,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let earlier = folder.path().join(format!("{}earlier.4026531836", host_prefix()));
         fs::create_dir(&earlier).unwrap();
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         assert!(!earlier.exists());
         let this = Pid(std::process::id() as i32);
         let entry = GuardianEntry::Process { pid: this, start: StartTime(0), mask: CpuSet::new() };
         fs::write(ledger.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
-        assert!(Ledger::open(folder.path()).unwrap().release(this).unwrap().is_empty());
+        assert!(UndoNotes::open(folder.path()).unwrap().release(this).unwrap().is_empty());
         assert!(!ledger.path(this).exists());
     }
 
     #[test]
     fn notes_of_other_hosts_and_containers_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::open(folder.path()).unwrap();
+        let ledger = UndoNotes::open(folder.path()).unwrap();
         let own = ledger.folder.file_name().unwrap().to_str().unwrap();
         let boot = &own[..own.rfind('.').unwrap()];
         let names = [format!("{boot}.1"), "elsewhere.boot-1.2".into()];
@@ -333,7 +333,7 @@ mod tests {
         for other in &others {
             fs::create_dir(other).unwrap();
         }
-        Ledger::open(folder.path()).unwrap();
+        UndoNotes::open(folder.path()).unwrap();
         assert!(others.iter().all(|other| other.exists()));
     }
 }

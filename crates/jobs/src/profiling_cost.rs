@@ -1,11 +1,12 @@
-//! What there is to know of a BlackBox profile before its first experiment.
+//! What a BlackBox profile will cost, how it is cut to the budget, and its core-local level.
 
 use crate::error::JobError;
 use crate::events::Events;
 use crate::events::note;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, open, this_machine};
-use crate::request::{Request, Subject};
+use crate::request::SearchRequest;
+use crate::subject::Subject;
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
 use pinwise_characterization::StoredCharacterization;
@@ -15,16 +16,15 @@ use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
 use pinwise_present::{Notice, ProfilingOutlook, figures, long_time};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
-use pinwise_workloads::Workload as Programs;
+use pinwise_workloads::BuiltInWorkload as Programs;
 use std::time::Duration;
 
-/// Starting two programs for an experiment on this machine takes about so long, until they run
-/// steadily, where that was not measured yet.
+/// The approximate time to start two programs for an experiment on this machine, until they run
+/// steadily. It counts until that was measured.
 const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
-/// Where one instance alone has as many assignments, the search says itself that there is no
-/// profile.
+/// If one instance alone has as many assignments, the search says itself that there is no profile.
 const MOST_SAID: f64 = 1e6;
 
 /// Decides which level is core-local if the user named none: as characterized, or the usual one.
@@ -59,8 +59,8 @@ pub(crate) fn decide_core_local(
     Ok(())
 }
 
-/// What a sharing tree calls a level: of levels whose domains have the same contexts only one is
-/// there, and a domain of one context is that context.
+/// The level under which a sharing tree has `level`. The tree merges levels whose domains have the
+/// same contexts, and a domain of one context into that context.
 fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
     fn find(domain: &Domain, level: DomainKind) -> Option<&CpuSet> {
         let here = (domain.kind == level).then_some(&domain.cpus);
@@ -100,7 +100,7 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
 /// Says what profiling will take, and limits it to what the budget has time for. Refuses a program
 /// that has no profile.
 pub(crate) fn announce_profiling(
-    request: &mut Request,
+    request: &mut SearchRequest,
     testbed: &dyn OpenSubject,
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
@@ -108,10 +108,10 @@ pub(crate) fn announce_profiling(
     outlook.map_or(Ok(()), |outlook| note(events, Notice::Profiling(outlook)))
 }
 
-/// What profiling will take, and the share of the experiments that the budget has time for, which
-/// `request` gets. `None` where the search says itself that there is no profile.
+/// Estimates what profiling will take. Gives `request` the share of the experiments for which the
+/// budget has time. `None` if the search says itself that there is no profile.
 fn outlook(
-    request: &mut Request,
+    request: &mut SearchRequest,
     testbed: &dyn OpenSubject,
 ) -> Result<Option<ProfilingOutlook>, JobError> {
     let named = request.name.clone();
@@ -131,7 +131,7 @@ fn outlook(
     question.profile.core_local =
         question.profile.core_local.map(|level| merged_level(machine, level));
     let tree = SharingTree::new(machine, question.alike);
-    // Where this fails, the search says so in a moment.
+    // If this fails, the search says so in a moment.
     let Ok(local) =
         core_local(&tree, workload.threads.len(), &question.profile, question.per_context)
     else {
@@ -161,7 +161,7 @@ fn outlook(
     Ok(Some(ProfilingOutlook { alone: base, company: slowdown, each: each.as_secs_f64(), here }))
 }
 
-/// What profiling costs, before anything is started.
+/// The cost of profiling, before anything is started.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProfilingCost {
     /// The experiments and their time.
@@ -177,7 +177,7 @@ pub struct ProfilingCost {
 /// # Errors
 /// The program has no profile, or more experiments than can be counted; nobody takes the events.
 pub fn profiling_cost(
-    request: &Request,
+    request: &SearchRequest,
     caller: &Caller,
     store: Option<&Store>,
     events: &mut dyn Events,
@@ -201,14 +201,14 @@ pub fn profiling_cost(
     Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })
 }
 
-/// What would be profiled on which machine, how long an experiment takes, and on a model how long
-/// it takes this machine.
+/// The machine and the workload to be profiled, how long an experiment takes, and on a model how
+/// long it takes this machine.
 fn profiled(
-    request: &Request,
+    request: &SearchRequest,
     caller: &Caller,
 ) -> Result<(Machine, Workload, Duration, Option<Duration>), JobError> {
     if matches!(request.subject, Subject::Simulated(_)) {
-        // What a run refuses is refused here.
+        // A subject that a search refuses is refused here.
         let testbed = open(request, caller)?;
         let each = testbed.each(request.period);
         let each = testbed.experiment(request.period).unwrap_or(each);

@@ -1,7 +1,7 @@
 //! Which sets of programs to run, and where.
 //!
-//! The reference sits on the first context of each kind of core. Stressors, all of one kind, are
-//! added level by level, the innermost first, in growing number. Domains near the reference are
+//! The reference runs on the first context of each kind of core. The plan adds stressors, all of
+//! one kind, level by level, the innermost first, in growing number. Domains near the reference are
 //! filled one after the other (*packed*), as in the paper. On an UltraSPARC T2, `pipe` is 1 to 3
 //! stressors in the reference's pipe and `core` 1 to 4 in the other pipe of its core. `pipe+core`
 //! fills the reference's pipe and puts 1 to 4 in the other; `chip` is up to 8 on another core.
@@ -9,8 +9,8 @@
 //! (section 4.2: 4 stressors slow FPdiv down 4 times in its own pipe, 1.9 times from the other
 //! pipe, 7.6 times from both).
 //!
-//! The plan asks once more whether it matters *how* remote stressors are arranged: as many as were
-//! packed on one remote core, spread over remote cores (section 4.3, thread assignments 1 to 3).
+//! The plan also asks whether it matters *how* remote stressors are arranged: packed on one remote
+//! core, or as many spread over remote cores (section 4.3, thread assignments 1 to 3).
 
 use crate::level::{self, Absent, Level};
 use pinwise_measure::{Microbenchmark, Seat};
@@ -25,7 +25,7 @@ const ONE_BY_ONE: usize = 4;
 
 /// Why there is nothing to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
+pub enum RoundPlanError {
     /// A benchmark the bench does not have.
     #[error("there is no benchmark '{name}' here; there are {known}")]
     Unknown {
@@ -57,7 +57,7 @@ pub struct Reference {
 /// One set of programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedExperiment {
-    /// Index into [`Plan::references`].
+    /// Index into [`RoundPlan::references`].
     pub reference: usize,
     /// The program of the reference: index into the bench's benchmarks.
     pub benchmark: usize,
@@ -75,7 +75,7 @@ pub struct PlannedExperiment {
 
 /// All that is to be run once in a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RoundPlan {
     /// Where references sit.
     pub references: Vec<Reference>,
     /// The benchmarks that take part.
@@ -91,8 +91,8 @@ struct Arrangement {
     leaves: Vec<u32>,
 }
 
-impl Plan {
-    /// The plan for `machine` with those of `benchmarks` named in `chosen` (all, where none is), at
+impl RoundPlan {
+    /// The plan for `machine` with those of `benchmarks` named in `chosen` (all, if none is), at
     /// most `most` stressors at each remote level.
     ///
     /// # Errors
@@ -102,14 +102,14 @@ impl Plan {
         benchmarks: &[Microbenchmark],
         chosen: &[String],
         most: usize,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, RoundPlanError> {
         let tree = SharingTree::new(machine, Alike::ByStructure);
         if tree.leaves().is_empty() {
-            return Err(PlanError::NoContexts);
+            return Err(RoundPlanError::NoContexts);
         }
         let find = |name: &String| {
             benchmarks.iter().position(|benchmark| benchmark.name == *name).ok_or_else(|| {
-                PlanError::Unknown {
+                RoundPlanError::Unknown {
                     name: name.clone(),
                     known: benchmarks
                         .iter()
@@ -245,8 +245,9 @@ fn growing(most: usize) -> Vec<usize> {
     counts
 }
 
-/// As many stressors as are compared, one on each of several siblings of the reference's domain.
-/// `None` where packing comes to the same, because siblings have one context or there is only one.
+/// The stressors that a packed set is compared with: as many, one on each of several siblings of
+/// the reference's domain. `None` if packing gives the same set, because siblings have one context
+/// or there is only one.
 fn spread(tree: &SharingTree, level: &Level, packed: &[u32], limit: usize) -> Option<Arrangement> {
     let sibling = |leaf: u32| {
         let inner =
@@ -285,12 +286,12 @@ mod tests {
         names.iter().map(one).collect()
     }
 
-    fn plan(machine: &Machine, most: usize) -> Plan {
-        Plan::new(machine, &benchmarks(&["a", "b"]), &[], most).unwrap()
+    fn plan(machine: &Machine, most: usize) -> RoundPlan {
+        RoundPlan::new(machine, &benchmarks(&["a", "b"]), &[], most).unwrap()
     }
 
     /// `place count`, spread ones marked, of one pair.
-    fn places(plan: &Plan, reference: usize) -> Vec<String> {
+    fn places(plan: &RoundPlan, reference: usize) -> Vec<String> {
         let of = |experiment: &&PlannedExperiment| {
             experiment.reference == reference
                 && experiment.benchmark == 0
@@ -386,9 +387,10 @@ mod tests {
     fn benchmarks_can_be_chosen_by_name() {
         let machine = Machine::from_shape("2").unwrap();
         let all = benchmarks(&["a", "b", "c"]);
-        let plan = Plan::new(&machine, &all, &["c".into(), "a".into(), "c".into()], 8).unwrap();
+        let plan =
+            RoundPlan::new(&machine, &all, &["c".into(), "a".into(), "c".into()], 8).unwrap();
         assert_eq!(plan.benchmarks, [0, 2]);
-        let error = Plan::new(&machine, &all, &["d".into()], 8).unwrap_err().to_string();
+        let error = RoundPlan::new(&machine, &all, &["d".into()], 8).unwrap_err().to_string();
         assert_eq!(error, "there is no benchmark 'd' here; there are a, b, c");
     }
 

@@ -1,0 +1,38 @@
+//! `--pick`, `--counter` and the like: how the number of a metric is read.
+
+use clap::Args;
+use pinwise_jobs::ReadingOptions;
+
+/// How the number of `--metric` is read.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReadingArguments {
+    /// Select the number in a text by a regular expression with one group
+    #[arg(long, value_name = "REGEX")]
+    pub(crate) pick: Option<String>,
+    /// Take the number for a growing counter and use its rate [default: detected]
+    #[arg(long, conflicts_with = "gauge", hide_short_help = true)]
+    pub(crate) counter: bool,
+    /// Take the number for a plain value and use its mean [default: detected]
+    #[arg(long, hide_short_help = true)]
+    pub(crate) gauge: bool,
+    /// Prefer low numbers, as for latency or misses
+    #[arg(long)]
+    lower_is_better: bool,
+    /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
+    #[arg(long, hide_short_help = true)]
+    unit: Option<String>,
+}
+
+impl ReadingArguments {
+    /// What was typed; what was not is as `usual`.
+    pub(crate) fn reading(&self, usual: ReadingOptions) -> ReadingOptions {
+        let counter = if self.counter { Some(true) } else { self.gauge.then_some(false) };
+        ReadingOptions {
+            pick: self.pick.clone(),
+            counter: counter.or(usual.counter),
+            lower_is_better: self.lower_is_better,
+            unit: self.unit.clone().or(usual.unit),
+            ..usual
+        }
+    }
+}
