@@ -31,7 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod bayes;
-mod capture;
+mod capture_probability;
 mod diagnostic;
 mod estimate;
 mod fit;
@@ -42,7 +42,7 @@ mod plot;
 mod profile_likelihood;
 mod sample;
 
-pub use capture::{better_fraction, capture_probability, looks};
+pub use capture_probability::{better_fraction, capture_probability, looks};
 pub use diagnostic::{Diagnostic, Limit, Refusal};
 pub use estimate::{BoundEstimate, Estimator, Method, Options, estimate};
 pub use fit::{Fit, fit};

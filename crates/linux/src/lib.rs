@@ -2,7 +2,6 @@
 
 pub mod affinity;
 pub mod capabilities;
-mod capture;
 mod cpu_demand;
 mod fingerprint;
 #[cfg(test)]
@@ -11,6 +10,7 @@ mod fork_watch;
 mod guardian;
 mod hold;
 mod launch;
+mod machine_snapshot;
 mod plan_pinner;
 pub mod process;
 mod realtime;
@@ -27,7 +27,6 @@ pub mod thread_scan;
 mod undo_notes;
 
 pub use affinity::AffinityError;
-pub use capture::{CaptureError, capture, this_machine, write_recording};
 pub use cpu_demand::{CpuDemand, ThreadSample};
 pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
@@ -37,6 +36,7 @@ pub use guardian::{
 };
 pub use hold::{HeldError, Hold};
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
+pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};
 pub use realtime::{RealtimeClass, keep_nice};
 pub use roster::{Changes, Member, Roster, Scope};

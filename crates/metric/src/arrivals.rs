@@ -2,10 +2,10 @@
 //! renewed now and then.
 
 use crate::cadence::WITHIN_A_BLOCK;
+use crate::growing_file::FileLines;
 use crate::pattern::Pattern;
 use crate::reading::Interpretation;
 use crate::source::{Failure, MetricValue, Source, sleep_until};
-use crate::tail::FileLines;
 use pinwise_figures::counted;
 use pinwise_linux::{Line, quotable};
 use pinwise_measure::{MeasureError, Retry};
@@ -392,7 +392,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut lines = MatchingLines::new(
-            Lines::File(crate::tail::follow(&path).unwrap()),
+            Lines::File(crate::growing_file::follow(&path).unwrap()),
             Pattern::new(r"(\d+)").unwrap(),
             path.display().to_string(),
         );

@@ -3,13 +3,13 @@
 use crate::arrivals::{Lines, MatchingLines};
 use crate::counter_detection::CounterDetection;
 use crate::meter::{Meter, MetricMeter};
+use crate::metric_test::{self, DetectedMetric, Known};
 use crate::pattern::Pattern;
-use crate::probe::{self, DetectedMetric, Known};
 use crate::reading::{self, Interpretation};
 use crate::source::Source;
 use crate::{
-    MetricError, MetricSpec, Pids, command, dpdk, netdev, procio, prometheus, pseudo_file, spec,
-    tail,
+    MetricError, MetricSpec, Pids, command, dpdk, growing_file, netdev, procio, prometheus,
+    pseudo_file, spec,
 };
 use pinwise_linux::{Streams, thread::Pid};
 use pinwise_measure::{MeasureError, Measurement, ProgramNote, Retry, Unit};
@@ -150,13 +150,13 @@ impl MetricSpec {
         // Reads numbers in the user's unit, if one is named.
         let read = |pattern: &Pattern| options.reads(pattern);
         let lines = |lines, pattern: &Pattern, from: String| {
-            probe::lines(
+            metric_test::lines(
                 Box::new(MatchingLines::new(lines, read(pattern), from)),
                 &known,
                 cancelled,
             )
         };
-        let source = |source: Box<dyn Source>| probe::source(source, &known, cancelled);
+        let source = |source: Box<dyn Source>| metric_test::source(source, &known, cancelled);
         let found = match self {
             Self::Stdout(pattern) => {
                 let stream = streams.stdout.take().ok_or_else(|| missing("stdout"))?;
@@ -173,11 +173,12 @@ impl MetricSpec {
                 }))
             }
             Self::File { path, pattern } => {
-                let followed = tail::follow(path).map_err(|error| MetricError::NeverRead {
-                    metric: metric.clone(),
-                    waited: Duration::ZERO,
-                    seen: error.to_string(),
-                })?;
+                let followed =
+                    growing_file::follow(path).map_err(|error| MetricError::NeverRead {
+                        metric: metric.clone(),
+                        waited: Duration::ZERO,
+                        seen: error.to_string(),
+                    })?;
                 lines(Lines::File(followed), pattern, path.display().to_string())
             }
             Self::Command(command) => source(Box::new(command::ShellCommand {

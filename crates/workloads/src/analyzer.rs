@@ -6,7 +6,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{PacketAction, PacketWork, port_by_flow};
+use crate::packet_work::{PacketAction, PacketWork, port_by_flow};
 use etherparse::{LinkSlice, NetSlice, SlicedPacket, TransportSlice};
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -13,7 +13,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{PacketAction, PacketWork, port_by_flow};
+use crate::packet_work::{PacketAction, PacketWork, port_by_flow};
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 

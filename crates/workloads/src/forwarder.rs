@@ -14,7 +14,7 @@
 
 use crate::frame::Layout;
 use crate::hash;
-use crate::processor::{PacketAction, PacketWork};
+use crate::packet_work::{PacketAction, PacketWork};
 use crate::program::BuiltInProgram;
 use pinwise_topology::Random;
 use std::hint::black_box;

@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod analyzer;
-mod capture;
 mod checksum;
 mod flows;
 mod forwarder;
@@ -21,17 +20,18 @@ mod generator;
 mod hash;
 mod keywords;
 mod matcher;
+mod packet_capture;
+mod packet_work;
 mod pipeline;
 mod polling;
-mod processor;
 mod program;
 mod ring;
 mod running;
 mod traffic;
 
-pub use capture::{Capture, PacketCaptureError};
 pub use frame::{Layout, Version};
-pub use processor::{PacketAction, PacketWork};
+pub use packet_capture::{Capture, PacketCaptureError};
+pub use packet_work::{PacketAction, PacketWork};
 pub use program::{BuiltInProgram, BuiltInWorkload};
 pub use ring::{Consumer, Producer, ring};
 pub use running::{Counts, FinalCounts, RunningWorkload};

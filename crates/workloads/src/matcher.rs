@@ -8,7 +8,7 @@
 use crate::frame::Layout;
 use crate::hash;
 use crate::keywords::KEYWORDS;
-use crate::processor::{PacketAction, PacketWork, port_by_flow};
+use crate::packet_work::{PacketAction, PacketWork, port_by_flow};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 /// The P thread of the string matcher.

@@ -16,8 +16,8 @@
 //! needs anyway.
 
 use crate::frame::Layout;
+use crate::packet_work::{PacketAction, PacketWork};
 use crate::polling::{RING, Turn};
-use crate::processor::{PacketAction, PacketWork};
 use crate::ring::{Consumer, Producer};
 use crate::traffic::Traffic;
 use crossbeam_utils::CachePadded;

@@ -1,9 +1,9 @@
 //! A workload that runs: its threads, its counters, its end.
 
 use crate::Error;
+use crate::packet_work::PacketWork;
 use crate::pipeline::Pipeline;
 use crate::polling::RING;
-use crate::processor::PacketWork;
 use crate::program::{BuiltInProgram, BuiltInWorkload};
 use crate::ring::ring;
 use crate::traffic::Traffic;

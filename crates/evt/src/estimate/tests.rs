@@ -1,3 +1,5 @@
+//! Tests of [`estimate`].
+
 use super::*;
 use crate::{EndpointCurve, plots};
 use proptest::prelude::*;
