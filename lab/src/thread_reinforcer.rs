@@ -3,8 +3,8 @@
 use crate::sweep;
 use pinwise_scheduler::{ModelProber, ModelProgram, Nanos, Platform, Simulation, speedup};
 use pinwise_threads::{
-    FoundNumber, NumberSearchEnd, ProfilesByNumber, PublishedQuestion as PlacementQuestion,
-    SearchMethod, ThreadRange, Thresholds, calibrate,
+    FoundNumber, NumberSearchEnd, ProfilesByNumber, PublishedQuestion, SearchMethod, ThreadRange,
+    Thresholds, calibrate,
 };
 use std::error::Error;
 use std::path::PathBuf;
@@ -198,7 +198,7 @@ pub fn search(
     seed: u64,
 ) -> Result<FoundNumber, Box<dyn Error>> {
     let contexts = platform.contexts() as u32;
-    let question = PlacementQuestion { span: ThreadRange::PUBLISHED, contexts, thresholds };
+    let question = PublishedQuestion { span: ThreadRange::PUBLISHED, contexts, thresholds };
     sweep::search(platform, program, SearchMethod::Reinforcer(question), seed)
 }
 

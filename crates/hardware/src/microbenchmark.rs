@@ -21,8 +21,8 @@
 //! answer while all its contexts spin.
 
 mod bench;
+mod cache_sizes;
 mod cpu_time;
-mod curve;
 mod footprint;
 #[cfg_attr(target_arch = "x86_64", path = "microbenchmark/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "microbenchmark/aarch64.rs")]

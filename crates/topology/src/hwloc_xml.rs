@@ -9,7 +9,7 @@
 //! offline, although they may be disallowed only: hwloc does not distinguish them unless asked to
 //! (`lstopo --disallowed`).
 
-use crate::kinds::{self, Traits};
+use crate::core_kinds::{self, Traits};
 use crate::nesting::{ReportedDomain, nest};
 use crate::{
     Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
@@ -278,7 +278,7 @@ impl Reader<'_> {
         if !rest.is_empty() {
             groups.push((Traits::default(), rest));
         }
-        Ok(kinds::rank(groups))
+        Ok(core_kinds::rank(groups))
     }
 
     fn name(&self, topology: Node) -> String {

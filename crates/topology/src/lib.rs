@@ -17,19 +17,19 @@
 
 mod assignment;
 mod balanced;
+mod core_kinds;
 mod cpuset;
 mod fingerprint;
 mod hwloc_xml;
-mod kinds;
 mod latency;
 mod machine;
 mod models;
 mod nesting;
 mod policy;
 mod random;
-mod shape;
 #[cfg(test)]
-mod sketch;
+mod random_machine;
+mod shape;
 mod snapshot;
 mod space;
 mod sysfs;

@@ -11,7 +11,7 @@
 
 mod limits;
 
-use crate::kinds;
+use crate::core_kinds;
 use crate::nesting::{ReportedDomain, nest};
 use crate::snapshot::CPU;
 use crate::{
@@ -45,7 +45,7 @@ impl Machine {
         let (root, crossings) = nest(&online, found)?;
         notes.extend(crossings);
         let mut machine = Self::from_tree(name(snapshot), root);
-        machine.set_kinds(kinds::read(snapshot, &online));
+        machine.set_kinds(core_kinds::read(snapshot, &online));
         machine.caches = caches;
         machine.numa = numa;
         machine.distances = distances;

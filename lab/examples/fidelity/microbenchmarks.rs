@@ -1,8 +1,8 @@
 //! The microbenchmarks of V. Čakarević et al., MICRO 2009: Table 2 and figures 2 to 5.
 
 use pinwise_processor::Processor;
-use pinwise_processor::characterization::{self, BenchmarkExperiment, Figure, Spread};
 use pinwise_processor::program::Microbenchmark;
+use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure, Spread};
 use std::error::Error;
 use std::fmt::Write;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     let processor = Processor::model("ultrasparc-t2")?;
     let alone: Vec<_> = Microbenchmark::ALL.into_iter().map(BenchmarkExperiment::alone).collect();
     let stressed: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
-    let mut results = characterization::run(&processor, &[alone, stressed].concat(), SETS)?;
+    let mut results = published_experiments::run(&processor, &[alone, stressed].concat(), SETS)?;
     let beside = results.split_off(Microbenchmark::ALL.len());
     let isolated = |benchmark| {
         &results[Microbenchmark::ALL.iter().position(|&other| other == benchmark).unwrap_or(0)]

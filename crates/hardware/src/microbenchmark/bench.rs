@@ -3,7 +3,7 @@
 use super::footprint::Footprint;
 use super::loaded_program::{BenchmarkProgram, LoadedProgram};
 use super::run::Run;
-use super::{Operation, curve, kernel};
+use super::{Operation, cache_sizes, kernel};
 use pinwise_linux::sys;
 use pinwise_measure::{
     Bench, Fame, Interrupt, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat, WorkingSets,
@@ -64,7 +64,7 @@ impl HostBench {
         let measured = std::thread::scope(|scope| {
             let look = || {
                 sys::set_affinity(0, &CpuSet::from_iter([first]))?;
-                curve::measure(footprint.memory, footprint.line, cancelled)
+                cache_sizes::measure(footprint.memory, footprint.line, cancelled)
             };
             let thread =
                 std::thread::Builder::new().name("caches".into()).spawn_scoped(scope, look)?;
@@ -77,7 +77,7 @@ impl HostBench {
                 format!("cannot look at the caches of CPU {}: {error}", first.0),
             ),
         })?;
-        Ok(curve::working_sets(&self.machine, first, curve))
+        Ok(cache_sizes::working_sets(&self.machine, first, curve))
     }
 
     /// Sizes the programs by what a look at the caches found. If it found no last-level cache, its

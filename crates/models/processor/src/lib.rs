@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 mod bench;
-pub mod characterization;
 mod chip;
 mod code;
 mod core;
 mod memory;
 mod processor;
 pub mod program;
+pub mod published_experiments;
 mod testbed;
 
 pub use bench::ModelBench;

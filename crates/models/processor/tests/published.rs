@@ -2,8 +2,8 @@
 //! figures beside the shared data.
 
 use pinwise_processor::Processor;
-use pinwise_processor::characterization::{self, BenchmarkExperiment, Figure};
 use pinwise_processor::program::Microbenchmark;
+use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure};
 use std::path::{Path, PathBuf};
 
 /// Sets of start offsets. docs/lab/fidelity.md has more.
@@ -26,9 +26,12 @@ fn published(name: &str) -> Option<String> {
 fn each_microbenchmark_alone_has_the_cpi_of_table_2() {
     let Some(csv) = published("cpi.csv") else { return };
     let processor = Processor::model("ultrasparc-t2").unwrap();
-    let results =
-        characterization::run(&processor, &Microbenchmark::ALL.map(BenchmarkExperiment::alone), 1)
-            .unwrap();
+    let results = published_experiments::run(
+        &processor,
+        &Microbenchmark::ALL.map(BenchmarkExperiment::alone),
+        1,
+    )
+    .unwrap();
     let mut rows = 0;
     for (benchmark, result) in Microbenchmark::ALL.into_iter().zip(results) {
         let row =
@@ -49,11 +52,14 @@ fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
     let mut figures = Figure::parse_all(&csv).unwrap();
     figures.retain(|figure| figure.exact && figure.contradiction().is_none());
     assert!(figures.len() >= 35, "{} figures", figures.len());
-    let alone =
-        characterization::run(&processor, &Microbenchmark::ALL.map(BenchmarkExperiment::alone), 1)
-            .unwrap();
+    let alone = published_experiments::run(
+        &processor,
+        &Microbenchmark::ALL.map(BenchmarkExperiment::alone),
+        1,
+    )
+    .unwrap();
     let experiments: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
-    let results = characterization::run(&processor, &experiments, SETS).unwrap();
+    let results = published_experiments::run(&processor, &experiments, SETS).unwrap();
     for (figure, result) in figures.iter().zip(&results) {
         let reference = Microbenchmark::ALL
             .iter()

@@ -1,5 +1,7 @@
+//! Tests of the policies.
+
 use super::*;
-use crate::{Alike, CpuSet, Machine, sketch};
+use crate::{Alike, CpuSet, Machine, random_machine};
 use proptest::prelude::*;
 
 fn tree(shape: &str) -> SharingTree {
@@ -108,7 +110,7 @@ proptest! {
         seed in any::<u64>(),
         threads in 0usize..40,
     ) {
-        let machine = sketch::machine(seed, 12);
+        let machine = random_machine::machine(seed, 12);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let contexts = tree.leaves().len();
         prop_assume!(contexts > 0);

@@ -1,5 +1,7 @@
+//! Tests of the space of assignments.
+
 use super::*;
-use crate::{Alike, Machine, sketch};
+use crate::{Alike, Machine, random_machine};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -221,7 +223,7 @@ fn functions(contexts: u32, threads: usize, capacity: usize) -> Vec<Vec<u32>> {
 
 /// The classes as the definition has them: orbits of all functions under all exchanges.
 fn orbits(space: &Space) -> Vec<BTreeSet<Vec<u32>>> {
-    let exchanges = sketch::exchanges(space.tree());
+    let exchanges = random_machine::exchanges(space.tree());
     let mut left: BTreeSet<Vec<u32>> =
         functions(space.tree().leaves().len() as u32, space.threads(), space.capacity())
             .into_iter()
@@ -254,7 +256,7 @@ proptest! {
         per_context in 0usize..4,
         numa: bool,
     ) {
-        let machine = sketch::machine(seed, 7);
+        let machine = random_machine::machine(seed, 7);
         let alike = if numa { Alike::ByStructure } else { Alike::ExceptNuma };
         let tree = SharingTree::new(&machine, alike);
         let per_context = match per_context {

@@ -1,6 +1,8 @@
+//! Tests of the tree of domains.
+
 use super::*;
 use crate::Distances;
-use crate::{Cache, CoreKind, NumaNode, sketch};
+use crate::{Cache, CoreKind, NumaNode, random_machine};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -231,10 +233,10 @@ proptest! {
 
     #[test]
     fn every_exchange_is_a_symmetry_of_the_machine(seed: u64, numa: bool) {
-        let machine = sketch::machine(seed, 12);
+        let machine = random_machine::machine(seed, 12);
         let alike = if numa { Alike::ByStructure } else { Alike::ExceptNuma };
         let tree = SharingTree::new(&machine, alike);
-        for moved in sketch::exchanges(&tree) {
+        for moved in random_machine::exchanges(&tree) {
             prop_assert!(
                 is_symmetry(&machine, &tree, &moved, alike),
                 "{moved:?} of {machine:#?}"
@@ -246,7 +248,7 @@ proptest! {
     /// missed.
     #[test]
     fn contexts_of_one_domain_are_alike_whenever_exchanging_them_is_a_symmetry(seed: u64) {
-        let machine = sketch::machine(seed, 12);
+        let machine = random_machine::machine(seed, 12);
         let tree = SharingTree::new(&machine, Alike::ByStructure);
         let node = |leaf: u32| tree.paths[leaf as usize].last().map(|&node| &tree.nodes[node]);
         for a in 0..tree.leaves.len() as u32 {

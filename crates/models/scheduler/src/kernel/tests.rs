@@ -1,3 +1,5 @@
+//! Tests of the simulated scheduler.
+
 use super::*;
 use pinwise_topology::Machine;
 use proptest::prelude::*;
