@@ -3,11 +3,11 @@
 //! A simulator has *virtual time* ([`Time::Virtual`]): its measurements disturb nothing, so several
 //! can run at once.
 
-mod ahead;
+mod lookahead;
 
 use crate::store::assignment_text;
 use crate::{CampaignId, Journal, Record, StoreError, Trial};
-use ahead::Ahead;
+use lookahead::Lookahead;
 use pinwise_measure::{Disturbances, MeasureError, Measurement, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -89,7 +89,7 @@ pub fn drive(
 ) -> Result<(Ending, Vec<Record>), StoreError> {
     // What can be measured again bit for bit need not wait for the disk.
     journal.sync_each(testbed.time() == Time::Real)?;
-    let mut ahead = Ahead::new(testbed, clock);
+    let mut ahead = Lookahead::new(testbed, clock);
     let mut disturbances = DisturbanceLog { stored: Disturbances::default(), next: Duration::ZERO };
     let ended = go(journal, &mut disturbances, strategy, &mut ahead, stop, observe)?;
     disturbances.store(journal, ahead.disturbances())?;
@@ -117,7 +117,7 @@ fn go(
     journal: &mut dyn Journal,
     disturbances: &mut DisturbanceLog,
     strategy: &mut dyn Strategy,
-    ahead: &mut Ahead<'_>,
+    ahead: &mut Lookahead<'_>,
     stop: &dyn Fn() -> bool,
     observe: &mut dyn FnMut(&Record),
 ) -> Result<(Ending, Vec<Record>), StoreError> {

@@ -15,7 +15,7 @@ mod error;
 mod file;
 mod inode;
 mod journal;
-mod machine;
+mod machine_document;
 mod row;
 
 use crate::Record;
@@ -29,7 +29,7 @@ use error::{explain, unusable};
 use file::{FORMAT, KIND_BEFORE, KINDS, connect, simulated_before};
 use inode::Inode;
 pub use journal::StoreJournal;
-pub use machine::MachineDocument;
+pub use machine_document::MachineDocument;
 use pinwise_measure::{Unit, Workload};
 pub(crate) use row::assignment_text;
 use row::{campaign_row, record_row, retry_text, text, word};

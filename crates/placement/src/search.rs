@@ -19,8 +19,8 @@ pub(crate) mod guided;
 pub(crate) mod history;
 pub(crate) mod learned_predictor;
 mod proposer;
+mod random_sample;
 pub(crate) mod residual_bound;
-mod sample;
 pub(crate) mod solo_bound;
 
 use crate::fresh_windows::{BASELINE_WINDOWS, FreshWindows};

@@ -8,7 +8,7 @@
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
-use crate::shell::{ReportError, Shell};
+use crate::html_frame::{HtmlFrame, ReportError};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, Purpose, Record};
 use pinwise_characterization::StoredCharacterization;
@@ -59,7 +59,7 @@ pub fn comparison_page(
         .filter_map(|figure| figure.chart.as_ref())
         .collect();
     let title = format!("{}: ways of placing, campaign {}", info.new.workload.name, info.id.0);
-    Shell::page(title, document.render()?, &charts)
+    HtmlFrame::page(title, document.render()?, &charts)
 }
 
 /// The ways that are not compared, and why.

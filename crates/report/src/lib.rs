@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bound_plots;
 mod characterization;
 mod chart;
 mod comparison;
@@ -15,22 +16,21 @@ mod ecdf;
 mod evidence;
 mod figure;
 mod floorplan;
+mod html_frame;
 mod latency;
 mod page;
 mod progress;
 mod question;
 mod repetitions;
 mod selection;
-mod shell;
-mod tail;
 mod threads;
 mod tune;
 
 pub use characterization::{characterization_mark, characterization_page, runs_so_far_page};
 pub use comparison::comparison_page;
+pub use html_frame::ReportError;
 pub use latency::latency_page;
 pub use page::page;
 pub use selection::{Selection, selection_page};
-pub use shell::ReportError;
 pub use threads::{ThreadsSearch, threads_page};
 pub use tune::{PlacedNumber, TriedPolicy, TuneSearch, tune_page};

@@ -5,9 +5,9 @@ use crate::chart::Chart;
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
+use crate::html_frame::{HtmlFrame, ReportError};
 use crate::question::{self, Term};
-use crate::shell::{ReportError, Shell};
-use crate::{drift, ecdf, progress, repetitions, tail};
+use crate::{bound_plots, drift, ecdf, progress, repetitions};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Record};
 use pinwise_characterization::StoredCharacterization;
@@ -48,9 +48,9 @@ pub fn page(
     let looks = if matches!(outcome.bound.method, BoundMethod::Exact | BoundMethod::Predicted) {
         Vec::new()
     } else {
-        tail::looks(&evidence, &question)
+        bound_plots::looks(&evidence, &question)
     };
-    let (tail, no_tail) = match tail::figures(&evidence, &question, outcome, &scale) {
+    let (tail, no_tail) = match bound_plots::figures(&evidence, &question, outcome, &scale) {
         Ok(figures) => (figures.into_iter().collect(), String::new()),
         Err(reason) => (Vec::new(), reason),
     };
@@ -83,7 +83,7 @@ pub fn page(
     let charts: Vec<&Chart> =
         document.figures().filter_map(|figure| figure.chart.as_ref()).collect();
     let title = format!("{}: placement, campaign {}", info.new.workload.name, info.id.0);
-    Shell::page(title, document.render()?, &charts)
+    HtmlFrame::page(title, document.render()?, &charts)
 }
 
 /// What the page shows.

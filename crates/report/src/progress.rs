@@ -1,9 +1,9 @@
 //! The chart of progress: the best so far and the bound against the measurements made.
 
+use crate::bound_plots::Look;
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
-use crate::tail::Look;
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
 use pinwise_placement::Outcome;

@@ -5,7 +5,7 @@ use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
-use crate::shell::{ReportError, Shell};
+use crate::html_frame::{HtmlFrame, ReportError};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::StoredCharacterization;
@@ -62,7 +62,7 @@ pub fn selection_page(
     };
     let charts: Vec<&Chart> = document.figure.chart.iter().collect();
     let title = format!("{}: selection, campaign {}", info.new.workload.name, info.id.0);
-    Shell::page(title, document.render()?, &charts)
+    HtmlFrame::page(title, document.render()?, &charts)
 }
 
 /// What the page shows.

@@ -2,7 +2,7 @@
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
-use crate::shell::{ReportError, Shell};
+use crate::html_frame::{HtmlFrame, ReportError};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::{Confirmation, ThreadsOutcome};
@@ -70,7 +70,7 @@ pub fn threads_page(
     };
     let charts: Vec<&Chart> = document.figure.chart.iter().collect();
     let title = format!("{}: threads, campaign {}", info.new.workload.name, info.id.0);
-    Shell::page(title, document.render()?, &charts)
+    HtmlFrame::page(title, document.render()?, &charts)
 }
 
 /// What the page shows.

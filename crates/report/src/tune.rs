@@ -5,7 +5,7 @@
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::floorplan::{self, Block};
-use crate::shell::{ReportError, Shell};
+use crate::html_frame::{HtmlFrame, ReportError};
 use crate::threads::{self, ThreadsSearch};
 use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
@@ -119,7 +119,7 @@ pub fn tune_page(
     let charts: Vec<&Chart> = figures.filter_map(|figure| figure.chart.as_ref()).collect();
     let title =
         format!("{}: threads and placement, campaign {}", info.new.workload.name, info.id.0);
-    Shell::page(title, document.render()?, &charts)
+    HtmlFrame::page(title, document.render()?, &charts)
 }
 
 /// What the page shows.

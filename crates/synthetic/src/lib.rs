@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod contention;
-mod judged;
 pub mod load;
+mod not_judged;
 mod replay;
 pub mod waiting;
 
 pub use contention::{Contention, Crowding, Demand};
-pub use judged::{lacking, not_judged};
+pub use not_judged::{lacking, not_judged};
 pub use replay::{Disturbance, Replay};

@@ -1,3 +1,5 @@
+//! Tests of [`drive`].
+
 use super::*;
 use crate::fixture::{Curious, Scripted, campaign};
 use crate::{NewCampaign, Purpose, Store};

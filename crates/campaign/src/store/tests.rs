@@ -1,3 +1,5 @@
+//! Tests of [`Store`]: what it keeps, and what it refuses.
+
 use super::*;
 use crate::Journal;
 use crate::fixture::campaign;

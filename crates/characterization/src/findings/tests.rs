@@ -1,3 +1,5 @@
+//! Tests of the findings of a characterization.
+
 use super::*;
 use crate::round_plan::RoundPlan;
 

@@ -1,3 +1,5 @@
+//! Tests of all formats of export.
+
 use super::*;
 use pinwise_topology::{Fingerprint, Machine};
 

@@ -9,7 +9,7 @@ use crate::search::climb::Climb;
 use crate::search::exhaustive::{Exhaustive, LEAST_ROUNDS};
 use crate::search::guided::{Guided, LEAST, UNIFORM};
 use crate::search::proposer::Proposer;
-use crate::search::sample::Sample;
+use crate::search::random_sample::RandomSample;
 use crate::search::solo_bound::SoloBound;
 use crate::{PlacementQuestion, StrategyName};
 use num_bigint::BigUint;
@@ -119,7 +119,7 @@ impl Approach {
                 let room = affordable.max(0.0) as u64;
                 why.insert(0, StrategyReason::SampleThenClimb { room, assignments });
                 alone(&mut proposers, &mut why);
-                proposers.push_back(Box::new(Sample::new(
+                proposers.push_back(Box::new(RandomSample::new(
                     None,
                     used + (SEARCH_SHARE - used) / 2.0,
                     start,
@@ -134,7 +134,7 @@ impl Approach {
             }
             StrategyName::Random => {
                 why.insert(0, StrategyReason::RandomAsked { assignments });
-                proposers.push_back(Box::new(Sample::new(None, SEARCH_SHARE, start, None)));
+                proposers.push_back(Box::new(RandomSample::new(None, SEARCH_SHARE, start, None)));
             }
             StrategyName::Blackbox => {
                 match Predicting::new(question, narrow.tree(), workload, affordable) {
@@ -150,7 +150,12 @@ impl Approach {
             }
             StrategyName::Climb => {
                 why.insert(0, StrategyReason::ClimbAsked { start: START, assignments });
-                proposers.push_back(Box::new(Sample::new(Some(START), SEARCH_SHARE, start, None)));
+                proposers.push_back(Box::new(RandomSample::new(
+                    Some(START),
+                    SEARCH_SHARE,
+                    start,
+                    None,
+                )));
                 proposers.push_back(Box::new(Climb::new(workload)));
             }
         }

@@ -1,3 +1,5 @@
+//! Tests of the text of an outcome.
+
 use super::*;
 use crate::verdict::budget_for;
 use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};

@@ -1,3 +1,5 @@
+//! Tests of the fitted pipeline.
+
 use super::*;
 use crate::Change;
 use crate::interchangeable_threads::tests::workload;

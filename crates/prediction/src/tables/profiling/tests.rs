@@ -1,3 +1,5 @@
+//! Tests of profiling.
+
 use super::*;
 use crate::tables::blackbox::tests::Obedient;
 use crate::tables::core_local::tests::hybrid;

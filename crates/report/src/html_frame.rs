@@ -38,14 +38,14 @@ pub enum ReportError {
 /// The shell around a document: style, script and data.
 #[derive(Template)]
 #[template(path = "page.html")]
-pub(crate) struct Shell {
+pub(crate) struct HtmlFrame {
     title: String,
     /// HTML.
     document: String,
     data: String,
 }
 
-impl Shell {
+impl HtmlFrame {
     /// The whole page.
     pub(crate) fn page(
         title: String,

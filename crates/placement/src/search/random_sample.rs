@@ -21,7 +21,7 @@ const BATCH: u64 = 20;
 const FUTILE: u64 = 25;
 
 #[derive(Debug)]
-pub(crate) struct Sample {
+pub(crate) struct RandomSample {
     /// Ends after this many, whatever the bound.
     most: Option<u64>,
     /// Ends when this share of the budget is used.
@@ -34,13 +34,13 @@ pub(crate) struct Sample {
     grown: (u64, u64),
 }
 
-impl Sample {
+impl RandomSample {
     pub(crate) fn new(most: Option<u64>, until: f64, start: u64, solo: Option<SoloBound>) -> Self {
         Self { most, until, solo, next_look: start.max(1), proposed: 0, grown: (0, 0) }
     }
 }
 
-impl Proposer for Sample {
+impl Proposer for RandomSample {
     fn next(&mut self, view: &mut View<'_>) -> Next {
         let drawn = view.history.sampled();
         if drawn >= self.next_look {
@@ -125,7 +125,7 @@ mod tests {
                 until: 0.5,
                 cost: 0.001,
             };
-            matches!(Sample::new(None, 0.5, 1, solo).next(&mut view), Next::Reached(_))
+            matches!(RandomSample::new(None, 0.5, 1, solo).next(&mut view), Next::Reached(_))
         };
         let between = (whole + half) / 2.0;
         assert!(reached(None, between) && !reached(Some(solo.clone()), between));

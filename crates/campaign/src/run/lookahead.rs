@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// A testbed with the measurements that were made ahead.
-pub(crate) struct Ahead<'a> {
+pub(crate) struct Lookahead<'a> {
     testbed: &'a mut dyn Testbed,
     clock: &'a dyn Fn() -> Duration,
     /// When the last measurement ended, if time is real.
@@ -28,7 +28,7 @@ pub(crate) struct Ahead<'a> {
     made: VecDeque<((Setting, Effort), Result<Measurement, MeasureError>)>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> Lookahead<'a> {
     pub(crate) fn new(testbed: &'a mut dyn Testbed, clock: &'a dyn Fn() -> Duration) -> Self {
         Self { testbed, clock, ended: None, number: 0, made: VecDeque::new() }
     }
