@@ -21,7 +21,7 @@
 //! ```
 
 use pinwise_linux::{Pid, Scope};
-use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
+use pinwise_monitor::{Activity, Layer, LayerChoice, Monitor};
 use pinwise_synthetic::waiting::{self, KINDS};
 use rustix::thread::ClockId;
 use std::error::Error;
@@ -103,14 +103,14 @@ enum Watch {
 
 impl Watch {
     /// One that is at work: prepared outside of what is measured.
-    fn monitor(self, scope: Scope, lookout: &mut Lookout) -> Result<Monitor> {
+    fn monitor(self, scope: Scope, layer_choice: &mut LayerChoice) -> Result<Monitor> {
         loop {
             let mut monitor = match self {
                 Self::Layer(layer) => Monitor::with(scope.clone(), layer)?,
-                Self::Chosen => lookout.monitor(scope.clone())?,
+                Self::Chosen => layer_choice.monitor(scope.clone())?,
             };
             let seen = monitor.watch(WARM_UP, &std::thread::sleep, &|| false)?;
-            if matches!(self, Self::Layer(_)) || !lookout.foresee(&seen) {
+            if matches!(self, Self::Layer(_)) || !layer_choice.foresee(&seen) {
                 return Ok(monitor);
             }
             monitor.rest()?;
@@ -195,7 +195,7 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
     let mut program = Program::start(kind)?;
     std::thread::sleep(Duration::from_millis(200));
     let mut arms = arms(&program, ways);
-    let mut lookout = Lookout::new()?;
+    let mut layer_choice = LayerChoice::new()?;
     let mut seed = 0x2545_f491_4f6c_dd1d_u64;
     for _ in 0..rounds {
         let mut order: Vec<usize> = (0..arms.len()).collect();
@@ -208,8 +208,10 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
         }
         for index in order {
             let arm = &mut arms[index];
-            let mut monitor =
-                arm.watch.map(|watch| watch.monitor(program.scope(), &mut lookout)).transpose()?;
+            let mut monitor = arm
+                .watch
+                .map(|watch| watch.monitor(program.scope(), &mut layer_choice))
+                .transpose()?;
             let before = program.done()?;
             let mut watching = 0.0;
             match &mut monitor {
@@ -225,7 +227,7 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
                 monitor.rest()?;
             }
             if matches!(arm.watch, Some(Watch::Chosen))
-                && arm.activities.last().is_some_and(|seen| lookout.take_in(seen))
+                && arm.activities.last().is_some_and(|seen| layer_choice.take_in(seen))
             {
                 println!("  given up in round {}", arm.windows.len() + 1);
             }
@@ -236,7 +238,7 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
             });
         }
     }
-    for given_up in lookout.refused() {
+    for given_up in layer_choice.refused() {
         println!("  chosen: not {given_up}");
     }
     Ok(arms)

@@ -1,8 +1,8 @@
 //! How the terminal shows what happens while a job runs, and how it ended. All of it goes to
 //! stderr: stdout begins with the answer.
 
-use crate::opening::opening;
 use crate::output::{self, Interrupted, Stdout, Usage};
+use crate::placement_header::placement_header;
 use crate::progress::Progress;
 use anyhow::Context as _;
 use pinwise_campaign::{Kind, Store, StoreError};
@@ -83,7 +83,7 @@ impl Events for Terminal {
             Event::Begun(info) => {
                 let places = matches!(info.new.kind, Kind::Place | Kind::Compare);
                 if places && !self.json {
-                    opening(info).lines().for_each(output::aside);
+                    placement_header(info).lines().for_each(output::aside);
                 }
             }
             Event::Search { number, of, name } => {

@@ -6,13 +6,13 @@ mod events;
 mod help;
 mod machine;
 mod name;
-mod number;
-mod opening;
+mod number_argument;
 mod outcome;
 mod output;
+mod placement_header;
 mod plan;
 mod progress;
-mod reading;
+mod reading_arguments;
 mod refusal;
 mod store;
 

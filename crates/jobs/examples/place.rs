@@ -5,7 +5,7 @@
 //! ```
 
 use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, JobError, PlaceRequest, SearchRequest, Silent, run};
+use pinwise_jobs::{Caller, JobError, PlaceRequest, PlacementRequest, Silent, run};
 
 fn main() -> Result<(), JobError> {
     // Affinities are put back by a second process, which is this program started again.
@@ -13,7 +13,7 @@ fn main() -> Result<(), JobError> {
         return Ok(());
     }
     let command = std::env::args().skip(1).collect();
-    let mut request = SearchRequest::command(command, None);
+    let mut request = PlacementRequest::command(command, None);
     request.question.budget = pinwise_placement::Budget::Measurements(80);
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
     let answer = run(PlaceRequest::from(request), &Caller::default(), &mut store, &mut Silent)?;

@@ -22,7 +22,7 @@ use pinwise_measure::{
 };
 use pinwise_placement::Budget;
 use pinwise_present::Notice;
-use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Recipe};
+use pinwise_programs::{CommandTemplate, LinuxProber, ProbeOptions, ProbedProgram};
 use pinwise_scheduler::{ModelProber, ModelProgram};
 use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, ThreadsNote, Thresholds, calibrate};
 use pinwise_topology::{Alike, Machine};
@@ -95,7 +95,7 @@ impl Job for CalibrationRequest {
     const KIND: Kind = Kind::Calibrate;
     type Answer = CalibrationAnswer;
     /// The question, with every default decided.
-    type Ready = Self;
+    type Prepared = Self;
 
     fn prepare(
         self,
@@ -105,7 +105,7 @@ impl Job for CalibrationRequest {
     ) -> Result<(NewCampaign, Self), JobError> {
         let machine = match &self.examples {
             CalibrationExamples::Commands(commands) => {
-                commands.iter().try_for_each(|command| recipe(command).map(drop))?;
+                commands.iter().try_for_each(|command| template(command).map(drop))?;
                 pinwise_linux::this_machine()
                     .map_err(|error| JobError::from(error).context("cannot read the topology"))?
             }
@@ -190,8 +190,8 @@ impl Job for CalibrationRequest {
     }
 }
 
-fn recipe(command: &str) -> Result<Recipe, JobError> {
-    Recipe::new(["sh", "-c", command].map(str::to_owned).to_vec(), &[], None)
+fn template(command: &str) -> Result<CommandTemplate, JobError> {
+    CommandTemplate::new(["sh", "-c", command].map(str::to_owned).to_vec(), &[], None)
         .map_err(JobError::usage)
 }
 
@@ -300,7 +300,7 @@ impl CalibrationRequest {
                     limit: LIMIT,
                     ..ProbeOptions::default()
                 };
-                let program = ProbedProgram::Anew(recipe(self.program(example))?);
+                let program = ProbedProgram::Anew(template(self.program(example))?);
                 let interrupt = caller.interrupt.clone();
                 let mut prober = LinuxProber::new(machine.clone(), program, options, interrupt)
                     .map_err(JobError::failed)?

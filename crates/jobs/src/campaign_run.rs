@@ -1,10 +1,10 @@
-//! One session of a campaign: from its start or resumption until it stops.
+//! One session: measures a campaign, then stores its answer or how it stopped.
 
 use crate::error::{Failure, Interruption, JobError, Kept, Remedy};
 use crate::events::{Event, Events, note};
 use crate::job::Caller;
 use crate::open_subject::OpenSubject;
-use crate::other_load::WithOtherLoad;
+use crate::with_other_load::WithOtherLoad;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Record, Step, Store, StoreError, Strategy,
     Trial, drive,

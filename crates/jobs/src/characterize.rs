@@ -7,7 +7,7 @@ use crate::campaign_run::{EndContext, as_parent_error, conclude, measure_on};
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
-use crate::simulated_processor::SimulatedProcessor;
+use crate::simulation::SimulatedProcessor;
 use crate::stored;
 use crate::summary::Summary;
 use benchmarks::{Benchmarks, PlanRuns};
@@ -80,7 +80,7 @@ struct Conclusion {
 }
 
 /// The request, ready to measure, with the testbed of the benchmarks.
-pub struct ReadyCharacterization {
+pub struct PreparedCharacterization {
     request: CharacterizeRequest,
     bench: OpenBench,
 }
@@ -104,14 +104,14 @@ impl OpenBench {
 impl Job for CharacterizeRequest {
     const KIND: Kind = Kind::Characterize;
     type Answer = CharacterizeAnswer;
-    type Ready = ReadyCharacterization;
+    type Prepared = PreparedCharacterization;
 
     fn prepare(
         self,
         caller: &Caller,
         _: &Store,
         _: &mut dyn Events,
-    ) -> Result<(NewCampaign, ReadyCharacterization), JobError> {
+    ) -> Result<(NewCampaign, PreparedCharacterization), JobError> {
         let bench = open(&self, caller)?;
         // A misspelt name is found before anything is measured.
         plan(&self, bench.bench())?;
@@ -127,14 +127,14 @@ impl Job for CharacterizeRequest {
             question: serde_json::to_value(&self)?,
             seed: self.conditions.seed,
         };
-        Ok((new, ReadyCharacterization { request: self, bench }))
+        Ok((new, PreparedCharacterization { request: self, bench }))
     }
 
     fn reopen(
         info: &CampaignInfo,
         caller: &Caller,
         _: &Store,
-    ) -> Result<ReadyCharacterization, JobError> {
+    ) -> Result<PreparedCharacterization, JobError> {
         let request: Self = stored::question(info)?;
         let bench = open(&request, caller)?;
         if Fingerprint::of(bench.bench().machine()).topology
@@ -145,11 +145,11 @@ impl Job for CharacterizeRequest {
                 info.id.0
             )));
         }
-        Ok(ReadyCharacterization { request, bench })
+        Ok(PreparedCharacterization { request, bench })
     }
 
     fn conduct(
-        ReadyCharacterization { request, mut bench }: ReadyCharacterization,
+        PreparedCharacterization { request, mut bench }: PreparedCharacterization,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
@@ -476,7 +476,8 @@ mod tests {
             let (new, ready) = request().prepare(&caller, &store, &mut Silent).unwrap();
             let ended = MeasureError::new(Retry::Never, "it ended");
             let odd = Odd(model(), move || time.map(Some).ok_or(ended.clone()));
-            let ready = ReadyCharacterization { bench: OpenBench::Model(Box::new(odd)), ..ready };
+            let ready =
+                PreparedCharacterization { bench: OpenBench::Model(Box::new(odd)), ..ready };
             let id = store.create(&new).unwrap();
             let info = store.get(id).unwrap();
             let ended =

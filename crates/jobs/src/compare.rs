@@ -10,9 +10,9 @@ use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job};
 use crate::open_subject::OpenSubject;
 use crate::place::{PlaceRequest, search_stored};
-use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
+use crate::placement_request::PlacementRequest;
+use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, too_few};
 use crate::profiling_cost::{announce_profiling, decide_core_local};
-use crate::request::SearchRequest;
 use crate::resume_check::reopen;
 use crate::stored;
 use crate::summary::Summary;
@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareRequest {
     /// The request from which every search is made.
-    pub request: SearchRequest,
+    pub request: PlacementRequest,
     /// Whether the budget is the usual one: BlackBox on this machine then has a longer one.
     pub usual_budget: bool,
     /// Naive (random) and balanced placements that are drawn, of each at least 2.
@@ -53,7 +53,7 @@ impl CompareRequest {
     pub const ROUNDS: u64 = 20;
 
     /// The comparison of searches that are made from `request`, which has its usual budget.
-    pub fn new(request: SearchRequest) -> Self {
+    pub fn new(request: PlacementRequest) -> Self {
         Self { request, usual_budget: true, draws: Self::DRAWS, rounds: Self::ROUNDS }
     }
 }
@@ -63,7 +63,7 @@ impl CompareRequest {
 pub struct CompareQuestion {
     /// The request that every search was made from.
     #[serde(flatten)]
-    pub request: SearchRequest,
+    pub request: PlacementRequest,
     /// The ways that are compared. Those of `searches` are added when they end.
     #[serde(rename = "lineup")]
     pub ways: ComparedWays,
@@ -135,7 +135,7 @@ impl ComparedSearch {
 }
 
 /// A comparison that is ready to measure: the question, the program, and notes on it.
-pub struct ReadyComparison {
+pub struct PreparedComparison {
     compared: CompareQuestion,
     testbed: Box<dyn OpenSubject>,
     notes: Vec<Notice>,
@@ -144,19 +144,19 @@ pub struct ReadyComparison {
 impl Job for CompareRequest {
     const KIND: Kind = Kind::Compare;
     type Answer = CompareAnswer;
-    type Ready = ReadyComparison;
+    type Prepared = PreparedComparison;
 
     fn prepare(
         self,
         caller: &Caller,
         store: &Store,
         events: &mut dyn Events,
-    ) -> Result<(NewCampaign, ReadyComparison), JobError> {
+    ) -> Result<(NewCampaign, PreparedComparison), JobError> {
         let begin = Instant::now();
         let prepared =
             prepare_search(self.request.clone(), None, begin, None, store, caller, events)?;
         ensure_choice(&prepared)?;
-        let Prepared { request, testbed, new, search } = prepared;
+        let PreparedSearch { request, testbed, new, search } = prepared;
         let few = too_few(&request, &*testbed, &search, begin.elapsed())?;
         let tree = SharingTree::new(&new.machine, new.alike);
         let threads = new.workload.threads.len();
@@ -186,7 +186,7 @@ impl Job for CompareRequest {
             testbed.notes().into_iter().map(Notice::from).chain(few).chain(outlook).collect();
         Ok((
             NewCampaign { kind: Self::KIND, question, ..new },
-            ReadyComparison { compared, testbed, notes },
+            PreparedComparison { compared, testbed, notes },
         ))
     }
 
@@ -194,16 +194,16 @@ impl Job for CompareRequest {
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
-    ) -> Result<ReadyComparison, JobError> {
+    ) -> Result<PreparedComparison, JobError> {
         let compared: CompareQuestion = stored::question(info)?;
         let mut testbed = reopen(info, &compared.request, caller, store)?;
         recall_searches(&mut *testbed, info, store)?;
-        Ok(ReadyComparison { compared, testbed, notes: Vec::new() })
+        Ok(PreparedComparison { compared, testbed, notes: Vec::new() })
     }
 
     /// Makes the searches that are missing, then measures everything beside everything.
     fn conduct(
-        ReadyComparison { compared, mut testbed, notes: at_start }: ReadyComparison,
+        PreparedComparison { compared, mut testbed, notes: at_start }: PreparedComparison,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
@@ -216,7 +216,8 @@ impl Job for CompareRequest {
         let of = compared.searches.len();
         for (index, question) in compared.searches.iter().enumerate() {
             let Some(way) = ComparedSearch::of(question) else { continue };
-            let request = SearchRequest { question: question.clone(), ..compared.request.clone() };
+            let request =
+                PlacementRequest { question: question.clone(), ..compared.request.clone() };
             let begins = Event::Search { number: index + 1, of, name: way.name };
             events.take(begins).map_err(JobError::Output)?;
             match searched(way, info, request, testbed, caller, store, events) {
@@ -349,7 +350,7 @@ fn chance(
 /// The question of a search, or why it cannot be asked.
 fn question(
     way: &ComparedSearch,
-    request: &SearchRequest,
+    request: &PlacementRequest,
     new: &NewCampaign,
     testbed: &dyn OpenSubject,
     store: &Store,
@@ -374,7 +375,7 @@ fn question(
         }
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        let mut asked = SearchRequest { question, ..request.clone() };
+        let mut asked = PlacementRequest { question, ..request.clone() };
         match announce_profiling(&mut asked, testbed, events) {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
@@ -425,7 +426,7 @@ impl Searched {
 fn searched(
     way: &ComparedSearch,
     info: &CampaignInfo,
-    request: SearchRequest,
+    request: PlacementRequest,
     testbed: &mut dyn OpenSubject,
     caller: &Caller,
     store: &mut Store,
@@ -556,8 +557,8 @@ mod tests {
     use crate::events::{Silent, stopping_at};
     use crate::job::run;
     use crate::open_subject::open;
-    use crate::request::simulated;
-    use crate::simulated_processor::SimulatedProcessor;
+    use crate::placement_request::simulated;
+    use crate::simulation::SimulatedProcessor;
     use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Unit, Workload};
     use pinwise_topology::Machine;
 

@@ -143,7 +143,7 @@ failures!(
     pinwise_placement::SearchError,
     pinwise_placement::SelectionError,
     pinwise_topology::SpaceError,
-    crate::own_testbed::OwnTestbedError,
+    crate::place_on::OwnTestbedError,
     serde_json::Error,
 );
 

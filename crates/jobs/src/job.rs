@@ -19,7 +19,7 @@ pub trait Job: Sized {
     /// The answer.
     type Answer;
     /// The open program and the question, with every default decided. `conduct` measures with it.
-    type Ready;
+    type Prepared;
 
     /// Opens the program and decides what the request leaves open. A question that has no answer
     /// makes no campaign.
@@ -31,21 +31,24 @@ pub trait Job: Sized {
         caller: &Caller,
         store: &Store,
         events: &mut dyn Events,
-    ) -> Result<(NewCampaign, Self::Ready), JobError>;
+    ) -> Result<(NewCampaign, Self::Prepared), JobError>;
 
     /// Opens the program of a campaign that has not finished.
     ///
     /// # Errors
     /// The program cannot be used, or something has changed that the measurements depend on.
-    fn reopen(info: &CampaignInfo, caller: &Caller, store: &Store)
-    -> Result<Self::Ready, JobError>;
+    fn reopen(
+        info: &CampaignInfo,
+        caller: &Caller,
+        store: &Store,
+    ) -> Result<Self::Prepared, JobError>;
 
     /// Measures from where the campaign's records end, and stores what it concludes.
     ///
     /// # Errors
     /// The run ended without an answer.
     fn conduct(
-        ready: Self::Ready,
+        ready: Self::Prepared,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
@@ -166,7 +169,7 @@ pub(crate) fn with_listener<T>(
 }
 
 fn go_on<J: Job>(
-    ready: J::Ready,
+    ready: J::Prepared,
     info: &CampaignInfo,
     caller: &Caller,
     store: &mut Store,

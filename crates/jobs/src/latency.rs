@@ -45,14 +45,14 @@ impl Job for LatencyRequest {
     const KIND: Kind = Kind::Latency;
     type Answer = LatencyAnswer;
     /// The order of the pairs.
-    type Ready = Vec<(CpuId, CpuId)>;
+    type Prepared = Vec<(CpuId, CpuId)>;
 
     fn prepare(
         self,
         caller: &Caller,
         _: &Store,
         _: &mut dyn Events,
-    ) -> Result<(NewCampaign, Self::Ready), JobError> {
+    ) -> Result<(NewCampaign, Self::Prepared), JobError> {
         let order = Latencies::order(&self.contexts, SEED).map_err(JobError::usage)?;
         let new = NewCampaign {
             kind: Self::KIND,
@@ -69,7 +69,7 @@ impl Job for LatencyRequest {
         Ok((new, order))
     }
 
-    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Ready, JobError> {
+    fn reopen(info: &CampaignInfo, _: &Caller, _: &Store) -> Result<Self::Prepared, JobError> {
         let request: Self = stored::question(info)?;
         let now = pinwise_linux::this_machine()?;
         let missing = request.contexts.difference(&now.allowed);
@@ -85,7 +85,7 @@ impl Job for LatencyRequest {
     }
 
     fn conduct(
-        order: Self::Ready,
+        order: Self::Prepared,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,

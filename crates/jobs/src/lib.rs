@@ -14,10 +14,10 @@
 //! # Map
 //!
 //! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
-//!   `latency`, `calibrate`. `job` has their trait, `kinds` their list.
-//! - From request to campaign: `request`, `subject`, `simulated_processor`, `open_subject`,
-//!   `prepare`, `profiling_cost`, `resume_check`.
-//! - Measuring: `campaign_run`, `other_load`, `last_comparison`, `events`, `own_testbed`.
+//!   `latency`, `calibrate`. `job` has their trait, `questions` their list.
+//! - From request to campaign: `placement_request`, `subject`, `simulation`, `open_subject`,
+//!   `prepare_placement`, `profiling_cost`, `resume_check`.
+//! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `events`, `place_on`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -29,27 +29,27 @@ mod compare;
 mod error;
 mod events;
 mod job;
-mod kinds;
 mod last_comparison;
 mod latency;
 mod no_plan;
 mod open_subject;
-mod other_load;
 mod output_file;
-mod own_testbed;
 mod place;
+mod place_on;
+mod placement_request;
 mod plan_file;
-mod prepare;
+mod prepare_placement;
 mod profiling_cost;
-mod request;
+mod questions;
 mod resume_check;
 mod select;
-mod simulated_processor;
+mod simulation;
 mod stored;
 mod subject;
 mod summary;
 mod threads;
 mod tune;
+mod with_other_load;
 
 pub use calibrate::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 pub use campaign_run::record_count;
@@ -60,27 +60,27 @@ pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
 pub use job::{Caller, Job, run};
-pub use kinds::{Answer, answer, resume};
 pub use last_comparison::{LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use no_plan::NoPlan;
 pub use open_subject::scope;
 pub use output_file::{check_writable, unwritable_reason};
-pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
+pub use place_on::{OwnTestbedError, place_on};
+pub use placement_request::{
+    DEFAULT_WORKLOAD, PlacementRequest, RUNTIME_METRIC, ReadingOptions, WORKLOAD_METRIC,
+};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
-pub use request::{
-    DEFAULT_WORKLOAD, RUNTIME_METRIC, ReadingOptions, SearchRequest, WORKLOAD_METRIC,
-};
+pub use questions::{Answer, answer, resume};
 pub use select::{SelectAnswer, SelectRequest};
-pub use simulated_processor::{DESCRIPTION_EXTENSION, SimulatedProcessor};
-pub use subject::{SimulationRequest, Subject};
+pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest};
+pub use subject::Subject;
 pub use summary::Summary;
 pub use threads::{
     Confirmation, HostProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,
-    ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, Watched,
+    ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, WatchSummary,
 };
 pub use tune::{
     LeftUndone, PoliciesQuestion, PolicyMeasurement, PolicyMeasurements, TuneAnswer,

@@ -1,7 +1,7 @@
 //! From a subject to the testbed that measures it.
 //!
-//! Each kind of subject is one file below this one. It has a testbed, opens it, and answers what a
-//! job asks of it besides measurements. Only [`open`] names them all.
+//! Four files open all seven kinds of subject. [`open_with`] chooses the file. Each file has a
+//! testbed, opens it, and answers what a job asks of it besides measurements.
 
 mod built_in;
 mod live;
@@ -14,7 +14,7 @@ pub(crate) use simulated::open_ready;
 use crate::error::JobError;
 use crate::events::{Events, Silent};
 use crate::job::Caller;
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
@@ -83,7 +83,7 @@ pub(crate) trait OpenSubject: Testbed {
 /// # Errors
 /// The program, its metric or its threads cannot be used; the user asked to stop.
 pub(crate) fn open(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     caller: &Caller,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
     open_with(request, Opening::default(), caller, &mut Silent)
@@ -104,7 +104,7 @@ pub(crate) struct Opening {
 
 /// Opens a subject about which something is known. Events say what takes long.
 pub(crate) fn open_with(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     opening: Opening,
     caller: &Caller,
     events: &mut dyn Events,
@@ -135,7 +135,7 @@ pub fn scope(subject: &Subject) -> Option<Scope> {
 }
 
 /// This machine, as far as the request allows.
-pub(crate) fn this_machine(request: &SearchRequest) -> Result<Machine, JobError> {
+pub(crate) fn this_machine(request: &PlacementRequest) -> Result<Machine, JobError> {
     let machine = pinwise_linux::this_machine().map_err(|error| {
         JobError::failed(format!("cannot read this machine's topology: {error}"))
     })?;
@@ -174,7 +174,7 @@ pub(crate) fn allowed_machine(
 }
 
 /// Which threads are placed: those that the request names, and known ones whatever they do.
-fn thread_filter(request: &SearchRequest, opening: &Opening) -> Result<ThreadFilter, JobError> {
+fn thread_filter(request: &PlacementRequest, opening: &Opening) -> Result<ThreadFilter, JobError> {
     let filter = ThreadFilter::new(request.include.as_deref(), request.exclude.as_deref())
         .map(|filter| filter.known(opening.threads.clone()))
         .map_err(usage)?;
@@ -186,7 +186,7 @@ fn thread_filter(request: &SearchRequest, opening: &Opening) -> Result<ThreadFil
 
 /// How the metric is read.
 fn metric_options(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     until: Option<Instant>,
 ) -> Result<MetricOptions, JobError> {
     let pattern = |text: &String| Pattern::new(text).map_err(usage);
@@ -206,7 +206,7 @@ fn metric_options(
     })
 }
 
-fn launch(command: &[String], request: &SearchRequest) -> Launch {
+fn launch(command: &[String], request: &PlacementRequest) -> Launch {
     let mut words = command.iter();
     Launch {
         program: words.next().map(Into::into).unwrap_or_default(),
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_listener_who_leaves_before_the_program_is_open_ends_its_start() {
         let hour = ["sleep", "3600"].map(str::to_owned).to_vec();
-        let request = PlaceRequest::from(SearchRequest::command(hour, None));
+        let request = PlaceRequest::from(PlacementRequest::command(hour, None));
         let caller = Caller::default();
         let mut left = Listening(|_: Event<'_>| Err(io::ErrorKind::BrokenPipe.into()));
         // If the first run goes on, its limit ends it: that is another error.

@@ -5,9 +5,9 @@ use crate::error::JobError;
 use crate::events::{Event, Events, note};
 use crate::job::{Caller, Job, resume_job};
 use crate::open_subject::OpenSubject;
+use crate::placement_request::PlacementRequest;
 use crate::plan_file;
-use crate::prepare::{Prepared, ensure_choice, prepare_search, too_few};
-use crate::request::SearchRequest;
+use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, too_few};
 use crate::resume_check::reopen;
 use crate::stored;
 use crate::subject::Subject;
@@ -32,7 +32,7 @@ const SPENT_NOTABLE: f64 = 0.2;
 pub struct PlaceRequest {
     /// The program and the question.
     #[serde(flatten)]
-    pub request: SearchRequest,
+    pub request: PlacementRequest,
     /// The path of the plan. `None`: beside the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<PathBuf>,
@@ -51,8 +51,8 @@ pub struct PlaceAnswer {
     pub unwritten: Option<JobError>,
 }
 
-impl From<SearchRequest> for PlaceRequest {
-    fn from(request: SearchRequest) -> Self {
+impl From<PlacementRequest> for PlaceRequest {
+    fn from(request: PlacementRequest) -> Self {
         Self { request, plan: None }
     }
 }
@@ -76,8 +76,8 @@ impl PlaceAnswer {
 }
 
 /// A placement that is ready to measure: the question, the program, and the search.
-pub struct ReadyPlacement {
-    request: SearchRequest,
+pub struct PreparedPlacement {
+    request: PlacementRequest,
     testbed: Box<dyn OpenSubject>,
     search: PlacementSearch,
     plan: Option<PathBuf>,
@@ -86,14 +86,14 @@ pub struct ReadyPlacement {
 impl Job for PlaceRequest {
     const KIND: Kind = Kind::Place;
     type Answer = PlaceAnswer;
-    type Ready = ReadyPlacement;
+    type Prepared = PreparedPlacement;
 
     fn prepare(
         self,
         caller: &Caller,
         store: &Store,
         events: &mut dyn Events,
-    ) -> Result<(NewCampaign, ReadyPlacement), JobError> {
+    ) -> Result<(NewCampaign, PreparedPlacement), JobError> {
         let begin = Instant::now();
         let Self { request, plan } = self;
         plan_file::check_plan_path(store, plan.as_deref())?;
@@ -111,31 +111,31 @@ impl Job for PlaceRequest {
             note(events, Notice::BudgetSpent { spent, left })?;
         }
         ensure_choice(&prepared)?;
-        let Prepared { request, testbed, new, search } = prepared;
+        let PreparedSearch { request, testbed, new, search } = prepared;
         if let Some(few) = too_few(&request, &*testbed, &search, begin.elapsed())? {
             note(events, few)?;
         }
         let absolute = plan.as_deref().map(plan_file::absolute).transpose()?;
         let asked = Self { request, plan: absolute };
         let new = NewCampaign { question: serde_json::to_value(&asked)?, ..new };
-        Ok((new, ReadyPlacement { request: asked.request, testbed, search, plan }))
+        Ok((new, PreparedPlacement { request: asked.request, testbed, search, plan }))
     }
 
     fn reopen(
         info: &CampaignInfo,
         caller: &Caller,
         store: &Store,
-    ) -> Result<ReadyPlacement, JobError> {
+    ) -> Result<PreparedPlacement, JobError> {
         let Self { request, plan } = stored::question(info)?;
         let plan = plan_file::still_writable(store, info, plan);
         let testbed = reopen(info, &request, caller, store)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = PlacementSearch::new(&request.question, &tree, &info.new.workload)?;
-        Ok(ReadyPlacement { request, testbed, search, plan })
+        Ok(PreparedPlacement { request, testbed, search, plan })
     }
 
     fn conduct(
-        ReadyPlacement { request, mut testbed, search, plan }: ReadyPlacement,
+        PreparedPlacement { request, mut testbed, search, plan }: PreparedPlacement,
         info: &CampaignInfo,
         caller: &Caller,
         store: &mut Store,
@@ -230,7 +230,7 @@ pub struct StoredSearch {
 /// # Errors
 /// The errors of [`crate::run()`].
 pub(crate) fn place_part(
-    request: SearchRequest,
+    request: PlacementRequest,
     parent: Option<Parent>,
     caller: &Caller,
     store: &mut Store,
@@ -247,7 +247,7 @@ pub(crate) fn place_part(
         return Ok(StoredSearch { info: store.get(info.id)?, outcome });
     }
     let prepared = prepare_search(request, parent, Instant::now(), None, store, caller, events)?;
-    let Prepared { request, mut testbed, new, search } = prepared;
+    let PreparedSearch { request, mut testbed, new, search } = prepared;
     let id = store.create(&new)?;
     let info = store.get(id)?;
     let question = &request.question;
@@ -273,7 +273,7 @@ fn outcome(
     if let Some(concluded) = stored::conclusion(info)? {
         return Ok(concluded);
     }
-    // A `SearchRequest` is stored flat, so its `PlacementQuestion` can be read alone.
+    // A `PlacementRequest` is stored flat, so its `PlacementQuestion` can be read alone.
     let question: PlacementQuestion = stored::question(info)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = PlacementSearch::replay(&question, &tree, &info.new.workload, records)?;

@@ -1,11 +1,11 @@
-//! What a BlackBox profile will cost, how it is cut to the budget, and its core-local level.
+//! Estimates a BlackBox profile's cost, fits it to the budget, and picks the core-local level.
 
 use crate::error::JobError;
 use crate::events::Events;
 use crate::events::note;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, open, this_machine};
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use num_bigint::BigUint;
 use pinwise_campaign::Store;
@@ -100,7 +100,7 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
 /// Says what profiling will take, and limits it to what the budget has time for. Refuses a program
 /// that has no profile.
 pub(crate) fn announce_profiling(
-    request: &mut SearchRequest,
+    request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,
     events: &mut dyn Events,
 ) -> Result<(), JobError> {
@@ -111,7 +111,7 @@ pub(crate) fn announce_profiling(
 /// Estimates what profiling will take. Gives `request` the share of the experiments for which the
 /// budget has time. `None` if the search says itself that there is no profile.
 fn outlook(
-    request: &mut SearchRequest,
+    request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,
 ) -> Result<Option<ProfilingOutlook>, JobError> {
     let named = request.name.clone();
@@ -177,7 +177,7 @@ pub struct ProfilingCost {
 /// # Errors
 /// The program has no profile, or more experiments than can be counted; nobody takes the events.
 pub fn profiling_cost(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     caller: &Caller,
     store: Option<&Store>,
     events: &mut dyn Events,
@@ -204,7 +204,7 @@ pub fn profiling_cost(
 /// The machine and the workload to be profiled, how long an experiment takes, and on a model how
 /// long it takes this machine.
 fn profiled(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     caller: &Caller,
 ) -> Result<(Machine, Workload, Duration, Option<Duration>), JobError> {
     if matches!(request.subject, Subject::Simulated(_)) {

@@ -4,7 +4,7 @@ use crate::error::JobError;
 use crate::events::Silent;
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::{CampaignInfo, Store};
 use pinwise_linux::{Pid, process};
@@ -18,7 +18,7 @@ use pinwise_topology::{CpuSet, Fingerprint, Machine};
 /// It cannot be opened; something has changed that the campaign's measurements depend on.
 pub(crate) fn reopen(
     info: &CampaignInfo,
-    request: &SearchRequest,
+    request: &PlacementRequest,
     caller: &Caller,
     store: &Store,
 ) -> Result<Box<dyn OpenSubject>, JobError> {
@@ -30,7 +30,7 @@ pub(crate) fn reopen(
     let threads = info.new.workload.threads.iter().map(|thread| thread.name.clone());
     let opening = Opening { threads: threads.collect(), ..Opening::default() };
     let subject = request.subject.clone().of_any_version(&caller.program()?);
-    let request = &SearchRequest { subject, ..request.clone() };
+    let request = &PlacementRequest { subject, ..request.clone() };
     let mut testbed = open_with(request, opening, caller, &mut Silent)?;
     match changed(info, request, &*testbed) {
         Some(change) => Err(no_longer(info, &change)),
@@ -44,7 +44,7 @@ pub(crate) fn reopen(
 /// Names the changes since a campaign began on which its measurements depend.
 fn changed(
     info: &CampaignInfo,
-    request: &SearchRequest,
+    request: &PlacementRequest,
     testbed: &dyn OpenSubject,
 ) -> Option<String> {
     let before = &info.new;
@@ -149,8 +149,8 @@ fn no_longer(info: &CampaignInfo, change: &str) -> JobError {
 mod tests {
     use super::*;
     use crate::open_subject::open;
-    use crate::request::simulated;
-    use crate::simulated_processor::SimulatedProcessor;
+    use crate::placement_request::simulated;
+    use crate::simulation::SimulatedProcessor;
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_placement::Budget;
     use pinwise_processor::Processor;

@@ -6,9 +6,10 @@ use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::open_subject::{OpenSubject, allowed_machine, open_ready};
 use crate::place::place_part;
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
+use crate::simulation::SimulationRequest;
 use crate::stored;
-use crate::subject::{SimulationRequest, Subject};
+use crate::subject::Subject;
 use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
@@ -85,7 +86,7 @@ enum SelectPart<'a> {
 impl Job for SelectRequest {
     const KIND: Kind = Kind::Select;
     type Answer = SelectAnswer;
-    type Ready = SelectRequest;
+    type Prepared = SelectRequest;
 
     fn prepare(
         self,
@@ -207,14 +208,14 @@ fn place_alone(
 }
 
 /// The request to place one instance of `program` alone.
-fn alone(request: &SelectRequest, program: &str) -> Result<SearchRequest, JobError> {
+fn alone(request: &SelectRequest, program: &str) -> Result<PlacementRequest, JobError> {
     let simulation = SimulationRequest {
         program: program.to_owned(),
         instances: 1,
         others: Vec::new(),
         ..request.simulation()?.clone()
     };
-    let mut alone = SearchRequest::simulated(simulation);
+    let mut alone = PlacementRequest::simulated(simulation);
     alone.name = None;
     alone.question.budget = Budget::Measurements(ALONE);
     alone.cpus.clone_from(&request.cpus);
@@ -250,9 +251,9 @@ mod tests {
     use super::*;
     use crate::events::Silent;
     use crate::job::run;
-    use crate::kinds::{Answer, resume};
-    use crate::request::simulated;
-    use crate::simulated_processor::SimulatedProcessor;
+    use crate::placement_request::simulated;
+    use crate::questions::{Answer, resume};
+    use crate::simulation::SimulatedProcessor;
     use pinwise_campaign::CampaignState;
     use pinwise_placement::SelectionQuestion;
     use std::io;

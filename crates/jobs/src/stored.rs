@@ -1,4 +1,4 @@
-//! Reads what a campaign has stored as the types of its kind, and finds or makes its parts.
+//! Reads a campaign's stored question and conclusion. Finds or creates its parts.
 
 use crate::error::JobError;
 use pinwise_campaign::{CampaignInfo, NewCampaign, Parent, Store};

@@ -1,10 +1,8 @@
-//! The subject of a request: where its threads come from.
+//! [`Subject`]: a command, processes, a cgroup, a built-in workload or a simulated program.
 
-use crate::request::RUNTIME_METRIC;
-use crate::simulated_processor::SimulatedProcessor;
+use crate::placement_request::RUNTIME_METRIC;
+use crate::simulation::SimulationRequest;
 use pinwise_placement::{Budget, StrategyName};
-use pinwise_processor::Window;
-use pinwise_processor::program::PacketProgram;
 use pinwise_workloads::BuiltInWorkload;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -66,65 +64,6 @@ impl Subject {
             _ => return self,
         };
         if BuiltInWorkload::parse(&named).is_ok() { Self::BuiltIn(named) } else { self }
-    }
-}
-
-/// A request for a simulation: the programs, and how long they run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SimulationRequest {
-    /// The processor.
-    #[serde(flatten)]
-    pub model: SimulatedProcessor,
-    /// The packet program.
-    pub program: String,
-    /// Its instances, three threads each.
-    pub instances: usize,
-    /// Cycles of a measurement in which packets are counted.
-    pub cycles: u64,
-    /// Start offsets that a measurement averages over.
-    pub starts: u32,
-    /// Programs that run beside, with their instances.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<(String, usize)>,
-}
-
-impl SimulationRequest {
-    /// The programs of a workload on `model`, measured for as long as is usual for them.
-    pub fn new(model: SimulatedProcessor, workload: &BuiltInWorkload) -> Self {
-        let parts = workload.parts().into_iter();
-        let mut programs: Vec<(String, usize)> =
-            parts.map(|(program, count)| (program.name().to_owned(), count)).collect();
-        let (program, instances) = programs.remove(0);
-        let usual = Self { model, program, instances, cycles: 0, starts: 0, others: programs };
-        // A name that the model does not know is refused when the model is opened.
-        let Window { cycles, starts } = Window::of(&usual.known_programs());
-        Self { cycles, starts, ..usual }
-    }
-
-    /// The programs with their instances, as typed: `hash1_Mem:8`.
-    pub(crate) fn workload(&self) -> String {
-        let counted = |(name, count): (&String, usize)| format!("{name}:{count}");
-        self.counts().map(counted).collect::<Vec<_>>().join("+")
-    }
-
-    /// The program of every instance; `None` if there is no such program.
-    pub fn programs(&self) -> Option<Vec<PacketProgram>> {
-        let all = self.instances().collect::<Option<Vec<_>>>();
-        all.map(|programs| programs.concat())
-    }
-
-    /// The programs of all instances that the model knows.
-    fn known_programs(&self) -> Vec<PacketProgram> {
-        self.instances().flatten().flatten().collect()
-    }
-
-    fn instances(&self) -> impl Iterator<Item = Option<Vec<PacketProgram>>> {
-        self.counts().map(|(name, count)| Some(vec![PacketProgram::named(name)?; count]))
-    }
-
-    fn counts(&self) -> impl Iterator<Item = (&String, usize)> {
-        let others = self.others.iter().map(|(name, instances)| (name, *instances));
-        std::iter::once((&self.program, self.instances)).chain(others)
     }
 }
 

@@ -9,9 +9,9 @@
 mod confirmation;
 mod host_program;
 mod outcome;
-mod ready_program;
+mod program_opening;
 mod request;
-mod watched;
+mod watch_summary;
 
 use crate::campaign_run::{EndContext, answered, as_parent_error, unanswered};
 use crate::error::{JobError, Remedy};
@@ -31,13 +31,13 @@ use pinwise_linux::{Hold, Pid, process};
 use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, Unmeasured};
 use pinwise_present::Notice;
-use pinwise_programs::{LinuxProber, ProbeError, Setter};
+use pinwise_programs::{LinuxProber, NumberSetter, ProbeError};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
 use pinwise_topology::{Alike, Machine};
-pub(crate) use ready_program::seen;
-pub(crate) use ready_program::usable;
-use ready_program::{ReadyProgram, names_nothing};
+pub(crate) use program_opening::seen;
+pub(crate) use program_opening::usable;
+use program_opening::{ProgramOpening, names_nothing};
 pub(crate) use request::platform;
 pub use request::{
     ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest,
@@ -45,7 +45,7 @@ pub use request::{
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Instant;
-pub use watched::Watched;
+pub use watch_summary::WatchSummary;
 
 /// The answer of `threads`: the number, and the probes it rests on.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ pub struct ThreadsAnswer {
 impl Job for ThreadsRequest {
     const KIND: Kind = Kind::Threads;
     type Answer = ThreadsAnswer;
-    type Ready = ThreadsQuestion;
+    type Prepared = ThreadsQuestion;
 
     fn prepare(
         self,
@@ -287,7 +287,7 @@ impl HeldProgram {
             prober.settle(n)?;
         }
         let ThreadsProgram::Here(program) = &question.request.program else { return Ok(None) };
-        let is_command = matches!(program.set, Some(Setter::Command(_)));
+        let is_command = matches!(program.set, Some(NumberSetter::Command(_)));
         let note = match kept {
             Some((n, guess)) if is_command => Some(ThreadsNote::Set { n, guess }),
             None if is_command => None,
@@ -316,7 +316,7 @@ pub(crate) fn search_threads(
     events.take(Event::Measuring { budget, unit: &unit }).map_err(JobError::Output)?;
     let mut ready = match &question.request.program {
         ThreadsProgram::Here(program) => {
-            Some(ReadyProgram::new(program, question, machine.clone(), interrupt)?)
+            Some(ProgramOpening::new(program, question, machine.clone(), interrupt)?)
         }
         ThreadsProgram::Modelled(_) => None,
     };

@@ -9,7 +9,7 @@
 
 mod parts;
 mod policies;
-mod tuned_program;
+mod program_testbed;
 
 use crate::campaign_run::as_parent_error;
 use crate::error::JobError;
@@ -40,11 +40,11 @@ use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Machine, SharingTree};
 use policies::Policies;
 pub use policies::{PoliciesQuestion, PolicyMeasurement, PolicyMeasurements};
+use program_testbed::TunedProgram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
-use tuned_program::TunedProgram;
 
 /// The number's share of the time.
 const NUMBER: f64 = 0.25;
@@ -226,7 +226,7 @@ impl TunedPlacement {
 impl Job for TuneRequest {
     const KIND: Kind = Kind::Tune;
     type Answer = TuneAnswer;
-    type Ready = TuneRequest;
+    type Prepared = TuneRequest;
 
     fn prepare(
         self,
@@ -347,7 +347,8 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
             }
             let compared: LastComparisonQuestion = stored::question(&part)?;
             let cut_short = conclusion.cut_short.clone();
-            let finals = compared.finals(&store.records(part.id)?, &tuned_program::seen, cut_short);
+            let finals =
+                compared.finals(&store.records(part.id)?, &program_testbed::seen, cut_short);
             Some(TuneLastComparison { campaign: part.id, compared, finals, conclusion })
         }
         _ => None,

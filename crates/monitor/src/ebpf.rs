@@ -27,9 +27,9 @@ mod obstacle;
 use crate::activity::ThreadActivity;
 use crate::calibration;
 use crate::layer::Unavailable;
+use crate::layer_reader::COUNT;
+use crate::layer_reader::LayerReader;
 use crate::overhead::{Overhead, machine_switches, now};
-use crate::source::COUNT;
-use crate::source::Source;
 use crate::thread_watch::Doing;
 use account::{Account, State};
 use aya::Btf;
@@ -191,7 +191,7 @@ impl Ebpf {
     }
 }
 
-impl Source for Ebpf {
+impl LayerReader for Ebpf {
     fn pace(&self) -> Duration {
         COUNT
     }

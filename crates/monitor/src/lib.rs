@@ -21,7 +21,7 @@
 //!
 //! With privilege, the kernel's records of context switches ([`Layer::Perf`]) show every turn on a
 //! CPU. A program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of everything, including the
-//! time at locks. A [`Lookout`] gives up a layer that costs the program too much. Its `Budget`
+//! time at locks. A [`LayerChoice`] gives up a layer that costs the program too much. `LookRate`
 //! decides how often to look.
 //!
 //! # Limits
@@ -34,26 +34,26 @@
 #![forbid(unsafe_code)]
 
 mod activity;
-mod budget;
 mod calibration;
 mod counters;
 #[cfg(feature = "bpf")]
 mod ebpf;
 mod layer;
-mod lookout;
+mod layer_choice;
+mod layer_reader;
+mod look_rate;
 mod monitor;
 mod other_load;
 mod overhead;
 mod perf;
 mod power;
+mod proc_layer;
 mod quota;
-mod sampling;
-mod source;
 mod thread_watch;
 
 pub use activity::{Activity, ThreadActivity};
 pub use layer::{Layer, Obstacle, Unavailable, UnknownLayer};
-pub use lookout::Lookout;
+pub use layer_choice::LayerChoice;
 pub use monitor::{Monitor, MonitorError, best_layer};
 pub use other_load::{Moment, OtherLoad, OtherLoadMeter, OtherLoadWatch};
 pub use overhead::Overhead;

@@ -1,14 +1,14 @@
 //! The watcher of one program.
 
 use crate::activity::Activity;
-use crate::budget::Budget;
 #[cfg(feature = "bpf")]
 use crate::ebpf;
 use crate::layer::{Layer, Unavailable};
+use crate::layer_reader::{COUNT, LayerReader};
+use crate::look_rate::LookRate;
 use crate::overhead::{self, Overhead};
 use crate::perf;
-use crate::sampling::Sampling;
-use crate::source::{COUNT, Source};
+use crate::proc_layer::ProcLayer;
 use pinwise_linux::{RealtimeClass, Roster, Scope, thread::ThreadId};
 use std::collections::HashMap;
 use std::io;
@@ -39,14 +39,14 @@ pub struct Monitor {
     layer: Layer,
     refused: Vec<Unavailable>,
     roster: Roster,
-    source: Box<dyn Source>,
-    budget: Budget,
+    reader: Box<dyn LayerReader>,
+    look_rate: LookRate,
     /// The end of the last window, and when its reading ended, which takes a while for many
     /// threads; `None` if something came after it.
     ended: Option<(Instant, Instant)>,
     /// When new processes were looked for last.
     listed: Instant,
-    /// A window ended in an error: what the source has begun may still be at work.
+    /// A window ended in an error: what the reader has begun may still be at work.
     failed: bool,
 }
 
@@ -54,8 +54,8 @@ impl Monitor {
     /// Watches the processes in `scope` and those they create, by the best permitted layer.
     /// [`Monitor::refused`] says why it is not a better one.
     pub fn best(scope: Scope) -> io::Result<Self> {
-        let (layer, source, refused) = choose();
-        Self::new(scope, layer, source, refused)
+        let (layer, reader, refused) = choose();
+        Self::new(scope, layer, reader, refused)
     }
 
     /// Watches by this layer.
@@ -66,15 +66,15 @@ impl Monitor {
     fn new(
         scope: Scope,
         layer: Layer,
-        source: Box<dyn Source>,
+        reader: Box<dyn LayerReader>,
         refused: Vec<Unavailable>,
     ) -> io::Result<Self> {
         Ok(Self {
             layer,
             refused,
             roster: Roster::new(scope)?,
-            source,
-            budget: Budget::default(),
+            reader,
+            look_rate: LookRate::default(),
             ended: None,
             listed: Instant::now(),
             failed: false,
@@ -98,15 +98,15 @@ impl Monitor {
 
     /// The time between two looks, by the cost of the looks so far.
     pub fn pace(&self) -> Duration {
-        let wanted = self.source.pace();
-        if self.source.stretches() { self.budget.pace(wanted) } else { wanted }
+        let wanted = self.reader.pace();
+        if self.reader.stretches() { self.look_rate.pace(wanted) } else { wanted }
     }
 
     /// Removes from the kernel what stays there between windows and between monitors, because to
     /// put it there takes a while. The next window puts it back.
     pub fn rest(&mut self) -> io::Result<()> {
         self.ended = None;
-        self.source.rest()
+        self.reader.rest()
     }
 
     /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps. If
@@ -134,7 +134,7 @@ impl Monitor {
         let spent = overhead::own_time();
         let follows = match self.ended.take() {
             Some((ended, left))
-                if left.elapsed() < FOLLOWS && self.source.follow(&self.roster)? =>
+                if left.elapsed() < FOLLOWS && self.reader.follow(&self.roster)? =>
             {
                 Some(ended)
             }
@@ -144,26 +144,26 @@ impl Monitor {
             ended
         } else {
             self.roster.look_if_born()?;
-            self.source.begin(&self.roster)?;
+            self.reader.begin(&self.roster)?;
             self.listed = Instant::now();
             self.listed
         };
         let mut ran = (begin, self.roster.cpu_time());
         let mut paid = overhead::own_time();
-        self.budget.charge(paid.saturating_sub(spent));
+        self.look_rate.charge(paid.saturating_sub(spent));
         let (mut counted, mut gone) =
             (if follows.is_some() { COUNT } else { Duration::ZERO }, false);
         let (mut apart, mut end) = (Duration::ZERO, begin);
         for number in 0u32.. {
             if number > 0 {
-                gone |= self.source.glimpse();
+                gone |= self.reader.glimpse();
             }
             let (now, looking) = (Instant::now(), number > 0 || follows.is_none());
             let at = now - begin;
             let last = at >= window || cancelled() || !self.alive();
             // Early in its life a program is counted more often: what a thread does after the last
             // reading is lost with it.
-            let early = follows.is_none() && self.budget.looks().is_power_of_two();
+            let early = follows.is_none() && self.look_rate.looks().is_power_of_two();
             let counting = last || at >= counted || early;
             if counting {
                 counted = at + COUNT;
@@ -178,13 +178,13 @@ impl Monitor {
                 self.roster.glance();
             }
             if looking {
-                gone = self.source.look(&self.roster, at, counting)?;
+                gone = self.reader.look(&self.roster, at, counting)?;
                 if counting {
                     ran = self.earn(ran);
                 }
                 // To sleep and to wake up is part of it.
                 let before = std::mem::replace(&mut paid, overhead::own_time());
-                self.budget.take(paid.saturating_sub(before));
+                self.look_rate.take(paid.saturating_sub(before));
             }
             if last {
                 (apart, end) = (at / number.max(1), now);
@@ -193,20 +193,20 @@ impl Monitor {
             pause(unsteady(self.pace(), number).min(window.saturating_sub(at)));
         }
         let elapsed = end - begin;
-        let mut threads = self.source.end(&self.roster)?;
+        let mut threads = self.reader.end(&self.roster)?;
         let order: HashMap<ThreadId, usize> =
             self.roster.threads().enumerate().map(|(index, (_, id))| (id, index)).collect();
         threads.sort_by_key(|thread| order.get(&thread.id).copied().unwrap_or(usize::MAX));
-        self.budget.charge(overhead::own_time().saturating_sub(paid));
+        self.look_rate.charge(overhead::own_time().saturating_sub(paid));
         self.ended = Some((end, Instant::now()));
         let mut overhead = Overhead {
             watching: overhead::own_time().saturating_sub(spent),
             ..Overhead::default()
         };
-        self.source.charge(&mut overhead);
+        self.reader.charge(&mut overhead);
         // Looks that are late for another reason are not counted, nor those of a layer that is
         // exact without them.
-        let notable = self.source.pace().mul_f64(NOTABLE);
+        let notable = self.reader.pace().mul_f64(NOTABLE);
         let stretched =
             (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);
         Ok(Activity {
@@ -214,17 +214,17 @@ impl Monitor {
             elapsed,
             threads,
             stretched,
-            lost: self.source.lost(),
+            lost: self.reader.lost(),
             overhead,
         })
     }
 
-    /// Reports to the budget the CPU time that the program has used since a moment. Returns the
+    /// Tells the look rate the CPU time that the program has used since a moment. Returns the
     /// same for now.
     fn earn(&mut self, (then, before): (Instant, Duration)) -> (Instant, Duration) {
         let (now, ran) = (Instant::now(), self.roster.cpu_time());
         // Processes that have ended meanwhile take theirs with them.
-        self.budget.earn(ran.saturating_sub(before), now - then);
+        self.look_rate.earn(ran.saturating_sub(before), now - then);
         (now, ran)
     }
 }
@@ -238,35 +238,35 @@ fn unsteady(pace: Duration, number: u32) -> Duration {
 
 /// The best permitted layer, and why it is not a better one.
 pub fn best_layer() -> (Layer, Vec<Unavailable>) {
-    let (layer, source, refused) = choose();
-    put_away(layer, source);
+    let (layer, reader, refused) = choose();
+    put_away(layer, reader);
     (layer, refused)
 }
 
-fn choose() -> (Layer, Box<dyn Source>, Vec<Unavailable>) {
+fn choose() -> (Layer, Box<dyn LayerReader>, Vec<Unavailable>) {
     let mut refused = Vec::new();
     for layer in [Layer::Ebpf, Layer::Perf] {
         match open(layer) {
-            Ok(source) => return (layer, source, refused),
+            Ok(reader) => return (layer, reader, refused),
             Err(unavailable) => refused.push(unavailable),
         }
     }
-    (Layer::Proc, Box::new(Sampling::new()), refused)
+    (Layer::Proc, Box::new(ProcLayer::new()), refused)
 }
 
 /// Prepared layers of monitors that are gone. So several monitors after each other prepare a layer
 /// once.
-static SPARE: Mutex<Vec<(Layer, Box<dyn Source>)>> = Mutex::new(Vec::new());
+static SPARE: Mutex<Vec<(Layer, Box<dyn LayerReader>)>> = Mutex::new(Vec::new());
 
 /// Prepares a layer.
-fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
+fn open(layer: Layer) -> Result<Box<dyn LayerReader>, Unavailable> {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(index) = spare.iter().position(|(kept, _)| *kept == layer) {
         return Ok(spare.swap_remove(index).1);
     }
     drop(spare);
     match layer {
-        Layer::Proc => Ok(Box::new(Sampling::new())),
+        Layer::Proc => Ok(Box::new(ProcLayer::new())),
         Layer::Perf => Ok(Box::new(perf::Perf::open()?)),
         #[cfg(feature = "bpf")]
         Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
@@ -280,9 +280,9 @@ fn open(layer: Layer) -> Result<Box<dyn Source>, Unavailable> {
     }
 }
 
-fn put_away(layer: Layer, source: Box<dyn Source>) {
+fn put_away(layer: Layer, reader: Box<dyn LayerReader>) {
     if layer != Layer::Proc {
-        SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((layer, source));
+        SPARE.lock().unwrap_or_else(PoisonError::into_inner).push((layer, reader));
     }
 }
 
@@ -290,14 +290,14 @@ fn put_away(layer: Layer, source: Box<dyn Source>) {
 pub(crate) fn rest(layer: Layer) {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     // What cannot be put to rest ends.
-    spare.retain_mut(|(kept, source)| *kept != layer || source.rest().is_ok());
+    spare.retain_mut(|(kept, reader)| *kept != layer || reader.rest().is_ok());
 }
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        let source = std::mem::replace(&mut self.source, Box::new(Sampling::new()));
+        let reader = std::mem::replace(&mut self.reader, Box::new(ProcLayer::new()));
         if !self.failed {
-            put_away(self.layer, source);
+            put_away(self.layer, reader);
         }
     }
 }

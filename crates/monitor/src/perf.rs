@@ -18,10 +18,10 @@ mod turns;
 use crate::activity::ThreadActivity;
 use crate::calibration;
 use crate::layer::{Layer, Obstacle, Unavailable};
+use crate::layer_reader::LayerReader;
+use crate::layer_reader::{COUNT, LOOK};
 use crate::overhead::{Overhead, now};
-use crate::sampling::Sampling;
-use crate::source::Source;
-use crate::source::{COUNT, LOOK};
+use crate::proc_layer::ProcLayer;
 use pinwise_linux::{
     Roster,
     sys::SwitchRing,
@@ -42,7 +42,7 @@ pub(super) struct Perf {
     /// room for more buffers.
     unwatched: BTreeSet<CpuId>,
     /// What the records do not show.
-    looks: Sampling,
+    looks: ProcLayer,
     book: Book,
     /// Records that were taken out and are not yet in the book. A CPU whose buffer was read earlier
     /// may have an earlier record still to come.
@@ -60,7 +60,7 @@ impl Perf {
     pub(super) fn open() -> Result<Self, Unavailable> {
         let (rings, unwatched) = (Vec::new(), BTreeSet::new());
         let (book, later, bytes) = (Book::default(), Vec::new(), Vec::new());
-        let (looks, switches, per_switch) = (Sampling::beside_records(), 0, Duration::ZERO);
+        let (looks, switches, per_switch) = (ProcLayer::beside_records(), 0, Duration::ZERO);
         let checked = Duration::ZERO;
         let mut perf =
             Self { rings, unwatched, looks, book, later, bytes, switches, checked, per_switch };
@@ -204,7 +204,7 @@ fn unseen(tid: u32, turns: &Turns, end: u64) -> Option<ThreadActivity> {
     })
 }
 
-impl Source for Perf {
+impl LayerReader for Perf {
     fn pace(&self) -> Duration {
         LOOK
     }

@@ -8,9 +8,9 @@ mod run_metric;
 
 pub use live::{LiveOptions, LiveTestbed};
 pub use prober::{
-    HalfDifference, LinuxProber, OwnParameter, ProbeDetails, ProbeError, ProbeOptions,
-    ProbedProgram, ProgressSource, Recipe, RecipeError, Setter, SetterError, ThreadsForN,
-    set_number,
+    CommandTemplate, CommandTemplateError, HalfDifference, LinuxProber, NumberSetter,
+    NumberSetterError, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
+    ProgressSource, ThreadsForN, set_number,
 };
 pub use rerun::{RerunOptions, RerunTestbed};
 pub use run_metric::{RunMetric, Stream};

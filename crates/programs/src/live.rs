@@ -1,4 +1,4 @@
-//! A running program, re-pinned while it runs.
+//! [`LiveTestbed`]: a running program, re-pinned while it runs.
 //!
 //! A measurement is one period: the threads are moved, the first fifth is discarded, and the rest
 //! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub struct LiveOptions {
     /// Which threads to place, of those that run.
     pub filter: ThreadFilter,
-    /// Time per measurement at [`Effort`] 1; its first fifth settles.
+    /// Time per measurement at [`Effort`] 1. Its first fifth is the wait after a move.
     pub period: Duration,
     /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
     pub floor: Option<f64>,
@@ -43,11 +43,16 @@ pub struct LiveOptions {
     pub notes: Vec<ProgramNote>,
 }
 
+impl LiveOptions {
+    /// The usual [`Self::period`].
+    pub const PERIOD: Duration = Duration::from_millis(50);
+}
+
 impl Default for LiveOptions {
     fn default() -> Self {
         Self {
             filter: ThreadFilter::default(),
-            period: Duration::from_millis(50),
+            period: Self::PERIOD,
             floor: None,
             scan: Duration::from_millis(300),
             patience: Duration::from_secs(30),
@@ -281,11 +286,15 @@ impl LiveTestbed {
     }
 
     /// Measures one window; the death of the target ends it early.
-    fn window(&mut self, settle: Duration, window: Duration) -> Result<Measurement, MeasureError> {
+    fn window(
+        &mut self,
+        wait_after_move: Duration,
+        window: Duration,
+    ) -> Result<Measurement, MeasureError> {
         let pids = self.target.pids();
         let cancelled = &self.cancelled;
         let stop = || cancelled.came() || pids.iter().all(|&pid| process::ended(pid));
-        let measured = self.meter.measure(settle, window, &stop);
+        let measured = self.meter.measure(wait_after_move, window, &stop);
         match measured {
             Err(error) if error.interrupted && !self.cancelled.came() => {
                 self.target.check()?;
@@ -300,11 +309,11 @@ impl LiveTestbed {
 
     fn measure_floored(
         &mut self,
-        settle: Duration,
+        wait_after_move: Duration,
         window: Duration,
         least: f64,
     ) -> Result<Measurement, MeasureError> {
-        let first = self.window(settle, window / 4)?;
+        let first = self.window(wait_after_move, window / 4)?;
         let measured = if first.performance < least {
             first
         } else {
@@ -316,7 +325,7 @@ impl LiveTestbed {
         }
         self.apply(&Setting::Unpinned)?;
         // The program gets as long to recover as it was held back.
-        pause(settle + measured.duration, &self.cancelled);
+        pause(wait_after_move + measured.duration, &self.cancelled);
         let unit = self.meter.unit();
         let (value, limit) = (unit.quantity(measured.performance), unit.quantity(least));
         let side = if unit.reciprocal { "above" } else { "below" };
@@ -358,7 +367,7 @@ impl Testbed for LiveTestbed {
                 None
             }
         };
-        let settle = self.options.period / 5;
+        let wait_after_move = self.options.period / 5;
         if self.setting != *setting {
             self.meter.moved();
         }
@@ -368,15 +377,18 @@ impl Testbed for LiveTestbed {
             self.scatter()?;
             self.apply(setting)?;
             // The scheduler gets a full period to go its own way.
-            pause(self.options.period - settle, &self.cancelled);
+            pause(self.options.period - wait_after_move, &self.cancelled);
         } else {
             self.apply(setting)?;
         }
-        let window = (self.options.period - settle).mul_f64(effort.windows.clamp(0.01, 1e6));
+        let window =
+            (self.options.period - wait_after_move).mul_f64(effort.windows.clamp(0.01, 1e6));
         let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
         let measured = match (least, setting) {
-            (Some(least), Setting::Pinned(_)) => self.measure_floored(settle, window, least)?,
-            _ => self.window(settle, window)?,
+            (Some(least), Setting::Pinned(_)) => {
+                self.measure_floored(wait_after_move, window, least)?
+            }
+            _ => self.window(wait_after_move, window)?,
         };
         let changes = self.target.look_at_threads()?;
         self.follow(&changes);

@@ -1,11 +1,11 @@
 //! A [`Testbed`] for numbers of threads: it starts a program for a moment with one number, watches
 //! it, and ends it.
 //!
-//! *One probe.* pinwise starts the program with its parameter ([`Recipe`]) and waits for the end of
-//! its initialization, however long it takes. Initialization ends when as many threads exist as the
-//! parameter promises and some of them work, or when a line of output says so. The program gets a
-//! moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its threads for the
-//! window. At the end pinwise ends the program with everything it started.
+//! *One probe.* pinwise starts the program with its parameter ([`CommandTemplate`]) and waits for
+//! the end of its initialization, however long it takes. Initialization ends when as many threads
+//! exist as the parameter promises and some of them work, or when a line of output says so. The
+//! program gets a moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its
+//! threads for the window. At the end pinwise ends the program with everything it started.
 //!
 //! *Progress*, best first:
 //! - the user's metric, read over the same window, or the last value of a whole run;
@@ -20,32 +20,31 @@
 //! *Limit.* With one thread there are no workers to wait for. A program that reads its input in
 //! silence then counts as working, unless its output shows when it has begun.
 //!
-//! *Files.* `recipe`, `setter`: how a program gets its number. `own_parameter`: the number that it
-//! uses on its own. `readiness`: when its work begins. `watch`, `window`, `window_halves`,
-//! `role_grouping`: how it is observed. `program_run`: one run. `options`, `details`, `error`: what
-//! goes in and comes out.
+//! *Files.* `command_template`, `number_setter`: how a program gets its number. `own_parameter`: the
+//! number that it uses on its own. `program_run`: one run, when its work begins and how it is
+//! watched. `observation`, `observation_halves`, `role_grouping`: what is observed. `options`,
+//! `details`, `error`: what goes in and comes out.
 
+mod command_template;
 mod details;
 mod error;
+mod number_setter;
+mod observation;
+mod observation_halves;
 mod options;
 mod own_parameter;
 mod program_run;
-mod readiness;
-mod recipe;
 mod role_grouping;
-mod setter;
-mod watch;
-mod window;
-mod window_halves;
 
+pub use command_template::{CommandTemplate, CommandTemplateError};
 pub use details::ProbeDetails;
 pub use error::ProbeError;
+pub use number_setter::{NumberSetter, NumberSetterError};
+pub use observation_halves::HalfDifference;
 pub use options::{ProbeOptions, ProbedProgram, ProgressSource, ThreadsForN};
 pub use own_parameter::OwnParameter;
-pub use recipe::{Recipe, RecipeError};
-pub use setter::{Setter, SetterError};
-pub use window_halves::HalfDifference;
 
+use observation::{Observation, Run};
 use pinwise_linux::{
     Guardian, GuardianEntry, RealtimeClass, TargetError,
     thread::{Pid, Stat},
@@ -54,11 +53,10 @@ use pinwise_measure::{
     Effort, Interrupt, MeasureError, Measurement, Probe, Probed, ProgramNote, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_monitor::{Lookout, OtherLoadMeter, Power, Unavailable};
+use pinwise_monitor::{LayerChoice, OtherLoadMeter, Power, Unavailable};
 use pinwise_topology::Machine;
 use program_run::{Limits, ProgramRun};
 use std::time::{Duration, Instant};
-use window::{Run, Window};
 
 /// Probes a program with one parameter after another.
 pub struct LinuxProber {
@@ -70,18 +68,19 @@ pub struct LinuxProber {
     live: Option<ProgramRun>,
     /// The threads it had before it was given its first parameter.
     begun: Option<u32>,
-    /// An earlier prober has given parameters to the process.
+    /// The process ran already and has been given a parameter, by this or an earlier prober.
     altered: bool,
     own: OwnParameter,
     /// The parameters it was given, and the threads it had with each.
     settled: Vec<(u32, u32)>,
     /// How often it was given one.
     settings: u64,
+    /// The guardian gives the process its own parameter back if pinwise ends now.
     is_changed: bool,
     options: ProbeOptions,
     cancelled: Interrupt,
     guardian: Guardian,
-    lookout: Lookout,
+    layer_choice: LayerChoice,
     seen: Vec<ProbeDetails>,
     /// `None` if its own CPUs are unknown.
     other_load: Option<OtherLoadMeter>,
@@ -95,7 +94,7 @@ pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
     let limits = Limits { most_written: None, until: None, cancelled: Interrupt::default() };
     let mut guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
     ProgramRun::attach(pid, limits)?
-        .set(&Setter::Command(command.into()), n, &mut guardian, "")
+        .set(&NumberSetter::Command(command.into()), n, &mut guardian, "")
         .map(drop)
 }
 
@@ -110,12 +109,12 @@ impl LinuxProber {
     ) -> Result<Self, ProbeError> {
         let guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
         let name = match &subject {
-            ProbedProgram::Anew(recipe) | ProbedProgram::Launched(recipe, _) => recipe.name(),
+            ProbedProgram::Anew(template) | ProbedProgram::Launched(template, _) => template.name(),
             ProbedProgram::Running(pid, _) => format!("process {pid}"),
         };
         let unlisted =
             |cause| pinwise_linux::TargetError::Proc { name: "no process".into(), cause };
-        let lookout = Lookout::new().map_err(unlisted)?;
+        let layer_choice = LayerChoice::new().map_err(unlisted)?;
         let (live, begun, altered) = (None, None, false);
         let (settled, settings, is_changed) = (Vec::new(), 0, false);
         let own = OwnParameter { known: None, guess: machine.allowed.len() as u32 };
@@ -123,7 +122,7 @@ impl LinuxProber {
         Ok(Self {
             machine,
             workload: Workload::new(name, &[]),
-            lookout,
+            layer_choice,
             subject,
             live,
             begun,
@@ -142,10 +141,10 @@ impl LinuxProber {
         })
     }
 
-    /// Uses the lookout of other probes of the same program.
+    /// Uses the choice of layer of other probes of the same program.
     #[must_use]
-    pub fn watched_by(mut self, lookout: Lookout) -> Self {
-        self.lookout = lookout;
+    pub fn watched_by(mut self, layer_choice: LayerChoice) -> Self {
+        self.layer_choice = layer_choice;
         self
     }
 
@@ -184,8 +183,8 @@ impl LinuxProber {
     }
 
     /// How the program is watched by now.
-    pub fn lookout(&self) -> &Lookout {
-        &self.lookout
+    pub fn layer_choice(&self) -> &LayerChoice {
+        &self.layer_choice
     }
 
     /// The details of the probes, in their order.
@@ -195,7 +194,7 @@ impl LinuxProber {
 
     /// Better layers than the one in use, and why they cannot be used or were given up.
     pub fn refused(&self) -> &[Unavailable] {
-        self.lookout.refused()
+        self.layer_choice.refused()
     }
 
     /// Why the last probe failed, beyond what its [`MeasureError`] says.
@@ -208,12 +207,12 @@ impl LinuxProber {
         let _punctual = RealtimeClass::raise();
         let power = self.options.power.clone();
         let seen = match self.subject.clone() {
-            ProbedProgram::Anew(recipe)
+            ProbedProgram::Anew(template)
                 if matches!(self.options.progress, ProgressSource::Runs(_)) =>
             {
-                powered(power.as_ref(), || self.probe_anew(&recipe, parameter, window))?
+                powered(power.as_ref(), || self.probe_anew(&template, parameter, window))?
             }
-            ProbedProgram::Anew(recipe) => self.probe_anew(&recipe, parameter, window)?,
+            ProbedProgram::Anew(template) => self.probe_anew(&template, parameter, window)?,
             ProbedProgram::Launched(_, set) | ProbedProgram::Running(_, set) => {
                 self.probe_live(&set, parameter, window)?
             }
@@ -238,13 +237,13 @@ impl LinuxProber {
 
     fn probe_anew(
         &mut self,
-        recipe: &Recipe,
+        template: &CommandTemplate,
         parameter: u32,
         window: Duration,
-    ) -> Result<Window, ProbeError> {
+    ) -> Result<Observation, ProbeError> {
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
-        let refused = self.lookout.refused().len();
-        let mut seen = self.run_once(recipe, parameter, window, true)?;
+        let refused = self.layer_choice.refused().len();
+        let mut seen = self.run_once(template, parameter, window, true)?;
         if whole {
             seen.threads = seen.threads.max(seen.lasting_threads());
             let promised = self.options.threads.as_ref().map_or(parameter, |of| of(parameter));
@@ -255,8 +254,8 @@ impl LinuxProber {
             }
         }
         if let Some(first) = seen.run().filter(|_| whole) {
-            self.lookout.take_in(&seen.activity);
-            let given_up = self.lookout.refused().len() > refused;
+            self.layer_choice.take_in(&seen.activity);
+            let given_up = self.layer_choice.refused().len() > refused;
             let mut runs: Vec<Run> = Vec::new();
             let time = |runs: &[Run]| runs.iter().map(|run| run.seconds).sum::<f64>();
             // The number of runs that comes nearest to filling the window. At least one more if
@@ -264,7 +263,7 @@ impl LinuxProber {
             while given_up && runs.is_empty()
                 || first.seconds * 1.5 + time(&runs) < window.as_secs_f64()
             {
-                match self.run_once(recipe, parameter, window, false) {
+                match self.run_once(template, parameter, window, false) {
                     Ok(another) => runs.extend(another.run()),
                     Err(ProbeError::Expired { .. }) => break,
                     Err(error) => return Err(error),
@@ -279,12 +278,12 @@ impl LinuxProber {
     /// (unless that is only to be timed), and ends it.
     fn run_once(
         &mut self,
-        recipe: &Recipe,
+        template: &CommandTemplate,
         parameter: u32,
         window: Duration,
         watched: bool,
-    ) -> Result<Window, ProbeError> {
-        let mut launch = recipe.launch(parameter);
+    ) -> Result<Observation, ProbeError> {
+        let mut launch = template.launch(parameter);
         program_run::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let limits = self.limits();
@@ -293,10 +292,14 @@ impl LinuxProber {
         let mut session =
             ProgramRun::start(&launch, parameter, &mut self.guardian, limits, progress)?;
         let seen = if let ProgressSource::Runs(metric) = progress {
-            session.run_through(self.options.limit, metric, watched.then_some(&mut self.lookout))
+            session.run_through(
+                self.options.limit,
+                metric,
+                watched.then_some(&mut self.layer_choice),
+            )
         } else {
             let mut watch =
-                |session: &mut ProgramRun| session.window(window, progress, &mut self.lookout);
+                |session: &mut ProgramRun| session.window(window, progress, &mut self.layer_choice);
             let power = self.options.power.as_ref();
             session
                 .wait_ready(parameter, &self.options)
@@ -304,7 +307,7 @@ impl LinuxProber {
         };
         // Also after a failure: nothing is left behind.
         let ended = session.end(&mut self.guardian);
-        let removed = self.remove(recipe, parameter);
+        let removed = self.remove(template, parameter);
         let mut seen = seen?;
         let usage = ended?;
         removed?;
@@ -317,10 +320,10 @@ impl LinuxProber {
 
     fn probe_live(
         &mut self,
-        set: &Setter,
+        set: &NumberSetter,
         parameter: u32,
         window: Duration,
-    ) -> Result<Window, ProbeError> {
+    ) -> Result<Observation, ProbeError> {
         let (mut session, is_new) = match self.live.take() {
             Some(session) => (session, false),
             None => (self.open(parameter)?, true),
@@ -335,8 +338,8 @@ impl LinuxProber {
         let limits = self.limits();
         match &self.subject {
             ProbedProgram::Running(pid, _) => ProgramRun::attach(*pid, limits),
-            ProbedProgram::Launched(recipe, _) | ProbedProgram::Anew(recipe) => {
-                let mut launch = recipe.launch(parameter);
+            ProbedProgram::Launched(template, _) | ProbedProgram::Anew(template) => {
+                let mut launch = template.launch(parameter);
                 program_run::choose_streams(&mut launch, &self.options);
                 let progress = &self.options.progress;
                 ProgramRun::start(&launch, parameter, &mut self.guardian, limits, progress)
@@ -348,10 +351,10 @@ impl LinuxProber {
         &mut self,
         session: &mut ProgramRun,
         is_new: bool,
-        set: &Setter,
+        set: &NumberSetter,
         parameter: u32,
         window: Duration,
-    ) -> Result<Window, ProbeError> {
+    ) -> Result<Observation, ProbeError> {
         if is_new && session.running.is_some() {
             // Whatever number of threads it begins with.
             let anyway = ProbeOptions {
@@ -367,16 +370,16 @@ impl LinuxProber {
         }
         let settled = self.change(session, set, parameter)?;
         let seen = powered(self.options.power.as_ref(), || {
-            session.window(window, &self.options.progress, &mut self.lookout)
+            session.window(window, &self.options.progress, &mut self.layer_choice)
         })?;
-        Ok(Window { begun: self.begun, settled: Some(settled), ..seen })
+        Ok(Observation { begun: self.begun, settled: Some(settled), ..seen })
     }
 
     /// Gives the process a parameter; the threads that it then has.
     fn change(
         &mut self,
         session: &mut ProgramRun,
-        set: &Setter,
+        set: &NumberSetter,
         parameter: u32,
     ) -> Result<u32, ProbeError> {
         self.altered = matches!(self.subject, ProbedProgram::Running(..));
@@ -424,7 +427,7 @@ impl LinuxProber {
     /// Enters what the guardian does with a process that runs already, should pinwise end. `None`:
     /// the process keeps what it has. A command with the mark `setting` may run at that moment.
     fn enter(&mut self, parameter: Option<u32>, setting: Option<String>) -> Result<(), ProbeError> {
-        let ProbedProgram::Running(pid, set @ Setter::Command(_)) = &self.subject else {
+        let ProbedProgram::Running(pid, set @ NumberSetter::Command(_)) = &self.subject else {
             return Ok(());
         };
         let start = Stat::read(*pid, pid.main());
@@ -460,10 +463,10 @@ impl LinuxProber {
         }
         match (&self.subject, &self.live) {
             // Probed in an earlier session, or by a prober that is gone.
-            (ProbedProgram::Running(pid, Setter::Command(command)), None) => {
+            (ProbedProgram::Running(pid, NumberSetter::Command(command)), None) => {
                 set_number(*pid, command, parameter)
             }
-            (ProbedProgram::Running(_, Setter::Command(_)), Some(_)) => {
+            (ProbedProgram::Running(_, NumberSetter::Command(_)), Some(_)) => {
                 self.set(parameter)?;
                 self.enter(None, None)
             }
@@ -471,14 +474,14 @@ impl LinuxProber {
         }
     }
 
-    fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {
+    fn take_in(&mut self, seen: Observation, parameter: u32) -> Result<(), ProbeError> {
         self.unit = seen.unit.clone();
-        self.lookout.take_in(&seen.activity);
+        self.layer_choice.take_in(&seen.activity);
         self.seen.push(ProbeDetails::of(
             seen,
             parameter,
             self.options.contexts,
-            self.lookout.refused(),
+            self.layer_choice.refused(),
         ));
         self.check_threads()
     }
@@ -491,7 +494,7 @@ impl LinuxProber {
             return Ok(());
         }
         // A pool that is set to fewer threads may keep the others asleep.
-        let ProbedProgram::Anew(recipe) = &self.subject else { return Ok(()) };
+        let ProbedProgram::Anew(template) = &self.subject else { return Ok(()) };
         let [first, .., last] = self.seen.as_slice() else { return Ok(()) };
         let promised = |n: u32| self.options.threads.as_ref().map(|threads| threads(n));
         let alike = self.seen.iter().all(|seen| seen.threads == first.threads);
@@ -510,13 +513,13 @@ impl LinuxProber {
         if !ignores_parameter(first.threads, least.parameter, promised(least.parameter), wanted) {
             return Ok(());
         }
-        let (name, threads) = (recipe.name(), first.threads);
+        let (name, threads) = (template.name(), first.threads);
         Err(ProbeError::SameThreads { name, threads, one: first.parameter, other: last.parameter })
     }
 
-    fn remove(&self, recipe: &Recipe, parameter: u32) -> Result<(), ProbeError> {
+    fn remove(&self, template: &CommandTemplate, parameter: u32) -> Result<(), ProbeError> {
         for path in &self.options.remove {
-            let path = recipe.path(path, parameter);
+            let path = template.path(path, parameter);
             match std::fs::remove_file(&path) {
                 Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
                     return Err(ProbeError::Remove { path, cause });
@@ -531,8 +534,8 @@ impl LinuxProber {
 /// The result of `watch`, and the power during it.
 fn powered(
     power: Option<&Power>,
-    watch: impl FnOnce() -> Result<Window, ProbeError>,
-) -> Result<Window, ProbeError> {
+    watch: impl FnOnce() -> Result<Observation, ProbeError>,
+) -> Result<Observation, ProbeError> {
     let Some(power) = power else { return watch() };
     let (from, begin) = (power.read()?, Instant::now());
     let mut seen = watch()?;

@@ -1,6 +1,6 @@
-//! A program that runs to its end, started anew for each measurement.
+//! [`RerunTestbed`]: a program started anew for each measurement.
 //!
-//! Performance is the wall time from exec to exit, or a number that the program prints. One run
+//! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the program prints. One run
 //! first shows which threads the program has and which of them run. After that, each run places the
 //! threads of the same names as they appear. Runs differ: if a thread does not appear, or a new one
 //! is busy, it is counted and reported.
@@ -34,13 +34,14 @@ pub struct RerunOptions {
     pub remove: Vec<PathBuf>,
 }
 
+impl RerunOptions {
+    /// The usual [`Self::limit`].
+    pub const LIMIT: Duration = Duration::from_secs(60);
+}
+
 impl Default for RerunOptions {
     fn default() -> Self {
-        Self {
-            filter: ThreadFilter::default(),
-            limit: Duration::from_secs(600),
-            remove: Vec::new(),
-        }
+        Self { filter: ThreadFilter::default(), limit: Self::LIMIT, remove: Vec::new() }
     }
 }
 
@@ -62,8 +63,9 @@ pub struct RerunTestbed {
     workload: Workload,
     unit: Unit,
     left_alone: Vec<(LeftAlone, String)>,
+    /// The names of all threads of the run that showed which threads there are.
     known: HashSet<String>,
-    /// How long the run took that showed this.
+    /// How long that run took.
     learning: Duration,
     runs: usize,
     /// Runs in which a placed thread did not appear.
@@ -81,9 +83,9 @@ struct Run {
     threads: Vec<(Thread, String, f64)>,
 }
 
-/// A run as brief as this may pass between two looks at its threads. This many runs are made before
-/// its threads count as idle.
+/// A run as brief as this may pass between two looks at its threads.
 const BRIEF: Duration = Duration::from_millis(200);
+/// So many brief runs are made before the threads of a program count as idle.
 const LEARNING: usize = 5;
 
 /// The message about a program without a thread that ran, in a run of this length.

@@ -1,15 +1,15 @@
 //! How evenly a run with equal pieces of work ends, by number of threads.
 //!
-//! A run of 128 files, frames or options that are dealt out evenly ends when the last thread with
-//! the most pieces does. With 25 threads three have six pieces, the others five, and the run takes
-//! six turns as with 22.
+//! A run has 128 files, frames or options, dealt out evenly. It ends when the last thread with the
+//! most pieces does. With 25 threads, three have six pieces and the others five. So the run takes
+//! six turns, as with 22.
 //!
-//! Threads beyond the contexts take turns, and the fairness of these decides how much is left over
-//! at the end. If all threads get the same share of the contexts, 32 and 64 threads (four and two
-//! pieces each) end alike. If shares differ by chance, as those of run queues of different lengths
+//! Threads beyond the contexts take turns. Fair turns decide how much is left over at the end. If
+//! all threads get the same share of the contexts, 32 and 64 threads end alike. These have four and
+//! two pieces each. Shares may also differ by chance, as those of run queues of different lengths
 //! do (T. Li, D. Baumberger, S. Hahn, "Efficient and scalable multiprocessor fair scheduling using
-//! distributed weighted round-robin", PPoPP 2009), the last threads of 32 have more left to do
-//! alone than those of 64. Many small shares end more evenly than few large ones. Nobody knows
+//! distributed weighted round-robin", PPoPP 2009). Then the last of 32 threads have more left to do
+//! alone than the last of 64. Many small shares end more evenly than few large ones. Nobody knows
 //! which case applies, so both count as equally likely.
 
 use crate::posterior::normal;

@@ -10,11 +10,11 @@
 //! - [`NumberQuestion`]: the question of a campaign, by one of these or by a [`SweepQuestion`]
 //!   that tries every number. [`NumberSearch`] is its strategy, and [`NumberQuestion::answer`]
 //!   computes the answer from records.
-//! - [`JointSearch`]: number and placement together. Its arms are numbers under policies of
-//!   placement ([`candidates()`]). A [`Shortlist`] has the numbers whose placement is worth a
-//!   search.
-//! - [`ThreadRange`]: the numbers to search. [`Formula`]: how many threads a program makes for its
-//!   parameter. [`ThreadCeiling`]: the number from which it makes no more. [`PhaseChange`]: the
+//! - [`JointSearch`] chooses which numbers and policies `tune` measures before it places any. Its
+//!   arms are numbers under policies of placement ([`candidates()`]). A [`Shortlist`] has the
+//!   numbers that get a placement search.
+//! - [`ThreadRange`]: the numbers to search. [`ThreadsPerN`]: how many threads a program makes for
+//!   its parameter. [`ThreadCeiling`]: the number from which it makes no more. [`PhaseChange`]: the
 //!   program changed between two probes.
 
 #![forbid(unsafe_code)]
@@ -23,7 +23,6 @@ mod advice;
 mod equal_pieces;
 #[cfg(test)]
 mod fixture;
-mod formula;
 mod joint_search;
 mod matrix;
 mod note;
@@ -39,10 +38,10 @@ mod speed_search;
 mod sweep;
 mod thread_ceiling;
 mod thread_range;
+mod threads_per_n;
 mod thresholds;
 
 pub use advice::{Interval, NumberAdvice, SpeedSearchEnd};
-pub use formula::{Formula, FormulaError};
 pub use joint_search::{Arm, JointSearch};
 pub use note::ThreadsNote;
 pub use number_search::{
@@ -61,6 +60,7 @@ pub use speed_search::{
 pub use sweep::{SweepQuestion, SweepResult};
 pub use thread_ceiling::ThreadCeiling;
 pub use thread_range::{ThreadRange, ThreadRangeError, counted_threads};
+pub use threads_per_n::{ThreadsPerN, ThreadsPerNError};
 pub use thresholds::{
     CalibrationError, Example, ProfilesByNumber, ThresholdError, Thresholds, calibrate,
 };

@@ -1,4 +1,4 @@
-//! Notes on the answer of a search for a number, as values. The crate `present` makes the text.
+//! [`ThreadsNote`]: notes on a search for a number, as values. `present` makes the text.
 
 use crate::PhaseChange;
 use serde::{Deserialize, Serialize};

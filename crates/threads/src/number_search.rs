@@ -6,8 +6,8 @@
 //! [`NumberQuestion::answer`] computes the answer from the question and the records alone. So a
 //! campaign that was killed goes on as it would have. Its answer needs no program.
 //!
-//! **Stages.** What a probe measures may change during a search, because only probes show what the
-//! program is like ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
+//! **Stages.** Only probes show what a program is like. So what a probe measures may change during a
+//! search ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
 //! testbed of a campaign is opened for one stage; the strategy stops where the next one begins.
 //!
 //! **Empty probes.** If a probe of a survey shows no progress, it is repeated, longer, three times
@@ -244,7 +244,7 @@ pub enum NumberSearchError {
     /// A sweep has nothing to try.
     #[error("there are no numbers of threads to try")]
     NoNumbers,
-    /// The trial does not show how long a run takes.
+    /// The timing run does not show how long a run takes.
     #[error("a run took no time")]
     NoTime,
 }
@@ -256,7 +256,7 @@ pub struct SearchPosition {
     pub stage: ProbeStage,
     /// The number of the first record of that stage.
     pub first: usize,
-    /// How long a run took in the trial.
+    /// How long the timing run took.
     pub run: Option<Duration>,
     /// The program ended within a short probe.
     pub short: bool,
@@ -286,8 +286,8 @@ impl NumberQuestion {
         self.state(convert, records).progressed
     }
 
-    /// How long a run may take at `stage`, if it may take `limit` in general. The trial of a
-    /// program that need not end is broken off soon.
+    /// How long a run may take at `stage`, if it may take `limit` in general. The timing
+    /// run of a program that need not end is broken off soon.
     pub fn limit(&self, stage: ProbeStage, limit: Duration) -> Duration {
         match (stage, &self.method) {
             (ProbeStage::Timing, SearchMethod::Survey(question))
@@ -504,7 +504,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Takes the trial, which shows whether whole runs are worth it: if some fit into the time.
+    /// Takes the timing run. It shows whether whole runs are worth it: if some fit into the time.
     fn learn_length(&mut self, outcome: Result<&Measurement, &MeasureError>, spent: Duration) {
         let probed = match outcome.map(Probed::of) {
             Ok(Ok(probed)) => probed,

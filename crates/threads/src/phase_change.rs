@@ -1,27 +1,25 @@
-//! Whether a program changed to another phase between the probes of a search.
+//! [`PhaseChange`]: a program changed to another phase between the probes of a search.
 //!
-//! A search compares numbers of threads that were probed at different times. If the program, or the
-//! machine under it, changes meanwhile, the search compares phases instead. Only probes of the
-//! *same* number distinguish the two. To find the change, [`PhaseChange::of`] cuts the search at
-//! the point that leaves the least scatter among such probes, of progress, CPU_UTIL or LOCK. It
-//! reports a difference that matters.
+//! A search compares numbers of threads that were probed at different times. If the program or the
+//! machine changes meanwhile, the search compares phases instead. Only probes of the *same* number
+//! show that. [`PhaseChange::of`] cuts the search in two, where the probes on each side scatter
+//! least. It looks at progress, CPU_UTIL and LOCK. It reports a difference that matters.
 //!
 //! ```text
 //! d(n) = mean of the probes of n after the cut - mean of those before it      (log of progress)
 //! E    = sum of w(n) d(n)²,   w(n) = a b / (a + b) for b probes before and a after
 //! ```
 //!
-//! E is how much the cut reduces the squared scatter, and the cut is where E is greatest. One phase
-//! need not be slower with all numbers than the other. What counts is the size of the differences,
-//! sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides, where s is the remaining
-//! scatter.
+//! E is how much the cut reduces the squared scatter. The cut is where E is greatest. A phase may be
+//! slower with some numbers and faster with others. So what counts is the size of the differences,
+//! sqrt(E / sum of w(n)). F = E / (m s²) tests them, for m numbers on both sides. Here s is the
+//! remaining scatter.
 //!
-//! s is known, with its degrees of freedom, once some number has two probes on a side. Otherwise,
-//! for progress, it comes from the standard errors of the probes, one degree of freedom each. The
-//! change is beyond the scatter of probes if chance makes so large an F in at most a twentieth of
-//! all searches (Fisher's distribution, that share divided by the number of cuts and signs). If the
-//! scatter is unknown, or known from a handful of probes, the change is only possible
-//! ([`PhaseChange::sure`]).
+//! s and its degrees of freedom are known once some number has two probes on a side. Otherwise, for
+//! progress, s comes from the standard errors of the probes, one degree of freedom each. The change
+//! is beyond scatter if chance makes so large an F in at most a twentieth of all searches. F then
+//! follows Fisher's distribution. The twentieth is divided by the number of cuts and signs. If s is
+//! unknown, or known from a handful of probes, the change is only possible ([`PhaseChange::sure`]).
 //!
 //! Limits: a number probed once shows no change. A program that is started anew for each probe
 //! shows the same part of its run each time, and nothing later.

@@ -1,5 +1,4 @@
-//! Numbers of threads, each with the policies that are worth trying on this machine. One is the
-//! operating system's placement.
+//! For each number: unpinned, and every policy that differs on this machine.
 
 use crate::joint_search::Arm;
 use pinwise_topology::{Assignment, Policy, SharingTree};

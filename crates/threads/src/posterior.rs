@@ -1,4 +1,4 @@
-//! The speeds at all candidates, given those that were measured.
+//! [`Posterior`]: what the probes so far say about the speed with every number.
 //!
 //! Speeds are taken as logarithms, so that differences are ratios. Before any measurement they are
 //!

@@ -38,7 +38,7 @@
 //! literally, every Δ in there would be 0, always low, and Tstep/2 never taken. The text says that
 //! "the changes of these values over the past two runs" decide. So the Δ of a run is taken here
 //! against the run before it, and stored. `Convert` turns a number of threads T into the program's
-//! parameter N ([`crate::Formula`]). The caller that probes applies it.
+//! parameter N ([`crate::ThreadsPerN`]). The caller that probes applies it.
 
 use crate::Thresholds;
 use crate::thread_range::{ThreadRange, ThreadRangeError};

@@ -17,10 +17,10 @@
 //! power of n from there. The knee is most often the number of contexts. It can come earlier, where
 //! memory or a stage of a pipeline is used up, or later, where threads sleep most of the time.
 //!
-//! More threads than contexts may also be a little faster: smaller shares of the work even out, and
-//! a context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
-//! "Oversubscription on multicore processors", IPDPS 2010). If threads wait for each other,
-//! turns have to be even: 36 threads on 24 contexts take as many turns as 48.
+//! More threads than contexts may also be a little faster. Smaller shares of the work even out. A
+//! context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
+//! "Oversubscription on multicore processors", IPDPS 2010). If threads wait for each other, turns
+//! have to be even: 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]

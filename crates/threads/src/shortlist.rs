@@ -1,4 +1,4 @@
-//! The numbers of threads whose placement is worth a search; fewer of them as more is known.
+//! [`Shortlist`]: the numbers that get a placement search; halved each round.
 //!
 //! The best number unpinned need not be the best one placed, nor even near it. In the published
 //! tables ([`crate::JointSearch`]) kmeans is nearly twice as fast with 24 threads in one package as

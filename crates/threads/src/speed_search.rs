@@ -4,24 +4,24 @@
 //! a candidate for a moment. Its *value* is the quantity being maximised ([`crate::Objective`]):
 //! work per second, per joule, …, in a unit common to all probes.
 //!
-//! **Posterior.** The values of all candidates follow one of the laws of [`crate::Law`], with
-//! departures. One is smooth in the logarithm of n, one is rough from one n to the next, and one is
-//! a step where threads begin to take turns (`question.rs`). After each probe the laws are weighed
-//! by how well they predicted it.
+//! **Posterior.** The values of all candidates follow one of the laws of [`crate::Law`], with three
+//! departures. One is smooth in the logarithm of n. One is rough from one n to the next. One is a
+//! step where threads begin to take turns (`question.rs`). Each probe weighs the laws by how well
+//! they predicted it.
 //!
-//! **Next probe.** Each candidate is rated by the expected rise of the best known speed by a probe
-//! there, per second (the knowledge gradient). Programs that are slow to start also have longer
-//! windows. The first probe has as many threads as contexts.
+//! **Next probe.** A probe of a candidate is expected to raise the best known speed by so much per
+//! second. The probe that promises most comes next (the knowledge gradient). Programs that are slow
+//! to start also have longer windows. The first probe has as many threads as contexts.
 //!
 //! **Choice.** The fewest threads that are within the tolerance of the fastest with enough
 //! certainty (`decision.rs`).
 //!
-//! **End.** The search ends when the choice is expected to lose less than the tolerance against the
-//! best, or when no probe promises anything. If time is left, it then probes, in this order:
+//! **End.** The search ends when the choice is expected to lose less than the tolerance. It also
+//! ends when no probe promises anything. If time is left, it then probes, in this order:
 //!
-//! 1. the two numbers that compete for the choice, while the choice is open. These are fewer
-//!    threads that may be fast enough and the fastest, or a number above the contexts and the best
-//!    up to them;
+//! 1. the two numbers that compete for the choice, while the choice is open. One pair is fewer
+//!    threads that may be fast enough, and the fastest. The other is a number above the contexts,
+//!    and the best up to them;
 //! 2. the choice, until it has two probes: only repeats of a number show how far readings are off.
 //!
 //! If there is no time left for these, time has ended the search ([`SpeedSearchEnd::Time`]). It

@@ -1,9 +1,9 @@
-//! Tries every number in rounds. It is also the yardstick for other searches, and the best one for
-//! few numbers and much time.
+//! [`SweepQuestion`]: tries every number, in rounds.
 //!
-//! It goes through the numbers in rounds, so that changes of the machine affect all of them. A
-//! number's speed is the mean of its probes. The choice is the fewest threads within a tolerance of
-//! the fastest. Its uncertainty follows from the variation that numbers and rounds do not explain.
+//! It is also the yardstick for other searches, and the best one for few numbers and much time.
+//! In rounds, changes of the machine affect all numbers. A number's speed is the mean of its probes.
+//! The choice is the fewest threads within a tolerance of the fastest. Its uncertainty follows from
+//! the variation that numbers and rounds do not explain.
 //! The logarithm of a speed is the sum of a term for its number, one for its round, and an error
 //! (two-way analysis of variance without interaction).
 

@@ -1,8 +1,8 @@
-//! Programs that make no more threads from some number on: their input has no work for more, or
-//! they allow no more.
+//! [`ThreadCeiling`]: the number from which a program makes no more threads.
 //!
-//! `xz -T4` on an input of two blocks makes as many threads as `xz -T2`. Differences between probes
-//! of the two are noise, and the answer is at most 2.
+//! Its input has no work for more, or it allows no more. `xz -T4` on an input of two blocks makes as
+//! many threads as `xz -T2`. Differences between probes of the two are noise, and the answer is at
+//! most 2.
 
 use std::collections::BTreeMap;
 

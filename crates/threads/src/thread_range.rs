@@ -105,7 +105,7 @@ pub fn counted_threads(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Formula;
+    use crate::ThreadsPerN;
     use proptest::prelude::*;
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
     }
 
     fn candidates(formula: &str, min: u32, max: u32, step: u32) -> Vec<u32> {
-        let formula: Formula = formula.parse().unwrap();
+        let formula: ThreadsPerN = formula.parse().unwrap();
         ThreadRange { min, max, step }
             .candidates(|threads| formula.parameter(threads), |n| formula.threads(n))
     }
@@ -172,7 +172,7 @@ mod tests {
             more in 0u32..90,
             step in 1u32..9,
         ) {
-            let formula: Formula = format!("{constant}+{slope}n").parse().unwrap();
+            let formula: ThreadsPerN = format!("{constant}+{slope}n").parse().unwrap();
             let all = candidates(&formula.to_string(), min, min + more, step);
             let range = min..=min + more;
             prop_assert!(all.iter().all(|threads| range.contains(threads)), "{all:?}");

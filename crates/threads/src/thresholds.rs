@@ -7,11 +7,11 @@
 //! program is for one characteristic: "for fluidanimate both LOCK and MIGR_RATE are important; for
 //! facesim VCX_RATE is important; and for blackscholes CPU_UTIL is important".
 //!
-//! [`calibrate`] makes that a rule. Two straight lines that meet describe the characteristic of its
-//! example against the number of threads (least squares over all meeting points). A Δ threshold is
-//! half way between the slopes of the two, times Tstep. The absolute threshold is the value where
-//! they meet. The paper also names an absolute threshold of VCX_RATE; figure 8 never uses it, and
-//! there is none here.
+//! [`calibrate`] makes that a rule. It fits two straight lines that meet to the characteristic of
+//! the example, by number of threads. Of all points to meet at, it takes the one with the least
+//! squares. A Δ threshold is half way between the slopes of the two, times Tstep. The absolute
+//! threshold is the value where they meet. The paper also names an absolute threshold of VCX_RATE.
+//! Figure 8 never uses it, so there is none here.
 
 use crate::ThreadRange;
 use pinwise_measure::SchedulingProfile;

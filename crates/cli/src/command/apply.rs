@@ -1,6 +1,6 @@
 //! `pinwise apply`: re-pins the threads of a running program as a plan says.
 
-use crate::number;
+use crate::number_argument;
 use crate::output::{self, Usage};
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
@@ -42,7 +42,7 @@ pub(crate) struct Apply {
     #[command(flatten)]
     plan: Option<PlanArgument>,
     /// Pin this running program and its child processes
-    #[arg(long, value_parser = number::pid)]
+    #[arg(long, value_parser = number_argument::pid)]
     pid: Pid,
     /// Print what would be pinned where. Pin nothing
     #[arg(long, conflicts_with = "watch")]

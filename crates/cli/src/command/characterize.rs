@@ -5,7 +5,7 @@ mod text;
 
 use crate::events;
 use crate::machine::Simulated;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;

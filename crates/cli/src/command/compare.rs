@@ -6,7 +6,7 @@ pub(crate) use answer::{page, tell};
 
 use super::place::{SearchArguments, SubjectArguments};
 use crate::events::{self, Terminal};
-use crate::number::whole;
+use crate::number_argument::whole;
 use clap::Args;
 use pinwise_jobs::CompareRequest;
 

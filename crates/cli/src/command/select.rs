@@ -7,7 +7,7 @@ pub(crate) use answer::{page, tell};
 use super::place::{self, WindowArguments};
 use crate::events;
 use crate::machine::Simulated;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{SelectRequest, Subject};

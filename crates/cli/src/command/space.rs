@@ -2,7 +2,7 @@
 //! them.
 
 use crate::machine::LookedAt;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::{self, Usage};
 use clap::Args;
 use num_bigint::BigUint;

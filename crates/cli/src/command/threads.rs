@@ -3,10 +3,9 @@
 mod arguments;
 mod calibrate;
 mod document;
-mod placing;
 mod text;
 
-pub(crate) use arguments::{Asked, Edges, RunFiles, Threads};
+pub(crate) use arguments::{Asked, Edges, Least, RunFiles, Threads};
 pub(crate) use calibrate::tell as tell_calibration;
 pub(crate) use document::ThreadsJson;
 pub(crate) use text::{probed, watched};

@@ -1,5 +1,6 @@
 //! `pinwise tune`: how many threads and where each of them runs, together, and the plan for both.
 
+mod arguments;
 mod document;
 mod text;
 

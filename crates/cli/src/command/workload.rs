@@ -2,7 +2,7 @@
 //! can place.
 
 use crate::name::no_workload;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::{Usage, print, print_json};
 use clap::Args;
 use pinwise_workloads::{

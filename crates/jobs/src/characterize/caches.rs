@@ -1,4 +1,4 @@
-//! What a core gets of its caches, as a part of a characterization.
+//! Measures how much of each cache one context gets, as a part of a characterization.
 
 use super::{CharacterizePart, no_workload, outlook};
 use crate::campaign_run::{EndContext, answered, measure_on, unanswered};

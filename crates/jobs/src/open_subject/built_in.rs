@@ -1,14 +1,14 @@
 //! A built-in workload on this machine, whole or as separate instances for BlackBox.
 //!
-//! A profile runs as two processes. One has the watched instance alone, so it prints what that
-//! does. The other has the instances that stress it. The whole workload ends before, and starts
-//! again when it is measured as a whole. Threads of several programs are distinguished as on a
-//! model. The number in a thread's name is that of its instance. Its role begins with its program's
-//! name. Without profiles there is one process: the program as started.
+//! Two processes make a profile. One runs the watched instance and prints its speed; the other runs
+//! its neighbours. The whole workload ends before, and starts again when it is measured as a whole.
+//! Threads of several programs are distinguished as on a model. The number in a thread's name is
+//! that of its instance. Its role begins with its program's name. Without profiles there is one
+//! process: the program as started.
 
 use super::{OpenSubject, Opening, live};
 use crate::error::JobError;
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::Pid;
@@ -249,7 +249,7 @@ impl OpenSubject for Instances {
 /// Starts `programs`, which `program` runs.
 pub(super) fn open(
     programs: Programs,
-    request: SearchRequest,
+    request: PlacementRequest,
     opening: Opening,
     program: PathBuf,
     interrupt: Interrupt,
@@ -264,7 +264,7 @@ pub(super) fn open(
         let threads = if *programs == whole { opening.threads.clone() } else { Vec::new() };
         let starter = Some(program.clone());
         let opening = Opening { threads, until: opening.until, starter };
-        live::open(&SearchRequest { subject, ..request.clone() }, opening, &interrupt)
+        live::open(&PlacementRequest { subject, ..request.clone() }, opening, &interrupt)
     };
     Instances::new(programs, Box::new(start), period)
 }

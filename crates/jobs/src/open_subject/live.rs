@@ -5,7 +5,7 @@ use super::{
     usage,
 };
 use crate::error::JobError;
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, Streams, Target, process};
@@ -59,7 +59,7 @@ impl OpenSubject for LiveTestbed {
 
 /// Launches or attaches.
 pub(super) fn open(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     opening: Opening,
     interrupt: &Interrupt,
 ) -> Result<LiveTestbed, JobError> {

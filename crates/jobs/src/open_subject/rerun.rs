@@ -5,7 +5,7 @@ use super::{
 };
 use crate::error::JobError;
 use crate::events::{Events, note};
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::subject::Subject;
 use pinwise_linux::Pid;
 use pinwise_measure::{Interrupt, ProgramNote, Testbed};
@@ -36,7 +36,7 @@ impl OpenSubject for RerunTestbed {
 
 /// Runs it once, to learn its threads.
 pub(super) fn open(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     opening: Opening,
     interrupt: &Interrupt,
     events: &mut dyn Events,

@@ -2,9 +2,9 @@
 
 use super::{OpenSubject, allowed_machine, usage};
 use crate::error::JobError;
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use crate::select::SelectRequest;
-use crate::subject::SimulationRequest;
+use crate::simulation::SimulationRequest;
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
 use pinwise_processor::{Processor, SimulatedTestbed, Window};
@@ -26,7 +26,7 @@ impl OpenSubject for SimulatedTestbed {
 /// The program of a request.
 pub(super) fn open(
     simulation: &SimulationRequest,
-    request: &SearchRequest,
+    request: &PlacementRequest,
 ) -> Result<SimulatedTestbed, JobError> {
     let Parts { processor, machine, programs, window } =
         parts(simulation, request.cpus.as_deref())?;

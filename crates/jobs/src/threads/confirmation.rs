@@ -12,7 +12,7 @@
 //! *Limits.* It says nothing about a third number. If the search found the program's own number,
 //! that one is compared with the fastest other one that was probed.
 
-use super::ready_program::usable;
+use super::program_opening::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::measure_on;

@@ -1,10 +1,10 @@
 //! A program on this machine: how it is started or found, and how it gets its number of threads.
 
 use crate::error::JobError;
-use crate::request::ReadingOptions;
+use crate::placement_request::ReadingOptions;
 use pinwise_metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
-use pinwise_programs::{ProbedProgram, Recipe, Setter};
-use pinwise_threads::Formula;
+use pinwise_programs::{CommandTemplate, NumberSetter, ProbedProgram};
+use pinwise_threads::ThreadsPerN;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ pub struct HostProgram {
     /// Environment variables that take the number, or `NAME=VALUE` with `{n}` in it.
     pub env: Vec<String>,
     /// How the number is changed while the program runs. `None`: it is started anew.
-    pub set: Option<Setter>,
+    pub set: Option<NumberSetter>,
     /// A process that runs already.
     pub pid: Option<i32>,
     /// How many threads it makes for n. `None`: n or a few more.
-    pub threads_per_n: Option<Formula>,
+    pub threads_per_n: Option<ThreadsPerN>,
     /// The metric of its progress, as typed after `--metric`.
     pub metric: Option<String>,
     /// How the metric is read.
@@ -44,11 +44,12 @@ impl HostProgram {
         Ok(match (&self.set, self.pid) {
             (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
             (Some(set), None) => {
-                let recipe = Recipe::fixed(command, &self.env, output).map_err(JobError::usage)?;
-                ProbedProgram::Launched(recipe, set.clone())
+                let template =
+                    CommandTemplate::fixed(command, &self.env, output).map_err(JobError::usage)?;
+                ProbedProgram::Launched(template, set.clone())
             }
             (None, _) => ProbedProgram::Anew(
-                Recipe::new(command, &self.env, output).map_err(JobError::usage)?,
+                CommandTemplate::new(command, &self.env, output).map_err(JobError::usage)?,
             ),
         })
     }
@@ -90,7 +91,7 @@ impl HostProgram {
         self.set.is_none() && self.metric.is_none() && self.formula().follows()
     }
 
-    pub(crate) fn formula(&self) -> Formula {
-        self.threads_per_n.clone().unwrap_or_else(Formula::identity)
+    pub(crate) fn formula(&self) -> ThreadsPerN {
+        self.threads_per_n.clone().unwrap_or_else(ThreadsPerN::identity)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::confirmation::Confirmation;
 use super::request::{Counting, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion};
-use super::watched::Watched;
+use super::watch_summary::WatchSummary;
 use crate::error::JobError;
 use pinwise_campaign::Record;
 use pinwise_measure::{
@@ -162,8 +162,8 @@ impl ThreadsOutcome {
     }
 
     /// How the threads were watched; `None` before the first probe, and on a model.
-    pub fn watched(&self) -> Option<Watched<'_>> {
-        Watched::of(self.probes.iter().filter_map(|probe| probe.seen.as_ref()))
+    pub fn watched(&self) -> Option<WatchSummary<'_>> {
+        WatchSummary::of(self.probes.iter().filter_map(|probe| probe.seen.as_ref()))
     }
 
     /// The threads that a probe of `n` showed.

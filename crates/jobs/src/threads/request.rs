@@ -4,11 +4,11 @@ use super::host_program::HostProgram;
 use crate::error::JobError;
 use pinwise_measure::Unit;
 use pinwise_present::figures;
-use pinwise_programs::Setter;
+use pinwise_programs::NumberSetter;
 use pinwise_scheduler::{ModelProgram, Platform, Structure};
 use pinwise_threads::{
-    Formula, NumberAdvice, NumberQuestion, Objective, PublishedQuestion, SearchMethod,
-    SpeedQuestion, SweepQuestion, ThreadRange, ThreadsNote, Thresholds, WholeRuns, counted_threads,
+    NumberAdvice, NumberQuestion, Objective, PublishedQuestion, SearchMethod, SpeedQuestion,
+    SweepQuestion, ThreadRange, ThreadsNote, ThreadsPerN, Thresholds, WholeRuns, counted_threads,
 };
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
@@ -161,14 +161,14 @@ pub struct ThreadsQuestion {
 
 /// How many threads a program makes for its parameter, and back.
 pub(super) enum Counting {
-    Formula(Formula),
+    ThreadsPerN(ThreadsPerN),
     Program(Box<ModelProgram>),
 }
 
 impl Counting {
     pub(super) fn of(request: &ThreadsRequest) -> Result<Self, JobError> {
         Ok(match &request.program {
-            ThreadsProgram::Here(program) => Self::Formula(program.formula()),
+            ThreadsProgram::Here(program) => Self::ThreadsPerN(program.formula()),
             ThreadsProgram::Modelled(program) => Self::Program(Box::new(program.description()?)),
         })
     }
@@ -176,7 +176,7 @@ impl Counting {
     /// Convert() of the paper: the parameter for a number of threads.
     pub(super) fn parameter(&self, threads: u32) -> u32 {
         match self {
-            Self::Formula(formula) => formula.parameter(threads),
+            Self::ThreadsPerN(formula) => formula.parameter(threads),
             Self::Program(program) => program.parameter(threads),
         }
     }
@@ -184,7 +184,7 @@ impl Counting {
     /// The threads for a parameter.
     pub(super) fn threads(&self, n: u32) -> u32 {
         match self {
-            Self::Formula(formula) => formula.threads(n),
+            Self::ThreadsPerN(formula) => formula.threads(n),
             Self::Program(program) => program.threads(n),
         }
     }
@@ -448,7 +448,7 @@ impl ThreadsRequest {
     pub(super) fn grants(&self) -> bool {
         match &self.program {
             ThreadsProgram::Here(program) => {
-                program.set.as_ref().is_some_and(Setter::counts_contexts)
+                program.set.as_ref().is_some_and(NumberSetter::counts_contexts)
             }
             ThreadsProgram::Modelled(_) => false,
         }

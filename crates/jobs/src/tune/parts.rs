@@ -11,7 +11,7 @@
 //! is written and the whole campaign concluded.
 
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
-use super::tuned_program::{TunedProgram, seen};
+use super::program_testbed::{TunedProgram, seen};
 use super::{
     LeftUndone, NUMBER, TuneConclusion, TuneRequest, TunedPlacement, UnplacedNumber, answer,
     number_question, plan, stored_placements, tagged_notes,

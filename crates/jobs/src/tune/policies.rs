@@ -1,7 +1,6 @@
-//! Numbers under policies of placement, measured where that promises most: which numbers are worth
-//! a search for their placement.
+//! Measures numbers under placement policies, to decide which numbers to place.
 
-use super::tuned_program::NumberDetail;
+use super::program_testbed::NumberDetail;
 use crate::threads::ThreadsOutcome;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
@@ -74,7 +73,7 @@ impl PoliciesQuestion {
     pub(super) fn after(
         outcome: &ThreadsOutcome,
         found: &FoundNumber,
-        program: &super::tuned_program::TunedProgram<'_>,
+        program: &super::program_testbed::TunedProgram<'_>,
         machine: &Machine,
         time: Duration,
     ) -> Option<Self> {
@@ -123,7 +122,7 @@ pub(super) fn rates(outcome: &ThreadsOutcome) -> Vec<(u32, f64)> {
 fn numbers(
     outcome: &ThreadsOutcome,
     first: u32,
-    program: &super::tuned_program::TunedProgram<'_>,
+    program: &super::program_testbed::TunedProgram<'_>,
     machine: &Machine,
 ) -> Vec<(u32, u32)> {
     let tree = SharingTree::new(machine, Alike::ExceptNuma);

@@ -1,7 +1,9 @@
+//! Tests of [`Monitor`].
+
 use super::*;
 use crate::ThreadActivity;
 use crate::counters::Counters;
-use crate::source::LOOK;
+use crate::layer_reader::LOOK;
 use crate::thread_watch::{Doing, ThreadWatch};
 use pinwise_linux::thread::{Pid, SchedulerTimes, StartTime, Stat, Tid};
 use pinwise_topology::CpuId;
@@ -199,7 +201,7 @@ struct Failing {
     _begun: Arc<()>,
 }
 
-impl Source for Failing {
+impl LayerReader for Failing {
     fn pace(&self) -> Duration {
         LOOK
     }
@@ -220,9 +222,9 @@ impl Source for Failing {
 #[test]
 fn a_layer_that_failed_within_a_window_is_not_kept_for_others() {
     let begun = Arc::new(());
-    let source = Box::new(Failing { _begun: Arc::clone(&begun) });
+    let reader = Box::new(Failing { _begun: Arc::clone(&begun) });
     let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
-    let mut monitor = Monitor::new(own, Layer::Perf, source, Vec::new()).unwrap();
+    let mut monitor = Monitor::new(own, Layer::Perf, reader, Vec::new()).unwrap();
     assert!(monitor.watch(ms(1), &sleep, &|| false).is_err());
     drop(monitor);
     assert_eq!(
@@ -242,7 +244,7 @@ impl Noting {
     }
 }
 
-impl Source for Noting {
+impl LayerReader for Noting {
     fn pace(&self) -> Duration {
         LOOK
     }
@@ -281,7 +283,7 @@ struct Slow {
     asked: Arc<Mutex<u32>>,
 }
 
-impl Source for Slow {
+impl LayerReader for Slow {
     fn pace(&self) -> Duration {
         LOOK
     }
@@ -309,9 +311,9 @@ impl Source for Slow {
 fn what_it_takes_to_read_a_window_out_does_not_part_it_from_the_next() {
     for follows in [true, false] {
         let asked = Arc::new(Mutex::new(0));
-        let source = Box::new(Slow { follows, asked: Arc::clone(&asked) });
+        let reader = Box::new(Slow { follows, asked: Arc::clone(&asked) });
         let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
-        let mut monitor = Monitor::new(own, Layer::Proc, source, Vec::new()).unwrap();
+        let mut monitor = Monitor::new(own, Layer::Proc, reader, Vec::new()).unwrap();
         // A busy machine may come between two of them; not between all.
         let windows = (0..20).map(|_| monitor.watch(Duration::ZERO, &sleep, &|| false).unwrap());
         let longest = windows.map(|seen| seen.elapsed).find(|elapsed| *elapsed >= ms(5));
@@ -325,8 +327,8 @@ fn what_it_takes_to_read_a_window_out_does_not_part_it_from_the_next() {
 fn what_threads_do_is_read_before_all_else_and_a_window_that_follows_has_no_first_look() {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let own = Scope::Processes(vec![Pid(rustix::process::getpid().as_raw_nonzero().get())]);
-    let source = Box::new(Noting(Arc::clone(&notes)));
-    let mut monitor = Monitor::new(own, Layer::Proc, source, Vec::new()).unwrap();
+    let reader = Box::new(Noting(Arc::clone(&notes)));
+    let mut monitor = Monitor::new(own, Layer::Proc, reader, Vec::new()).unwrap();
     let check = || notes.lock().unwrap().push("check");
     let stop_at_second = || {
         check();
@@ -354,7 +356,7 @@ struct Dear {
     stretches: bool,
 }
 
-impl Source for Dear {
+impl LayerReader for Dear {
     fn pace(&self) -> Duration {
         LOOK
     }

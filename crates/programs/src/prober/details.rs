@@ -1,8 +1,8 @@
 //! [`ProbeDetails`]: what a probe stores next to its profile, such as threads, activity, other load
 //! and notes.
 
-use super::window::Window;
-use super::window_halves::HalfDifference;
+use super::observation::Observation;
+use super::observation_halves::HalfDifference;
 use pinwise_measure::{ProgramNote, values_or_text};
 use pinwise_monitor::{Activity, OtherLoad, Unavailable};
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct ProbeDetails {
 impl ProbeDetails {
     /// Makes the details of a window with this parameter, on this number of contexts.
     pub(super) fn of(
-        window: Window,
+        window: Observation,
         parameter: u32,
         contexts: u32,
         refused: &[Unavailable],

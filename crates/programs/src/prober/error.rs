@@ -1,4 +1,4 @@
-//! Why a probe failed.
+//! [`ProbeError`]: why a probe failed.
 
 use pinwise_figures::{counted, duration};
 use pinwise_linux::TargetError;

@@ -1,6 +1,6 @@
 //! [`ProbeOptions`]: which program a prober probes, and how.
 
-use super::{Recipe, Setter};
+use super::{CommandTemplate, NumberSetter};
 use crate::run_metric::RunMetric;
 use pinwise_linux::thread::Pid;
 use pinwise_metric::{MetricOptions, MetricSpec};
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbedProgram {
     /// A program that is started anew with each.
-    Anew(Recipe),
+    Anew(CommandTemplate),
     /// A program that is started once, and what changes its parameter while it runs.
-    Launched(Recipe, Setter),
+    Launched(CommandTemplate, NumberSetter),
     /// A process that already runs. It is left running, with the last parameter that a command set,
     /// or the limits it had.
-    Running(Pid, Setter),
+    Running(Pid, NumberSetter),
 }
 
 /// The source of a program's progress.

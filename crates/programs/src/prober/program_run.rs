@@ -1,6 +1,9 @@
 //! [`ProgramRun`]: one run of the program during a probe, with its start, its limits and its end.
 
-use super::setter::Setter;
+mod readiness;
+mod watch;
+
+use super::number_setter::NumberSetter;
 use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures as figures;
@@ -261,7 +264,7 @@ impl ProgramRun {
     /// stable. Returns that number.
     pub(super) fn set(
         &mut self,
-        setter: &Setter,
+        setter: &NumberSetter,
         parameter: u32,
         guardian: &mut Guardian,
         mark: &str,

@@ -2,10 +2,10 @@
 
 mod live;
 mod monitor;
+mod number_setter;
 mod prober;
 mod programs;
 mod rerun;
-mod setter;
 
 use pinwise_linux::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
 use programs::{PROGRAM, Program, breeder, flood, respawner, spinners, workers};
@@ -62,7 +62,7 @@ fn __program() {
             live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
         ["launch"] => live::tune(Target::launch(&live::launch("parent")).unwrap().0),
-        ["limit", pid, directory] => setter::limit(pid.parse().unwrap(), directory),
+        ["limit", pid, directory] => number_setter::limit(pid.parse().unwrap(), directory),
         ["attach", pid] => live::refused(pid.parse().unwrap()),
         _ => panic!("no such program: {program}"),
     }

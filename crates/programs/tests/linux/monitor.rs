@@ -6,7 +6,7 @@
 
 use crate::programs::{PROGRAM, Program, arguments, until};
 use pinwise_linux::{Pid, Scope};
-use pinwise_monitor::{Activity, Layer, Lookout, Monitor, MonitorError, ThreadActivity};
+use pinwise_monitor::{Activity, Layer, LayerChoice, Monitor, MonitorError, ThreadActivity};
 use pinwise_synthetic::not_judged;
 use pinwise_synthetic::waiting::KINDS;
 use std::cell::OnceCell;
@@ -300,22 +300,25 @@ fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
         let program = Program::start("contend tokens");
         let Some(mut monitor) = monitor(program.pid(), layer) else { continue };
         program.threads("", 9);
-        let mut lookout = Lookout::new().unwrap();
+        let mut layer_choice = LayerChoice::new().unwrap();
         let seen = watched_at_work(&mut monitor);
         drop(monitor);
         assert!(
-            lookout.take_in(&seen),
+            layer_choice.take_in(&seen),
             "{layer}: {:?} beside {:.4} s",
             seen.overhead,
             total(&seen, |thread| thread.ran)
         );
-        let told = lookout.refused().last().unwrap();
+        let told = layer_choice.refused().last().unwrap();
         assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
-        let mut monitor = lookout.monitor(Scope::Processes(vec![program.pid()])).unwrap();
+        let mut monitor = layer_choice.monitor(Scope::Processes(vec![program.pid()])).unwrap();
         let seen = watched_at_work(&mut monitor);
         assert_eq!((seen.layer, seen.overhead.switching), (Layer::Proc, Duration::ZERO));
         // Nor would who has given up nothing so far.
-        assert!(seen.lock().unwrap() > 0.0 && !Lookout::new().unwrap().take_in(&seen), "{seen:?}");
+        assert!(
+            seen.lock().unwrap() > 0.0 && !LayerChoice::new().unwrap().take_in(&seen),
+            "{seen:?}"
+        );
     }
 }
 

@@ -4,10 +4,10 @@ use crate::programs::{LIFE, PROGRAM, arguments, machine, spin, until};
 use pinwise_linux::Scope;
 use pinwise_measure::{Effort, Interrupt, Measure, Probe, Probed, Setting, Testbed, ThreadCount};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
-use pinwise_monitor::{Layer, Lookout, Power};
+use pinwise_monitor::{Layer, LayerChoice, Power};
 use pinwise_programs::{
-    LinuxProber, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram, ProgressSource, Recipe,
-    RunMetric, Setter,
+    CommandTemplate, LinuxProber, NumberSetter, ProbeDetails, ProbeError, ProbeOptions,
+    ProbedProgram, ProgressSource, RunMetric,
 };
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -15,9 +15,9 @@ use std::{fs, thread};
 const WINDOW: Duration = Duration::from_millis(60);
 
 /// The test binary as a program `name`, with `{n}` in it.
-fn recipe(name: &str) -> Recipe {
+fn template(name: &str) -> CommandTemplate {
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
-    Recipe::new(command, &[format!("{PROGRAM}={name}")], None).unwrap()
+    CommandTemplate::new(command, &[format!("{PROGRAM}={name}")], None).unwrap()
 }
 
 fn options() -> ProbeOptions {
@@ -35,8 +35,9 @@ fn options() -> ProbeOptions {
     }
 }
 
-fn prober(recipe: Recipe, options: ProbeOptions) -> LinuxProber {
-    LinuxProber::new(machine(), ProbedProgram::Anew(recipe), options, Interrupt::default()).unwrap()
+fn prober(template: CommandTemplate, options: ProbeOptions) -> LinuxProber {
+    LinuxProber::new(machine(), ProbedProgram::Anew(template), options, Interrupt::default())
+        .unwrap()
 }
 
 /// The message of a probe that must fail.
@@ -73,8 +74,8 @@ pub(crate) fn brief(count: usize) {
 
 /// The best layer that is allowed here, where it is one that adds a cost to context switches; else
 /// says why it is not.
-fn costly() -> Option<(Lookout, Layer)> {
-    let allowed = Lookout::new().unwrap();
+fn costly() -> Option<(LayerChoice, Layer)> {
+    let allowed = LayerChoice::new().unwrap();
     let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();
     if layer == Layer::Proc {
         allowed.refused().iter().for_each(pinwise_synthetic::not_judged);
@@ -86,7 +87,7 @@ fn costly() -> Option<(Lookout, Layer)> {
 fn a_program_of_many_switches_is_soon_watched_by_looks_for_good_and_the_reason_is_told() {
     let Some((allowed, layer)) = costly() else { return };
     let threads = ProbeOptions { threads: Some(Box::new(|_| 8)), ..options() };
-    let mut prober = prober(recipe("contend tokens {n}"), threads);
+    let mut prober = prober(template("contend tokens {n}"), threads);
     // The warm-up shows the cost, or the first window in which the program gets to run.
     let mut layer_of = |n| {
         prober.probe(n, WINDOW).unwrap();
@@ -110,10 +111,10 @@ fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_th
         let command = ["sh", "-c", &run, this.to_str().unwrap()];
         let command = command.into_iter().chain(arguments()).map(str::to_owned).collect();
         let environment = [format!("{PROGRAM}=contend tokens {{n}}")];
-        let recipe = Recipe::new(command, &environment, None).unwrap();
+        let template = CommandTemplate::new(command, &environment, None).unwrap();
         let options =
             ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), ..options() };
-        let mut prober = prober(recipe, options);
+        let mut prober = prober(template, options);
         prober.probe(1, Duration::ZERO).unwrap();
         (prober.probes()[0].activity.layer == Layer::Proc).then_some(prober)
     });
@@ -134,7 +135,7 @@ fn probe_at_work(prober: &mut LinuxProber, n: u32) -> Probe {
 
 #[test]
 fn the_threads_are_there_when_a_probe_begins_and_gone_after_it() {
-    let mut prober = prober(recipe("late {n}"), options());
+    let mut prober = prober(template("late {n}"), options());
     for n in [1, 3] {
         let probe = probe_at_work(&mut prober, n);
         assert!(probe.threads >= n, "{probe:?}");
@@ -150,7 +151,7 @@ fn the_threads_are_there_when_a_probe_begins_and_gone_after_it() {
 fn threads_are_told_apart_by_role_and_what_comes_before_them_is_initialization() {
     // The line comes when all threads have been started.
     let after = Some(regex::Regex::new("^ready$").unwrap());
-    let mut prober = prober(recipe("late {n}"), ProbeOptions { after, ..options() });
+    let mut prober = prober(template("late {n}"), ProbeOptions { after, ..options() });
     let [one, three] = [1, 3].map(|n| prober.probe(n, WINDOW).unwrap());
     // libtest's own thread and the one that plays the program come on top.
     assert_eq!([one.probe.threads, three.probe.threads], [3, 5]);
@@ -166,12 +167,12 @@ fn threads_are_told_apart_by_role_and_what_comes_before_them_is_initialization()
 fn a_line_of_output_ends_the_initialization_or_never_comes() {
     let after = |text: &str| Some(regex::Regex::new(text).unwrap());
     let mut prober_ =
-        prober(recipe("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
+        prober(template("late {n}"), ProbeOptions { after: after("^ready$"), ..options() });
     assert!(prober_.probe(2, WINDOW).unwrap().probe.threads >= 3);
     // Within the limit the program has to get as far as its first line.
     let messages = [1, 8, 60].map(Duration::from_secs).into_iter().map(|limit| {
         let options = ProbeOptions { after: after("steady"), limit, ..options() };
-        let message = refused(&mut prober(recipe("late {n}"), options), 2);
+        let message = refused(&mut prober(template("late {n}"), options), 2);
         assert!(message.contains("--after 'steady'"), "{message}");
         message
     });
@@ -184,8 +185,10 @@ fn processes_that_start_within_the_window_count() {
     let script = "echo go; i=0; while [ $i -lt {n} ]; do sleep 20 & i=$((i + 1)); done; wait";
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
     let after = Some(regex::Regex::new("^go$").unwrap());
-    let mut prober =
-        prober(Recipe::new(command, &[], None).unwrap(), ProbeOptions { after, ..options() });
+    let mut prober = prober(
+        CommandTemplate::new(command, &[], None).unwrap(),
+        ProbeOptions { after, ..options() },
+    );
     // The shell has to get to start them within the window.
     let windows = [1, 20, 200].map(|times| WINDOW * times).into_iter();
     let mut threads =
@@ -201,7 +204,7 @@ fn a_metric_is_read_over_the_same_window() {
         ..MetricOptions::default()
     };
     let progress = ProgressSource::Metric(MetricSpec::Stdout(pattern), metric);
-    let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, ..options() });
+    let mut prober = prober(template("late {n}"), ProbeOptions { progress, ..options() });
     let setting = Setting::Threads(ThreadCount { n: Some(2), placed: None });
     let measured = prober.measure(&setting, Effort { windows: 0.5 }).unwrap();
     assert_eq!(measured.duration, WINDOW / 2);
@@ -228,7 +231,8 @@ fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
         let progress =
             ProgressSource::Metric(spec, MetricOptions { patience, ..MetricOptions::default() });
         let until = Some(Instant::now() + time);
-        let mut prober = prober(recipe("late {n}"), ProbeOptions { progress, until, ..options() });
+        let mut prober =
+            prober(template("late {n}"), ProbeOptions { progress, until, ..options() });
         let error = prober.probe(2, WINDOW).unwrap_err();
         assert!(error.expired, "{error}");
         // Else the machine was too busy to get to the metric in time.
@@ -244,14 +248,14 @@ fn a_metric_that_never_comes_is_told_by_the_end_of_the_time_too() {
 #[test]
 fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
-    let recipe = Recipe::fixed(command, &[format!("{PROGRAM}=late 2")], None).unwrap();
+    let template = CommandTemplate::fixed(command, &[format!("{PROGRAM}=late 2")], None).unwrap();
     let metric = MetricSpec::Stdout(Pattern::new(r"^work (\d+)").unwrap());
     let interpretation = Some(pinwise_metric::Interpretation::Counter);
     let progress = ProgressSource::Metric(
         metric,
         MetricOptions { interpretation, ..MetricOptions::default() },
     );
-    let subject = ProbedProgram::Launched(recipe, Setter::Command("true {n}".into()));
+    let subject = ProbedProgram::Launched(template, NumberSetter::Command("true {n}".into()));
     let mut prober = LinuxProber::new(
         machine(),
         subject,
@@ -267,14 +271,14 @@ fn a_program_that_goes_on_has_its_metric_read_probe_after_probe() {
 
 #[test]
 fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
-    let mut short = prober(recipe("brief {n}"), options());
+    let mut short = prober(template("brief {n}"), options());
     let message = short.probe(2, Duration::from_secs(20)).unwrap_err().message;
     assert!(
         message.contains("--per-run") && matches!(short.error(), Some(ProbeError::Short { .. })),
         "{message}"
     );
     let mut whole = prober(
-        recipe("brief {n}"),
+        template("brief {n}"),
         ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), ..options() },
     );
     let probe = whole.probe(2, WINDOW).unwrap().probe;
@@ -285,7 +289,7 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
     assert!(probe.profile.cpu_util > 0.0 && probe.profile.vcx_rate > 0.0, "{probe:?}");
     let limit = Duration::from_millis(50);
     let mut long = prober(
-        recipe("late {n}"),
+        template("late {n}"),
         ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), limit, ..options() },
     );
     assert!(refused(&mut long, 1).contains("--limit"));
@@ -295,7 +299,8 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
 fn a_program_without_workers_is_named() {
     let limit = Duration::from_millis(300);
     let sleeper =
-        Recipe::new(["sleep", "30", "{n}"].map(str::to_owned).to_vec(), &[], None).unwrap();
+        CommandTemplate::new(["sleep", "30", "{n}"].map(str::to_owned).to_vec(), &[], None)
+            .unwrap();
     let mut prober = prober(sleeper, ProbeOptions { limit, ..options() });
     assert!(refused(&mut prober, 3).contains("sleep never started workers"));
 }
@@ -304,7 +309,7 @@ fn a_program_without_workers_is_named() {
 fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
     // On a busy machine a probe may else begin before all three are there.
     let after = Some(regex::Regex::new("^spinning$").unwrap());
-    let mut same = prober(recipe("spin 3 {n}"), ProbeOptions { after, ..options() });
+    let mut same = prober(template("spin 3 {n}"), ProbeOptions { after, ..options() });
     same.probe(1, WINDOW).unwrap();
     let message = refused(&mut same, 2);
     assert!(
@@ -312,7 +317,7 @@ fn threads_that_do_not_follow_n_are_noticed_unless_they_need_not() {
         "{message}"
     );
     let constant = ProbeOptions { threads: Some(Box::new(|_| 4)), ..options() };
-    let mut declared = prober(recipe("spin 3 {n}"), constant);
+    let mut declared = prober(template("spin 3 {n}"), constant);
     declared.probe(1, WINDOW).unwrap();
     declared.probe(2, WINDOW).unwrap();
 }
@@ -324,9 +329,10 @@ fn with_a_metric_the_threads_need_not_follow_n() {
         let interpretation = Some(pinwise_metric::Interpretation::Counter);
         ProgressSource::Metric(spec, MetricOptions { interpretation, ..MetricOptions::default() })
     };
-    let mut pool = prober(recipe("spin 3 {n}"), ProbeOptions { progress: progress(), ..options() });
+    let mut pool =
+        prober(template("spin 3 {n}"), ProbeOptions { progress: progress(), ..options() });
     let alone = ["sh", "-c", "while :; do :; done", "{n}"].map(str::to_owned).to_vec();
-    let alone = Recipe::new(alone, &[], None).unwrap();
+    let alone = CommandTemplate::new(alone, &[], None).unwrap();
     let mut alone = prober(alone, ProbeOptions { progress: progress(), ..options() });
     for n in [1, 3] {
         assert!(pool.probe(n, WINDOW).is_ok(), "{n}");
@@ -337,7 +343,8 @@ fn with_a_metric_the_threads_need_not_follow_n() {
 #[test]
 fn the_last_value_of_a_run_is_its_progress() {
     let script = "echo 'ops 1'; sleep 0.1; echo 'ops {n}.5k'";
-    let program = Recipe::new(["sh", "-c", script].map(str::to_owned).to_vec(), &[], None).unwrap();
+    let program =
+        CommandTemplate::new(["sh", "-c", script].map(str::to_owned).to_vec(), &[], None).unwrap();
     let metric = MetricSpec::Stdout(Pattern::new(r"ops ([\d.]+)").unwrap());
     let metric = RunMetric::of(&metric, &MetricOptions::default()).unwrap();
     let progress = ProgressSource::Runs(metric);
@@ -356,7 +363,7 @@ fn the_last_value_of_a_run_is_its_progress() {
 
 #[test]
 fn a_program_that_dies_is_quoted() {
-    let mut prober = prober(recipe("fail {n}"), options());
+    let mut prober = prober(template("fail {n}"), options());
     let message = refused(&mut prober, 2);
     assert!(message.contains("with n = 2 ended (exit status: 3)"), "{message}");
     assert!(message.contains("cannot open the thing"), "{message}");
@@ -368,7 +375,7 @@ fn a_program_that_fills_the_disk_is_stopped_and_its_file_removed() {
     let file = folder.path().join("out-{n}");
     let name = format!("fill {} {{n}}", file.display());
     let options = ProbeOptions { most_written: Some(1 << 20), remove: vec![file], ..options() };
-    let message = refused(&mut prober(recipe(&name), options), 2);
+    let message = refused(&mut prober(template(&name), options), 2);
     assert!(message.contains("--most-written"), "{message}");
     assert!(fs::read_dir(folder.path()).unwrap().next().is_none(), "removed after the probe");
 }
@@ -393,7 +400,7 @@ fn what_left_the_process_group_is_ended_too() {
     );
     let command = ["sh", "-c", &script, "{n}"].map(str::to_owned).to_vec();
     let constant = ProbeOptions { threads: Some(Box::new(|_| 1)), ..options() };
-    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), constant);
+    let mut prober = prober(CommandTemplate::new(command, &[], None).unwrap(), constant);
     while !pid.exists() {
         prober.probe(1, WINDOW).unwrap();
     }
@@ -430,14 +437,14 @@ pub(crate) fn pool(path: &str) {
 fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("workers");
-    let set = Setter::Command(format!("echo {{n}} > {}", file.display()));
+    let set = NumberSetter::Command(format!("echo {{n}} > {}", file.display()));
     let name = format!("pool {}", file.display());
     let command = std::iter::once("/proc/self/exe").chain(arguments()).map(str::to_owned).collect();
-    let recipe = Recipe::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
+    let template = CommandTemplate::fixed(command, &[format!("{PROGRAM}={name}")], None).unwrap();
     let cancelled = Interrupt::default();
     let mut prober = LinuxProber::new(
         machine(),
-        ProbedProgram::Launched(recipe, set.clone()),
+        ProbedProgram::Launched(template, set.clone()),
         options(),
         cancelled.clone(),
     )
@@ -454,7 +461,7 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     assert!(!roots[0].alive(), "it ends with the prober");
 
     let running = crate::Program::start(&name);
-    let fails = ProbedProgram::Running(running.pid(), Setter::Command("exit {n}".into()));
+    let fails = ProbedProgram::Running(running.pid(), NumberSetter::Command("exit {n}".into()));
     let mut attached = LinuxProber::new(machine(), fails, options(), cancelled.clone()).unwrap();
     assert!(refused(&mut attached, 3).contains("--set with n = 3 failed"));
     let works = ProbedProgram::Running(running.pid(), set);
@@ -471,7 +478,7 @@ fn a_wish_to_stop_ends_a_probe_at_once() {
     let cancelled = Interrupt::default();
     let mut prober = LinuxProber::new(
         machine(),
-        ProbedProgram::Anew(recipe("late {n}")),
+        ProbedProgram::Anew(template("late {n}")),
         options(),
         cancelled.clone(),
     )
@@ -500,7 +507,7 @@ fn the_energy_of_a_probe_is_what_was_counted_meanwhile() {
     let command = ["sh", "-c", &spend, "{n}"].map(str::to_owned).to_vec();
     let options =
         ProbeOptions { power, progress: ProgressSource::Runs(RunMetric::Runtime), ..options() };
-    let mut prober = prober(Recipe::new(command, &[], None).unwrap(), options);
+    let mut prober = prober(CommandTemplate::new(command, &[], None).unwrap(), options);
     let probed = prober.probe(1, Duration::ZERO).unwrap();
     let (probe, watts) = (probed.probe, probed.watts.unwrap());
     let run = 1.0 / probe.progress.rate;

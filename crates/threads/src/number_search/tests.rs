@@ -1,5 +1,7 @@
+//! Tests of [`NumberSearch`].
+
 use super::*;
-use crate::Formula;
+use crate::ThreadsPerN;
 use crate::fixture::{Bed, probe};
 use pinwise_campaign::{Ending, MemoryJournal, drive};
 use pinwise_measure::{Measure, RoleTime, SchedulingProfile};
@@ -320,7 +322,7 @@ fn busy(n: u32, _: f64, _: usize, _: ProbeStage) -> Result<Probe, MeasureError> 
 /// the search.
 #[test]
 fn a_step_that_starts_the_same_program_is_no_saturation() {
-    let formula: Formula = "3+4n".parse().unwrap();
+    let formula: ThreadsPerN = "3+4n".parse().unwrap();
     let convert = |threads: u32| formula.parameter(threads);
     let search = reinforcer(ThreadRange { min: 1, max: 30, step: 4 });
     let (_, records) = whole(&search, &convert, busy);

@@ -1,3 +1,5 @@
+//! Tests of [`Reinforcer`].
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,10 +1,10 @@
 //! The decision that follows from a posterior: which candidate is chosen, what that is expected to
 //! lose, and between which two the choice is open.
 //!
-//! **Choice.** The fewest threads that are, with a probability of [`CONFIDENCE`], within the
-//! tolerance of the candidate that is fastest on average. More threads than contexts are chosen
-//! only if three conditions hold; otherwise the same choice is made among the numbers up to the
-//! contexts:
+//! **Choice.** The fewest threads that are fast enough with a probability of [`CONFIDENCE`]. Fast
+//! enough means within the tolerance of the candidate that is fastest on average. More threads than
+//! contexts are chosen only if three conditions hold. Otherwise the same choice is made among the
+//! numbers up to the contexts:
 //!
 //! 1. At least two probes were beyond the contexts.
 //! 2. If readings of the same number contradict their reported errors, the best number up to the

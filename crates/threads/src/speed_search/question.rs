@@ -1,4 +1,4 @@
-//! The question of the survey, and its prior.
+//! [`SpeedQuestion`]: the question of the survey, and its prior.
 
 use crate::equal_pieces::Evenness;
 use crate::matrix::Matrix;

@@ -1,3 +1,5 @@
+//! Tests of [`SpeedSearch`].
+
 use super::decision::PAIRS;
 use super::*;
 use crate::Law;

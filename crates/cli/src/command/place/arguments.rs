@@ -6,7 +6,7 @@ use super::subject::SubjectArguments;
 use crate::output::Usage;
 use clap::{Args, ValueEnum};
 use pinwise_evt::Method;
-use pinwise_jobs::SearchRequest;
+use pinwise_jobs::PlacementRequest;
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use std::path::PathBuf;
 
@@ -117,7 +117,7 @@ enum BoundMethod {
 
 impl Place {
     /// The request with every default decided.
-    pub(crate) fn request(&self) -> Result<SearchRequest, Usage> {
+    pub(crate) fn request(&self) -> Result<PlacementRequest, Usage> {
         if self.apply && self.subject.attached().is_none() {
             return Err(Usage(
                 "--apply needs a running program: add --pid PID, --tree PID or --cgroup DIR".into(),
@@ -166,7 +166,7 @@ pub(super) mod tests {
     }
 
     /// What `place WORDS` asks.
-    pub(in crate::command::place) fn request(words: &[&str]) -> Result<SearchRequest, String> {
+    pub(in crate::command::place) fn request(words: &[&str]) -> Result<PlacementRequest, String> {
         let line = CommandLine::try_parse_from([&["place"], words].concat())
             .map_err(|error| error.to_string())?;
         line.place.request().map_err(|error| error.to_string())
@@ -180,30 +180,30 @@ pub(super) mod tests {
         let metric = r"stdout:(\d+) items";
         let model = SimulatedProcessor::built_in("ultrasparc-t2");
         let on_model = || SimulationRequest::new(model.clone(), &workload("hash1_Mem:8+intadd:2"));
-        let built_in = || SearchRequest::built_in(&workload(DEFAULT_WORKLOAD));
+        let built_in = || PlacementRequest::built_in(&workload(DEFAULT_WORKLOAD));
         for (typed, asked) in [
-            (&["--", "pigz", "-k", "f"][..], SearchRequest::command(command.clone(), None)),
+            (&["--", "pigz", "-k", "f"][..], PlacementRequest::command(command.clone(), None)),
             (
                 &["--metric", metric, "--", "pigz", "-k", "f"],
-                SearchRequest::command(command.clone(), Some(metric.into())),
+                PlacementRequest::command(command.clone(), Some(metric.into())),
             ),
             (
                 &["--metric", metric, "--per-run", "--", "pigz", "-k", "f"],
-                SearchRequest::new(Subject::Rerun(command), metric),
+                PlacementRequest::new(Subject::Rerun(command), metric),
             ),
             (
                 &["--pid", "1", "--metric", "io:rchar"],
-                SearchRequest::new(Subject::Pids(vec![1]), "io:rchar"),
+                PlacementRequest::new(Subject::Pids(vec![1]), "io:rchar"),
             ),
             (
                 &["--cgroup", "/sys/fs/cgroup/a", "--metric", "io:rchar"],
-                SearchRequest::new(Subject::Cgroup("/sys/fs/cgroup/a".into()), "io:rchar"),
+                PlacementRequest::new(Subject::Cgroup("/sys/fs/cgroup/a".into()), "io:rchar"),
             ),
             (&[], built_in()),
             (&["--strategy", "blackbox"], built_in().with_strategy(StrategyName::Blackbox)),
             (
                 &["--machine", "ultrasparc-t2", "--workload", "hash1_Mem:8+intadd:2"],
-                SearchRequest::simulated(on_model()),
+                PlacementRequest::simulated(on_model()),
             ),
             (
                 &[
@@ -214,7 +214,7 @@ pub(super) mod tests {
                     "--strategy",
                     "blackbox",
                 ],
-                SearchRequest::simulated(on_model()).with_strategy(StrategyName::Blackbox),
+                PlacementRequest::simulated(on_model()).with_strategy(StrategyName::Blackbox),
             ),
         ] {
             assert_eq!(request(typed).unwrap(), asked, "{typed:?}");
@@ -312,7 +312,7 @@ pub(super) mod tests {
     fn a_request_survives_the_store_and_is_readable_as_its_question() {
         let asked = request(&["--budget", "7", "--", "true"]).unwrap();
         let document = serde_json::to_value(&asked).unwrap();
-        assert_eq!(serde_json::from_value::<SearchRequest>(document.clone()).unwrap(), asked);
+        assert_eq!(serde_json::from_value::<PlacementRequest>(document.clone()).unwrap(), asked);
         assert_eq!(serde_json::from_value::<PlacementQuestion>(document).unwrap(), asked.question);
     }
 }

@@ -1,6 +1,6 @@
 //! The arguments that say how much a search may spend and when it may stop.
 
-use crate::number::{positive, whole};
+use crate::number_argument::{positive, whole};
 use clap::Args;
 use pinwise_placement::{Budget, PlacementQuestion};
 use std::time::Duration;

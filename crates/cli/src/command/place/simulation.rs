@@ -2,7 +2,7 @@
 
 use crate::machine::Simulated;
 use crate::name::no_workload;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::Usage;
 use clap::Args;
 use pinwise_jobs::{SimulatedProcessor, SimulationRequest};

@@ -2,11 +2,13 @@
 
 use super::search::{SearchArguments, fraction, short, time};
 use super::simulation::{SimulationArguments, built_in};
-use crate::number;
+use crate::number_argument;
 use crate::output::Usage;
-use crate::reading::ReadingArguments;
+use crate::reading_arguments::ReadingArguments;
 use clap::{ArgGroup, Args};
-use pinwise_jobs::{DEFAULT_WORKLOAD, RUNTIME_METRIC, SearchRequest, SimulatedProcessor, Subject};
+use pinwise_jobs::{
+    DEFAULT_WORKLOAD, PlacementRequest, RUNTIME_METRIC, SimulatedProcessor, Subject,
+};
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_placement::Budget;
 use std::path::PathBuf;
@@ -27,10 +29,10 @@ pub(crate) struct SubjectArguments {
     #[arg(long, value_name = "NAME[:N]")]
     workload: Option<String>,
     /// Use a running process. Repeat --pid for several
-    #[arg(long, value_name = "PID", value_parser = number::pid)]
+    #[arg(long, value_name = "PID", value_parser = number_argument::pid)]
     pid: Vec<Pid>,
     /// Use a running process and all its descendants
-    #[arg(long, value_name = "PID", value_parser = number::pid)]
+    #[arg(long, value_name = "PID", value_parser = number_argument::pid)]
     tree: Option<Pid>,
     /// Use all processes of the cgroup in this directory
     #[arg(long, value_name = "DIR")]
@@ -55,7 +57,7 @@ pub(crate) struct SubjectArguments {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = short(SearchRequest::PERIOD),
+        default_value = short(PlacementRequest::PERIOD),
         value_parser = time,
         hide_short_help = true,
         help_heading = "Target"
@@ -74,7 +76,7 @@ pub(crate) struct SubjectArguments {
     #[arg(
         long,
         value_name = "TIME",
-        default_value = short(SearchRequest::LIMIT),
+        default_value = short(PlacementRequest::LIMIT),
         value_parser = time,
         help_heading = "Target",
         hide_short_help = true
@@ -90,7 +92,7 @@ impl SubjectArguments {
         &self,
         command: &str,
         search: &SearchArguments,
-    ) -> Result<SearchRequest, Usage> {
+    ) -> Result<PlacementRequest, Usage> {
         if let Some(model) = self.simulation.model(command)? {
             return self.simulated(&model, search);
         }
@@ -107,9 +109,9 @@ impl SubjectArguments {
         let usual = if !self.command.is_empty() {
             match &self.metric {
                 Some(metric) if self.per_run => {
-                    SearchRequest::new(Subject::Rerun(self.command.clone()), metric)
+                    PlacementRequest::new(Subject::Rerun(self.command.clone()), metric)
                 }
-                metric => SearchRequest::command(self.command.clone(), metric.clone()),
+                metric => PlacementRequest::command(self.command.clone(), metric.clone()),
             }
         } else if let Some(subject) = self.attached() {
             let Some(metric) = self.metric.clone().filter(|metric| metric != RUNTIME_METRIC) else {
@@ -125,7 +127,7 @@ impl SubjectArguments {
                         .into(),
                 ));
             };
-            SearchRequest::new(subject, metric)
+            PlacementRequest::new(subject, metric)
         } else {
             if let Some(metric) = &self.metric {
                 return Err(Usage(format!(
@@ -133,9 +135,9 @@ impl SubjectArguments {
                      PID or --cgroup DIR"
                 )));
             }
-            SearchRequest::built_in(&built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?)
+            PlacementRequest::built_in(&built_in(self.built_in().unwrap_or(DEFAULT_WORKLOAD))?)
         };
-        Ok(SearchRequest {
+        Ok(PlacementRequest {
             question: search.question(usual.question),
             name: self.built_in().map(str::to_owned).or(usual.name),
             reading: self.reading.reading(usual.reading),
@@ -155,7 +157,7 @@ impl SubjectArguments {
         &self,
         simulated: &SimulatedProcessor,
         search: &SearchArguments,
-    ) -> Result<SearchRequest, Usage> {
+    ) -> Result<PlacementRequest, Usage> {
         let model = &simulated.name;
         let unusable = [
             (!self.command.is_empty(), "-- CMD"),
@@ -183,8 +185,8 @@ impl SubjectArguments {
         }
         let workload = self.workload.as_deref().unwrap_or(DEFAULT_WORKLOAD);
         let simulation = self.simulation.windows().of(simulated, workload)?;
-        let usual = SearchRequest::simulated(simulation);
-        Ok(SearchRequest {
+        let usual = PlacementRequest::simulated(simulation);
+        Ok(PlacementRequest {
             question: search.question(usual.question),
             name: Some(workload.to_owned()),
             cpus: search.cpus.clone(),

@@ -3,9 +3,9 @@
 use super::calibrate::Calibrate;
 use crate::command::place::{fraction, percent, short, time};
 use crate::machine::MachineArgument;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::{Usage, read_input};
-use crate::reading::ReadingArguments;
+use crate::reading_arguments::ReadingArguments;
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
@@ -14,9 +14,9 @@ use pinwise_jobs::{
     ThreadsRequest,
 };
 use pinwise_present::did_you_mean;
-use pinwise_programs::Setter;
+use pinwise_programs::NumberSetter;
 use pinwise_scheduler::ModelProgram;
-use pinwise_threads::{Formula, Objective, Thresholds};
+use pinwise_threads::{Objective, ThreadsPerN, Thresholds};
 use regex::Regex;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,13 +73,13 @@ pub(crate) struct Asked {
     /// Change the number while the program runs. cmd:COMMAND runs a command with {n} in it. cpuset:
     /// limits its CPUs, cpuset:DIR or quota:DIR the CPUs or CPU time of a cgroup
     #[arg(long, value_name = "HOW")]
-    pub(super) set: Option<Setter>,
+    pub(crate) set: Option<NumberSetter>,
     /// Use a running process, with --set. Only a confirmed number stays set
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
     /// Compute the threads that n makes, as in 1+4n. --min, --max and --step then count threads
     #[arg(long, value_name = "FORMULA", hide_short_help = true)]
-    pub(super) threads_per_n: Option<Formula>,
+    pub(super) threads_per_n: Option<ThreadsPerN>,
 
     /// Choose how to search
     #[arg(
@@ -139,7 +139,7 @@ pub(crate) struct Asked {
         hide_short_help = true,
         help_heading = "Search"
     )]
-    pub(super) objective: Least,
+    pub(crate) objective: Least,
     /// Watch the threads for this long in a probe
     #[arg(
         long,
@@ -158,13 +158,13 @@ pub(crate) struct Asked {
     /// Measure progress by this metric. place --help lists them. By default short programs are
     /// timed whole. For others instructions count, or else CPU time
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
-    pub(super) metric: Option<String>,
+    pub(crate) metric: Option<String>,
     #[command(flatten, next_help_heading = "Progress")]
     reading: ReadingArguments,
     /// Measure whole runs: their time, or with --metric the last value of a run. Without a metric,
     /// programs that end within a probe are always timed so
     #[arg(long, alias = "whole-run", help_heading = "Progress", hide_short_help = true)]
-    pub(super) per_run: bool,
+    pub(crate) per_run: bool,
     /// Say how many equal pieces, such as files, the threads share. The survey then counts the
     /// uneven end of a run, which no short probe shows
     #[arg(
@@ -198,7 +198,7 @@ pub(crate) struct Asked {
     pub(super) most_written: u64,
 
     #[command(flatten, next_help_heading = "Model")]
-    pub(super) machine: MachineArgument,
+    pub(crate) machine: MachineArgument,
     /// Run this program of the Thread Reinforcer paper on a model, such as ferret or ammp
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = "Model")]
     pub(super) workload: Option<String>,
@@ -248,7 +248,7 @@ pub(super) enum Action {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Least {
+pub(crate) enum Least {
     Time,
     Energy,
     Edp,

@@ -4,7 +4,7 @@ use super::text::{rate, share, table};
 use crate::command::place::{short, time};
 use crate::events;
 use crate::machine::MachineArgument;
-use crate::number::whole;
+use crate::number_argument::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;

@@ -2,7 +2,7 @@
 //! fields.
 
 use pinwise_campaign::CampaignId;
-use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome, Watched};
+use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome, WatchSummary};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{Obstacle, ThreadActivity, Unavailable};
@@ -202,8 +202,8 @@ pub(super) struct RefusedRow {
 }
 
 impl MonitorRow {
-    fn of(watched: &Watched<'_>) -> Self {
-        let Watched { layer, refused, overhead, stretched, lost } = watched;
+    fn of(watched: &WatchSummary<'_>) -> Self {
+        let WatchSummary { layer, refused, overhead, stretched, lost } = watched;
         let refused =
             refused.iter().map(|Unavailable { layer, kind, reason, remedy }| RefusedRow {
                 layer: layer.name(),

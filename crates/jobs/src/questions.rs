@@ -139,10 +139,11 @@ mod tests {
     use super::*;
     use crate::events::{Event, Listening, Silent, stopping_at};
     use crate::job::run;
-    use crate::request::{SearchRequest, simulated};
-    use crate::simulated_processor::SimulatedProcessor;
+    use crate::placement_request::{PlacementRequest, simulated};
+    use crate::simulation::SimulatedProcessor;
+    use crate::simulation::SimulationRequest;
     use crate::stored::empty_store as store;
-    use crate::subject::{SimulationRequest, Subject};
+    use crate::subject::Subject;
     use crate::threads::{HostProgram, ThreadsProgram, ThreadsQuestion};
     use pinwise_campaign::{CampaignState, NewCampaign, StoreError};
     use pinwise_placement::{Budget, Plan, SelectionQuestion};
@@ -179,7 +180,7 @@ mod tests {
         // There is no such program: to open it would be the error.
         let subject = Subject::Rerun(vec!["/none".into()]);
         let question =
-            serde_json::to_value(SearchRequest { subject, ..request().request }).unwrap();
+            serde_json::to_value(PlacementRequest { subject, ..request().request }).unwrap();
         let id = store.create(&NewCampaign { question, ..new }).unwrap();
         let other = Store::open(store.path()).unwrap();
         let _lock = other.lock(id).unwrap();
@@ -229,8 +230,8 @@ mod tests {
         let (_folder, mut store) = store();
         let (new, _) = request().prepare(&Caller::default(), &store, &mut Silent).unwrap();
         let gone = i32::MAX;
-        let place = SearchRequest { subject: Subject::Pids(vec![gone]), ..request().request };
-        let tree = SearchRequest { subject: Subject::Tree(gone), ..request().request };
+        let place = PlacementRequest { subject: Subject::Pids(vec![gone]), ..request().request };
+        let tree = PlacementRequest { subject: Subject::Tree(gone), ..request().request };
         let program = ThreadsProgram::Here(HostProgram {
             pid: Some(gone),
             set: Some("cpuset:".parse().unwrap()),
@@ -374,7 +375,7 @@ mod tests {
         // The subject of a program on this machine.
         let subject = Subject::Rerun(vec!["/none".into()]);
         let question =
-            serde_json::to_value(SearchRequest { subject, ..request().request }).unwrap();
+            serde_json::to_value(PlacementRequest { subject, ..request().request }).unwrap();
         let id = store.create(&NewCampaign { question, ..new.clone() }).unwrap();
         store.set_state(id, CampaignState::Finished, conclusion.as_ref()).unwrap();
         let Answer::Place(answer) = resume(id, &caller, &mut store, &mut Silent).unwrap() else {

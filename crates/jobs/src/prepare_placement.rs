@@ -8,8 +8,8 @@ use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::open_subject::{OpenSubject, Opening, open_with};
+use crate::placement_request::PlacementRequest;
 use crate::profiling_cost::{announce_profiling, decide_core_local};
-use crate::request::SearchRequest;
 use crate::subject::Subject;
 use pinwise_campaign::{Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Time;
@@ -20,8 +20,8 @@ use pinwise_topology::SharingTree;
 use std::time::Instant;
 
 /// A program that is known, and the question about it.
-pub(crate) struct Prepared {
-    pub(crate) request: SearchRequest,
+pub(crate) struct PreparedSearch {
+    pub(crate) request: PlacementRequest,
     pub(crate) testbed: Box<dyn OpenSubject>,
     pub(crate) new: NewCampaign,
     pub(crate) search: PlacementSearch,
@@ -30,14 +30,14 @@ pub(crate) struct Prepared {
 /// Opens the program of a request, decides what the request leaves open, and makes the search and
 /// the campaign that it begins. The program's first numbers are waited for `until` the budget ends.
 pub(crate) fn prepare_search(
-    mut request: SearchRequest,
+    mut request: PlacementRequest,
     parent: Option<Parent>,
     begin: Instant,
     until: Option<Instant>,
     store: &Store,
     caller: &Caller,
     events: &mut dyn Events,
-) -> Result<Prepared, JobError> {
+) -> Result<PreparedSearch, JobError> {
     if matches!(request.subject, Subject::Launched(_) | Subject::BuiltIn(_))
         && let Ok(metric) = request.metric.parse::<MetricSpec>()
         && let Some(file) = metric.missing_file()
@@ -104,13 +104,13 @@ pub(crate) fn prepare_search(
             "{name} may only run on CPU {only}, so there is nothing to choose: {remedy}"
         )));
     }
-    Ok(Prepared { request, testbed, new, search })
+    Ok(PreparedSearch { request, testbed, new, search })
 }
 
 /// An error if there is one assignment only. Not for a search among several numbers of threads:
 /// one that has a single assignment may be the best of them.
-pub(crate) fn ensure_choice(prepared: &Prepared) -> Result<(), JobError> {
-    let Prepared { request, new, search, .. } = prepared;
+pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
+    let PreparedSearch { request, new, search, .. } = prepared;
     if !search.has_no_choice() {
         return Ok(());
     }

@@ -1,4 +1,6 @@
-//! How a running program gets its number of threads: by a command of the user's, or by a limit.
+//! [`NumberSetter`]: how a running program gets its number of threads.
+//!
+//! A command of the user's sets the number, or a limit does.
 //!
 //! Some programs count their CPUs while they run, or have more threads than they need. Then the
 //! number is set by the CPUs that the program may use, or by the CPU time that its control group
@@ -26,7 +28,7 @@ const LOOKS: usize = 20;
 /// How a running program gets its parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Setter {
+pub enum NumberSetter {
     /// A command with `{n}` in it.
     Command(String),
     /// The CPUs all its threads may run on: the first n of those they could.
@@ -37,18 +39,18 @@ pub enum Setter {
     Quota(PathBuf),
 }
 
-/// Why a text is no setter.
+/// Why a text says no way to set a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the \
      process may run on), cpuset:DIR or quota:DIR (of the control group in that directory)"
 )]
-pub struct SetterError;
+pub struct NumberSetterError;
 
-impl FromStr for Setter {
-    type Err = SetterError;
+impl FromStr for NumberSetter {
+    type Err = NumberSetterError;
 
-    fn from_str(text: &str) -> Result<Self, SetterError> {
+    fn from_str(text: &str) -> Result<Self, NumberSetterError> {
         match text.split_once(':') {
             Some(("cmd", command)) if command.contains(PLACE) => Ok(Self::Command(command.into())),
             Some(("cpuset", "")) => Ok(Self::Affinity),
@@ -56,12 +58,12 @@ impl FromStr for Setter {
             Some(("quota", directory)) if !directory.is_empty() => {
                 Ok(Self::Quota(directory.into()))
             }
-            _ => Err(SetterError),
+            _ => Err(NumberSetterError),
         }
     }
 }
 
-impl Setter {
+impl NumberSetter {
     /// Whether the parameter counts contexts: then no number beyond those there are makes sense.
     pub fn counts_contexts(&self) -> bool {
         !matches!(self, Self::Command(_))
@@ -239,16 +241,22 @@ mod tests {
 
     #[test]
     fn setters_are_told_by_their_first_word() {
-        let parsed = |text: &str| text.parse::<Setter>();
-        assert_eq!(parsed("cmd:echo {n} > a:b"), Ok(Setter::Command("echo {n} > a:b".into())));
-        assert_eq!(parsed("cpuset:"), Ok(Setter::Affinity));
+        let parsed = |text: &str| text.parse::<NumberSetter>();
+        assert_eq!(
+            parsed("cmd:echo {n} > a:b"),
+            Ok(NumberSetter::Command("echo {n} > a:b".into()))
+        );
+        assert_eq!(parsed("cpuset:"), Ok(NumberSetter::Affinity));
         assert_eq!(
             parsed("cpuset:/sys/fs/cgroup/a"),
-            Ok(Setter::Cpuset("/sys/fs/cgroup/a".into()))
+            Ok(NumberSetter::Cpuset("/sys/fs/cgroup/a".into()))
         );
-        assert_eq!(parsed("quota:/sys/fs/cgroup/a"), Ok(Setter::Quota("/sys/fs/cgroup/a".into())));
+        assert_eq!(
+            parsed("quota:/sys/fs/cgroup/a"),
+            Ok(NumberSetter::Quota("/sys/fs/cgroup/a".into()))
+        );
         for text in ["cmd:echo 4", "quota:", "cpuset", "{n}", ""] {
-            assert_eq!(parsed(text), Err(SetterError), "{text}");
+            assert_eq!(parsed(text), Err(NumberSetterError), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Watches one program over several windows, and gives up a layer that costs it too much.
+//! Chooses the layer that watches a program, and gives up one that costs the program too much.
 //!
 //! The cost of [`Layer::Perf`] and [`Layer::Ebpf`] is what the kernel does at each context switch,
 //! times the switches of the program. Nothing bounds this cost. The cost of looks is bounded: they
@@ -19,14 +19,14 @@ const MOST: f64 = 0.012;
 /// time that watching takes is not taken from it.
 const IDLE: f64 = 0.5;
 
-/// The ways to watch one program.
+/// Which layer watches one program.
 #[derive(Clone, Debug)]
-pub struct Lookout {
+pub struct LayerChoice {
     refused: Vec<Unavailable>,
     given_up: bool,
 }
 
-impl Lookout {
+impl LayerChoice {
     /// Prepares the best permitted layer, which takes a while, and keeps it. A program that runs
     /// only for a moment would have ended meanwhile.
     pub fn new() -> io::Result<Self> {
@@ -130,9 +130,9 @@ mod tests {
             seen.threads[0].voluntary = left;
             seen
         };
-        assert!(!lookout().foresee(&seen(1_000, 50_000)), "40 ms, of which 1.6 ms at its own");
-        assert!(!lookout().take_in(&seen(1_000, 50_000)));
-        assert!(lookout().foresee(&seen(10_000, 50_000)));
+        assert!(!all_layers().foresee(&seen(1_000, 50_000)), "40 ms, of which 1.6 ms at its own");
+        assert!(!all_layers().take_in(&seen(1_000, 50_000)));
+        assert!(all_layers().foresee(&seen(10_000, 50_000)));
         assert_eq!(
             own_switching(&seen(30_000, 50_000)),
             Duration::from_millis(40),
@@ -140,49 +140,52 @@ mod tests {
         );
     }
 
-    fn lookout() -> Lookout {
-        Lookout { refused: Vec::new(), given_up: false }
+    fn all_layers() -> LayerChoice {
+        LayerChoice { refused: Vec::new(), given_up: false }
     }
 
     #[test]
     fn a_layer_that_takes_too_much_is_given_up_once_and_the_reason_is_told() {
         for layer in [Layer::Ebpf, Layer::Perf] {
-            let mut lookout = lookout();
-            assert!(!lookout.take_in(&window(layer, 1000, 9_000, 3_000)), "1.2 % is allowed");
-            assert!(lookout.refused().is_empty());
-            assert!(lookout.take_in(&window(layer, 800, 9_000, 16_200)));
+            let mut layer_choice = all_layers();
+            assert!(!layer_choice.take_in(&window(layer, 1000, 9_000, 3_000)), "1.2 % is allowed");
+            assert!(layer_choice.refused().is_empty());
+            assert!(layer_choice.take_in(&window(layer, 800, 9_000, 16_200)));
             let told = format!("{layer}: took 3.15 % of the program's CPU time, limit 1.2 %: ");
             assert!(
-                lookout.refused()[0].to_string().starts_with(&told),
+                layer_choice.refused()[0].to_string().starts_with(&told),
                 "{}",
-                lookout.refused()[0]
+                layer_choice.refused()[0]
             );
             assert!(
-                !lookout.take_in(&window(layer, 800, 9_000, 16_000))
-                    && lookout.refused().len() == 1
+                !layer_choice.take_in(&window(layer, 800, 9_000, 16_000))
+                    && layer_choice.refused().len() == 1
             );
-            assert_eq!(lookout.monitor(Scope::Processes(Vec::new())).unwrap().layer(), Layer::Proc);
+            assert_eq!(
+                layer_choice.monitor(Scope::Processes(Vec::new())).unwrap().layer(),
+                Layer::Proc
+            );
         }
     }
 
     #[test]
     fn a_short_stretch_is_judged_by_its_switches() {
         let seen = window(Layer::Ebpf, 1000, 100_000, 12_000);
-        assert!(!lookout().foresee(&seen) && lookout().take_in(&seen));
-        assert!(lookout().foresee(&window(Layer::Ebpf, 1000, 0, 12_001)));
+        assert!(!all_layers().foresee(&seen) && all_layers().take_in(&seen));
+        assert!(all_layers().foresee(&window(Layer::Ebpf, 1000, 0, 12_001)));
     }
 
     #[test]
     fn looks_are_never_given_up_and_what_an_idle_program_has_to_spare_is_not_counted() {
-        assert!(!lookout().take_in(&window(Layer::Proc, 1000, 900_000, 0)));
-        assert!(!lookout().take_in(&window(Layer::Ebpf, 1, 3_500, 2_500)));
+        assert!(!all_layers().take_in(&window(Layer::Proc, 1000, 900_000, 0)));
+        assert!(!all_layers().take_in(&window(Layer::Ebpf, 1, 3_500, 2_500)));
         for ran in [0, 1] {
-            let mut lookout = lookout();
-            assert!(lookout.take_in(&window(Layer::Ebpf, ran, 3_500, 2_501)));
-            assert_eq!(lookout.refused()[0].reason, "took 1.20 % of half a CPU, limit 1.2 %");
+            let mut layer_choice = all_layers();
+            assert!(layer_choice.take_in(&window(Layer::Ebpf, ran, 3_500, 2_501)));
+            assert_eq!(layer_choice.refused()[0].reason, "took 1.20 % of half a CPU, limit 1.2 %");
         }
         let none = Activity { elapsed: Duration::ZERO, ..window(Layer::Ebpf, 0, 3_500, 2_501) };
-        assert!(!lookout().take_in(&none), "of a window without length nothing is known");
+        assert!(!all_layers().take_in(&none), "of a window without length nothing is known");
     }
 
     proptest! {
@@ -196,7 +199,7 @@ mod tests {
             let share = seen.overhead_share().unwrap();
             // On the limit itself rounding decides.
             prop_assume!((share / MOST - 1.0).abs() > 1e-9);
-            prop_assert_eq!(lookout().take_in(&seen), share > MOST);
+            prop_assert_eq!(all_layers().take_in(&seen), share > MOST);
         }
     }
 }

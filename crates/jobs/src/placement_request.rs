@@ -1,8 +1,11 @@
-//! The program to place and the question about it, with every default decided. `place` and
-//! `compare` wrap [`SearchRequest`]. It is stored, so that a killed campaign can be resumed.
+//! [`PlacementRequest`]: the program to place and the question about it, with every default decided.
+//!
+//! `place` and `compare` wrap it. It is stored, so that a killed campaign can be resumed.
 
-use crate::subject::{SimulationRequest, Subject};
+use crate::simulation::SimulationRequest;
+use crate::subject::Subject;
 use pinwise_placement::{PlacementQuestion, StrategyName};
+use pinwise_programs::{LiveOptions, RerunOptions};
 use pinwise_topology::{Alike, CpuSet};
 use pinwise_workloads::BuiltInWorkload;
 use serde::{Deserialize, Serialize};
@@ -12,7 +15,7 @@ use std::time::Duration;
 
 /// A placement request. Stored with its campaign, read back by `campaign resume`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SearchRequest {
+pub struct PlacementRequest {
     /// The question proper. It is flat, so that a reader can read only the question from the same
     /// document.
     #[serde(flatten)]
@@ -69,11 +72,11 @@ pub const RUNTIME_METRIC: &str = "runtime";
 /// name.
 const MODEL_METRIC: &str = "packets of the model";
 
-impl SearchRequest {
+impl PlacementRequest {
     /// The usual [`Self::period`].
-    pub const PERIOD: Duration = Duration::from_millis(50);
+    pub const PERIOD: Duration = LiveOptions::PERIOD;
     /// The usual [`Self::limit`].
-    pub const LIMIT: Duration = Duration::from_secs(60);
+    pub const LIMIT: Duration = RerunOptions::LIMIT;
 
     /// The request to place `subject`, whose performance is `metric` (as typed after `--metric`).
     /// Everything else is as `pinwise place` asks it if nothing else is said, the budget
@@ -144,11 +147,11 @@ impl SearchRequest {
 pub(crate) fn simulated(
     model: crate::SimulatedProcessor,
     budget: pinwise_placement::Budget,
-) -> SearchRequest {
+) -> PlacementRequest {
     let program = "intadd".into();
     let (instances, cycles, starts, others) = (1, 50_000, 1, Vec::new());
     let simulation = SimulationRequest { model, program, instances, cycles, starts, others };
-    let mut request = SearchRequest::simulated(simulation);
+    let mut request = PlacementRequest::simulated(simulation);
     request.question.budget = budget;
     request
 }

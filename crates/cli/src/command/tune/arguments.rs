@@ -1,13 +1,13 @@
 //! The arguments about the number that `pinwise tune` takes.
 
-use super::arguments::{Asked, Least};
+use crate::command::threads::{Asked, Least};
 use crate::output::Usage;
-use pinwise_programs::Setter;
+use pinwise_programs::NumberSetter;
 
 impl Asked {
     /// Decides what progress is so that it can be compared between placements: a metric, or whole
     /// runs.
-    pub(crate) fn for_placing(mut self) -> Result<Self, Usage> {
+    pub(super) fn for_placing(mut self) -> Result<Self, Usage> {
         match self.machine.machine.as_str() {
             "host" => {}
             "ultrasparc-t2" => {
@@ -29,7 +29,7 @@ impl Asked {
                 "tune compares by time: use --objective with pinwise threads".into(),
             ));
         }
-        if self.set.as_ref().is_some_and(Setter::counts_contexts) {
+        if self.set.as_ref().is_some_and(NumberSetter::counts_contexts) {
             return Err(Usage(
                 "cpuset: and quota: limit how many CPUs the program uses, a placement says \
                  which: use pinwise threads or pinwise place"

@@ -12,9 +12,9 @@ const SELDOM: Duration = Duration::from_millis(25);
 /// unless the looks alone take more than this share of one CPU.
 const SPARE: f64 = 0.01;
 
-/// The cost of watching a program so far, in all windows.
+/// How often to look, from the cost of watching a program so far, in all windows.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
+pub(super) struct LookRate {
     looks: u32,
     /// CPU time of all looks but the first. The first opens the files and does not represent the
     /// others.
@@ -26,7 +26,7 @@ pub(super) struct Budget {
     elapsed: Duration,
 }
 
-impl Budget {
+impl LookRate {
     /// Adds a look that took `spent` of CPU time.
     pub(super) fn take(&mut self, spent: Duration) {
         if self.looks > 0 {
@@ -85,10 +85,10 @@ mod tests {
     #[test]
     fn cheap_looks_come_as_often_as_wanted_and_dear_ones_as_their_cost_allows() {
         let after = |looks: &[u64]| {
-            let mut budget = Budget::default();
-            budget.earn(us(2_000_000), us(1_000_000));
-            looks.iter().for_each(|&micros| budget.take(us(micros)));
-            budget.pace(WANTED)
+            let mut look_rate = LookRate::default();
+            look_rate.earn(us(2_000_000), us(1_000_000));
+            looks.iter().for_each(|&micros| look_rate.take(us(micros)));
+            look_rate.pace(WANTED)
         };
         assert_eq!(after(&[]), WANTED);
         assert_eq!(after(&[9000]), WANTED, "the first look is another kind");
@@ -99,21 +99,21 @@ mod tests {
 
     #[test]
     fn what_windows_take_is_paid_by_fewer_looks() {
-        let mut budget = Budget::default();
-        budget.earn(us(1_000_000), us(1_000_000));
-        (0..11).for_each(|_| budget.take(us(80)));
-        assert_eq!(budget.pace(WANTED), WANTED);
-        budget.charge(us(800));
-        assert_eq!(budget.pace(WANTED), Duration::from_millis(20));
+        let mut look_rate = LookRate::default();
+        look_rate.earn(us(1_000_000), us(1_000_000));
+        (0..11).for_each(|_| look_rate.take(us(80)));
+        assert_eq!(look_rate.pace(WANTED), WANTED);
+        look_rate.charge(us(800));
+        assert_eq!(look_rate.pace(WANTED), Duration::from_millis(20));
     }
 
     #[test]
     fn a_program_that_sleeps_is_looked_at_all_the_same_unless_a_look_takes_long() {
         let pace = |look: u64| {
-            let mut budget = Budget::default();
-            budget.earn(Duration::ZERO, us(1_000_000));
-            (0..3).for_each(|_| budget.take(us(look)));
-            budget.pace(WANTED)
+            let mut look_rate = LookRate::default();
+            look_rate.earn(Duration::ZERO, us(1_000_000));
+            (0..3).for_each(|_| look_rate.take(us(look)));
+            look_rate.pace(WANTED)
         };
         assert_eq!(pace(100), SELDOM);
         assert_eq!(pace(2000), Duration::from_millis(200));
@@ -129,14 +129,14 @@ mod tests {
             elapsed in 1u64..1_000_000,
         ) {
             let looking = us(looking);
-            let budget = Budget {
+            let look_rate = LookRate {
                 looks: looks + 1,
                 looking,
                 around: us(around),
                 ran: us(ran),
                 elapsed: us(elapsed),
             };
-            let pace = budget.pace(WANTED).as_secs_f64();
+            let pace = look_rate.pace(WANTED).as_secs_f64();
             prop_assert!(pace >= WANTED.as_secs_f64());
             let (look, all) =
                 ((looking / looks).as_secs_f64(), ((looking + us(around)) / looks).as_secs_f64());

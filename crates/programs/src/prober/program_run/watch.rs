@@ -1,9 +1,9 @@
-//! [`ProgramRun`]: how a run is watched, in one window with its progress or from start to end.
+//! Watches a run: one window with its progress, or from start to end.
 
-use super::program_run::{ProgramRun, threads_of};
-use super::window::Window;
-use super::window_halves::join;
-use super::{ProbeError, ProgressSource};
+use super::{ProgramRun, threads_of};
+use crate::prober::observation::Observation;
+use crate::prober::observation_halves::join;
+use crate::prober::{ProbeError, ProgressSource};
 use crate::run_metric::RunMetric;
 use pinwise_linux::{Scope, process};
 use pinwise_measure::{Measure, MeasureError, ProgramNote, Progress, Unit};
@@ -11,7 +11,7 @@ use pinwise_metric::{
     Metric, MetricError, MetricOptions, MetricSpec,
     reading::{RateError, Reading, ReadingSummary, apart, rate},
 };
-use pinwise_monitor::{Activity, Layer, Lookout, Monitor};
+use pinwise_monitor::{Activity, Layer, LayerChoice, Monitor};
 use std::cell::RefCell;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,21 +32,29 @@ const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
 impl ProgramRun {
     /// Warms up, then watches for `window`.
-    pub(super) fn window(
+    pub(in crate::prober) fn window(
         &mut self,
         window: Duration,
         source: &ProgressSource,
-        lookout: &mut Lookout,
-    ) -> Result<Window, ProbeError> {
+        layer_choice: &mut LayerChoice,
+    ) -> Result<Observation, ProbeError> {
         self.most_threads.set(0);
         match source {
-            ProgressSource::Metric(spec, options) => self.metered(window, spec, options, lookout),
-            ProgressSource::Counters | ProgressSource::Runs(_) => self.counted(window, lookout),
+            ProgressSource::Metric(spec, options) => {
+                self.metered(window, spec, options, layer_choice)
+            }
+            ProgressSource::Counters | ProgressSource::Runs(_) => {
+                self.counted(window, layer_choice)
+            }
         }
     }
 
-    fn counted(&mut self, window: Duration, lookout: &mut Lookout) -> Result<Window, ProbeError> {
-        let mut monitor = self.warmed(window, lookout)?;
+    fn counted(
+        &mut self,
+        window: Duration,
+        layer_choice: &mut LayerChoice,
+    ) -> Result<Observation, ProbeError> {
+        let mut monitor = self.warmed(window, layer_choice)?;
         let initialization = self.begin.elapsed();
         let (counted, begin) = (RefCell::new(Vec::new()), Instant::now());
         let count = || {
@@ -71,7 +79,7 @@ impl ProgramRun {
             ),
         };
         let progress = Progress { rate: summary.value, error: summary.error(), measure };
-        Ok(Window {
+        Ok(Observation {
             notes: self.uncounted.iter().cloned().collect(),
             ..self.window_of((one, Some(other)), initialization, (progress, Unit::rate(unit)))
         })
@@ -84,11 +92,11 @@ impl ProgramRun {
         window: Duration,
         spec: &MetricSpec,
         options: &MetricOptions,
-        lookout: &mut Lookout,
-    ) -> Result<Window, ProbeError> {
+        layer_choice: &mut LayerChoice,
+    ) -> Result<Observation, ProbeError> {
         let mut metric = self.metric(spec, options)?;
         let window = window.max(metric.shortest_window);
-        let mut monitor = self.warmed(window, lookout)?;
+        let mut monitor = self.warmed(window, layer_choice)?;
         let unit = metric.meter.unit().clone();
         let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (measured, watched) = std::thread::scope(|scope| {
@@ -129,7 +137,10 @@ impl ProgramRun {
                 .map(|_| ProgramNote::MaybeTotal),
         );
         self.metric = Some(metric);
-        Ok(Window { notes, ..self.window_of((one, Some(other)), initialization, (progress, unit)) })
+        Ok(Observation {
+            notes,
+            ..self.window_of((one, Some(other)), initialization, (progress, unit))
+        })
     }
 
     /// Takes the metric up, or the one that was taken up before. If the time is over first, the
@@ -159,13 +170,14 @@ impl ProgramRun {
     }
 
     /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
-    pub(super) fn run_through(
+    pub(in crate::prober) fn run_through(
         &mut self,
         limit: Duration,
         metric: &RunMetric,
-        mut lookout: Option<&mut Lookout>,
-    ) -> Result<Window, ProbeError> {
-        let mut monitor = lookout.as_deref().map(|lookout| self.monitor(lookout)).transpose()?;
+        mut layer_choice: Option<&mut LayerChoice>,
+    ) -> Result<Observation, ProbeError> {
+        let mut monitor =
+            layer_choice.as_deref().map(|layer_choice| self.monitor(layer_choice)).transpose()?;
         // A prober that only waits counts threads between slices.
         let mut slice = Duration::from_millis(10);
         let mut stretch = FIRST_STRETCH;
@@ -194,12 +206,13 @@ impl ProgramRun {
             };
             // The cost of beginning does not show the cost of going on. The run as a whole is
             // judged at its end.
-            if let (Some(all), Some(lookout), Some(watching)) = (&all, &mut lookout, &mut monitor)
-                && lookout.foresee(all)
+            if let (Some(all), Some(layer_choice), Some(watching)) =
+                (&all, &mut layer_choice, &mut monitor)
+                && layer_choice.foresee(all)
             {
                 watching.rest().map_err(|cause| self.unreadable(cause))?;
                 if ended.is_none() {
-                    *watching = self.monitor(lookout)?;
+                    *watching = self.monitor(layer_choice)?;
                 }
             }
             match ended {
@@ -219,7 +232,7 @@ impl ProgramRun {
                     };
                     let run = (Progress { rate, error: None, measure }, unit);
                     let window = self.window_of((activity, None), Duration::ZERO, run);
-                    return Ok(Window { seconds: Some(seconds), ..window });
+                    return Ok(Observation { seconds: Some(seconds), ..window });
                 }
                 Some(error) => return Err(error),
             }
@@ -230,17 +243,21 @@ impl ProgramRun {
         }
     }
 
-    fn monitor(&self, lookout: &Lookout) -> Result<Monitor, ProbeError> {
-        lookout.monitor(Scope::Trees(vec![self.root])).map_err(|cause| self.unreadable(cause))
+    fn monitor(&self, layer_choice: &LayerChoice) -> Result<Monitor, ProbeError> {
+        layer_choice.monitor(Scope::Trees(vec![self.root])).map_err(|cause| self.unreadable(cause))
     }
 
     /// A monitor that is at work once the program has warmed up for its window: files are open,
     /// layers attached, and what context switches cost is known.
-    fn warmed(&self, window: Duration, lookout: &mut Lookout) -> Result<Monitor, ProbeError> {
+    fn warmed(
+        &self,
+        window: Duration,
+        layer_choice: &mut LayerChoice,
+    ) -> Result<Monitor, ProbeError> {
         loop {
-            let mut monitor = self.monitor(lookout)?;
+            let mut monitor = self.monitor(layer_choice)?;
             let seen = self.watch(&mut monitor, warm_up(window), &|| false)?;
-            if !lookout.foresee(&seen) {
+            if !layer_choice.foresee(&seen) {
                 return Ok(monitor);
             }
             monitor.rest().map_err(|cause| self.unreadable(cause))?;
@@ -285,10 +302,10 @@ impl ProgramRun {
         halves: (Activity, Option<Activity>),
         initialization: Duration,
         progress: (Progress, Unit),
-    ) -> Window {
+    ) -> Observation {
         // Processes that were started since the family was last looked up count as well.
         let most = self.most_threads.get().max(threads_of(&self.processes()));
-        Window::new(halves, most, initialization, progress)
+        Observation::new(halves, most, initialization, progress)
     }
 
     fn executed(&self) -> Option<f64> {

@@ -1,4 +1,4 @@
-//! The interface of the layers.
+//! [`LayerReader`]: what every layer can do.
 
 use crate::activity::ThreadActivity;
 use crate::overhead::Overhead;
@@ -12,8 +12,8 @@ pub(crate) const LOOK: Duration = Duration::from_millis(10);
 /// Between two looks for new processes, and at files that are slower to read.
 pub(crate) const COUNT: Duration = Duration::from_millis(100);
 
-/// The source of a layer's figures, window by window.
-pub(super) trait Source: fmt::Debug + Send {
+/// The reader of a layer's figures, window by window.
+pub(super) trait LayerReader: fmt::Debug + Send {
     /// Between two looks.
     fn pace(&self) -> Duration;
 

@@ -1,4 +1,5 @@
-//! Opens a program on this machine for the stages of a search, within its affinity and quota.
+//! [`ProgramOpening`]: opens a program on this machine for the stages of a search, within its
+//! affinity and quota.
 
 use super::host_program::HostProgram;
 use super::request::{Counting, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
@@ -7,7 +8,7 @@ use crate::open_subject::not_of_a_run;
 use pinwise_campaign::Record;
 use pinwise_linux::{Pid, TargetError, process};
 use pinwise_measure::{Interrupt, Probed};
-use pinwise_monitor::{Lookout, POWERCAP, Power, Quota};
+use pinwise_monitor::{LayerChoice, POWERCAP, Power, Quota};
 use pinwise_programs::{
     LinuxProber, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
     ProgressSource, RunMetric,
@@ -65,7 +66,7 @@ fn within(machine: &Machine, cpus: &CpuSet, quota: Option<&Quota>) -> Usable {
 }
 
 /// A program, ready to be opened for the stages of its search.
-pub(super) struct ReadyProgram<'a> {
+pub(super) struct ProgramOpening<'a> {
     machine: Machine,
     program: &'a HostProgram,
     question: &'a ThreadsQuestion,
@@ -74,7 +75,7 @@ pub(super) struct ReadyProgram<'a> {
     after: Option<Regex>,
     power: Option<Power>,
     /// How it has come to be watched.
-    lookout: Lookout,
+    layer_choice: LayerChoice,
     interrupt: Interrupt,
 }
 
@@ -119,7 +120,7 @@ fn after(program: &HostProgram) -> Result<Option<Regex>, JobError> {
     program.after.as_deref().map(Regex::new).transpose().map_err(JobError::usage)
 }
 
-impl<'a> ReadyProgram<'a> {
+impl<'a> ProgramOpening<'a> {
     pub(super) fn new(
         program: &'a HostProgram,
         question: &'a ThreadsQuestion,
@@ -136,7 +137,7 @@ impl<'a> ReadyProgram<'a> {
             power: power(&question.request)?,
             // Watching is prepared once. On a busy machine that takes seconds, and the budget is
             // for probes.
-            lookout: Lookout::new().map_err(|error| {
+            layer_choice: LayerChoice::new().map_err(|error| {
                 JobError::failed(error).context("cannot list the machine's processes")
             })?,
             interrupt: interrupt.clone(),
@@ -186,12 +187,12 @@ impl<'a> ReadyProgram<'a> {
         let begun = seen(records).iter().find_map(|seen| seen.begun);
         let prober = if records.is_empty() { prober } else { prober.resumed(begun) };
         let seen = seen(&records[progressed.first.min(records.len())..]);
-        Ok(prober.watched_by(self.lookout.clone()).after(seen))
+        Ok(prober.watched_by(self.layer_choice.clone()).after(seen))
     }
 
     /// Learns from a stage how the program is watched.
     pub(super) fn learn(&mut self, prober: &LinuxProber) {
-        self.lookout = prober.lookout().clone();
+        self.layer_choice = prober.layer_choice().clone();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::JobError;
 use crate::open_subject::OpenSubject;
-use crate::request::SearchRequest;
+use crate::placement_request::PlacementRequest;
 use pinwise_measure::Time;
 use pinwise_placement::{Budget, PlacementSearch};
 use pinwise_present::{Notice, notice};
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A `--budget` that is probably enough. `spent` was used before the first measurement, such as by
 /// a first run of the program.
 pub(super) fn remedy(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     testbed: &dyn OpenSubject,
     search: &PlacementSearch,
     spent: Duration,
@@ -36,7 +36,7 @@ struct TooFew {
 /// # Errors
 /// It has room for less than a fifth of them.
 pub(crate) fn too_few(
-    request: &SearchRequest,
+    request: &PlacementRequest,
     testbed: &dyn OpenSubject,
     search: &PlacementSearch,
     spent: Duration,

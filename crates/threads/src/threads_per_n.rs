@@ -1,9 +1,9 @@
-//! How many threads a program makes for its parameter, and back.
+//! [`ThreadsPerN`]: how many threads a program makes for its parameter, and back.
 //!
 //! A search counts in threads; a program takes a parameter n. The published programs make `1 + n`,
 //! `1 + n + 1`, `1 + (n - 1)` or, as a pipeline of four pools, `1 + (1 + n + n + n + n + 1)`
-//! threads (Thread Reinforcer, IISWC 2011, Table II). A [`Formula`] is such an expression: whole
-//! numbers, `n`, `+`, `-`, `*` and parentheses; a number right before `n` or a parenthesis
+//! threads (Thread Reinforcer, IISWC 2011, Table II). A [`ThreadsPerN`] is such a formula. It has
+//! whole numbers, `n`, `+`, `-`, `*` and parentheses. A number right before `n` or a parenthesis
 //! multiplies it. `Counting` in the crate `jobs`, `ThreadsForN` in `programs` and `Convert()` in
 //! the paper mean the same relation.
 
@@ -14,7 +14,7 @@ use std::str::FromStr;
 /// The number of threads for each parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Formula {
+pub struct ThreadsPerN {
     text: String,
     /// The number of threads is `constant + slope * n`: products of two `n` are refused.
     constant: i64,
@@ -27,7 +27,7 @@ pub struct Formula {
     "'{text}' does not say how many threads there are for n: {reason}; write it as 1+n, 1+4*n or \
      1+(n-1)"
 )]
-pub struct FormulaError {
+pub struct ThreadsPerNError {
     text: String,
     reason: &'static str,
 }
@@ -35,7 +35,7 @@ pub struct FormulaError {
 /// Numbers beyond this make no sense and could overflow.
 const LARGEST: i64 = 1 << 20;
 
-impl Formula {
+impl ThreadsPerN {
     /// The formula of a program that makes as many threads as its parameter says.
     pub fn identity() -> Self {
         Self { text: "n".into(), constant: 0, slope: 1 }
@@ -65,31 +65,31 @@ impl Formula {
     }
 }
 
-impl TryFrom<String> for Formula {
-    type Error = FormulaError;
+impl TryFrom<String> for ThreadsPerN {
+    type Error = ThreadsPerNError;
 
-    fn try_from(text: String) -> Result<Self, FormulaError> {
+    fn try_from(text: String) -> Result<Self, ThreadsPerNError> {
         text.parse()
     }
 }
 
-impl From<Formula> for String {
-    fn from(formula: Formula) -> Self {
+impl From<ThreadsPerN> for String {
+    fn from(formula: ThreadsPerN) -> Self {
         formula.text
     }
 }
 
-impl fmt::Display for Formula {
+impl fmt::Display for ThreadsPerN {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl FromStr for Formula {
-    type Err = FormulaError;
+impl FromStr for ThreadsPerN {
+    type Err = ThreadsPerNError;
 
-    fn from_str(text: &str) -> Result<Self, FormulaError> {
-        let error = |reason| FormulaError { text: text.into(), reason };
+    fn from_str(text: &str) -> Result<Self, ThreadsPerNError> {
+        let error = |reason| ThreadsPerNError { text: text.into(), reason };
         let letters: Vec<char> = text.chars().filter(|letter| !letter.is_whitespace()).collect();
         let mut parser = Parser { rest: &letters, depth: 0 };
         let Linear { constant, slope } = parser.sum().map_err(error)?;
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn formula(text: &str) -> Formula {
+    fn formula(text: &str) -> ThreadsPerN {
         text.parse().unwrap()
     }
 
@@ -230,10 +230,10 @@ mod tests {
             "+n",
             "n n n",
         ] {
-            let error = text.parse::<Formula>().unwrap_err().to_string();
+            let error = text.parse::<ThreadsPerN>().unwrap_err().to_string();
             assert!(!error.contains('\n') && error.contains("1+n"), "{error}");
         }
-        assert!("(".repeat(100_000).parse::<Formula>().is_err());
+        assert!("(".repeat(100_000).parse::<ThreadsPerN>().is_err());
     }
 
     proptest! {
@@ -249,7 +249,7 @@ mod tests {
 
         #[test]
         fn any_text_is_a_formula_or_an_error(text in "[0-9n+*() -]{0,40}") {
-            let _ = text.parse::<Formula>();
+            let _ = text.parse::<ThreadsPerN>();
         }
     }
 }

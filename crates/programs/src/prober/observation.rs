@@ -1,6 +1,6 @@
-//! [`Window`]: what pinwise observed of a program in one probe.
+//! [`Observation`]: what pinwise observed of a program in one probe.
 
-use super::window_halves::{HalfDifference, join};
+use super::observation_halves::{HalfDifference, join};
 use pinwise_linux::sys::Usage;
 use pinwise_measure::{Measure, ProgramNote, Progress, SchedulingProfile, Unit};
 use pinwise_monitor::{Activity, OtherLoad};
@@ -13,7 +13,7 @@ const LITTLE: f64 = 0.01;
 const COUNTED: Duration = Duration::from_millis(5);
 
 /// A stretch of a run that was watched.
-pub(super) struct Window {
+pub(super) struct Observation {
     pub(super) activity: Activity,
     pub(super) threads: u32,
     pub(super) initialization: Duration,
@@ -43,7 +43,7 @@ pub(super) struct Run {
     pub(super) rate: f64,
 }
 
-impl Window {
+impl Observation {
     /// The window of one activity, or of two halves, with this progress. It was watched, and
     /// nothing more is known yet.
     pub(super) fn new(

@@ -1,14 +1,14 @@
-//! The tuned program as a testbed: any n, pinned or not.
+//! [`TunedProgram`]: the tuned program as a testbed, with any n, pinned or not.
 
 use crate::error::{Interruption, JobError};
 use crate::events::Silent;
 use crate::job::Caller;
 use crate::last_comparison::{Seen, own_number};
 use crate::open_subject::{OpenSubject, Opening, open_with};
-use crate::other_load::WithOtherLoad;
-use crate::request::{RUNTIME_METRIC, SearchRequest};
+use crate::placement_request::{PlacementRequest, RUNTIME_METRIC};
 use crate::subject::Subject;
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
+use crate::with_other_load::WithOtherLoad;
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
@@ -16,7 +16,7 @@ use pinwise_measure::{
 };
 use pinwise_placement::{Budget, PlannedNumber, TuneNote};
 use pinwise_present::quoted;
-use pinwise_programs::{LinuxProber, ProbeError, Recipe, Setter};
+use pinwise_programs::{CommandTemplate, LinuxProber, NumberSetter, ProbeError};
 use pinwise_threads::counted_threads;
 use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub(super) struct TunedProgram<'a> {
     request: &'a ThreadsRequest,
     program: HostProgram,
     /// How it is started; `None` for a process that runs already.
-    recipe: Option<Recipe>,
+    template: Option<CommandTemplate>,
     /// Holds a program that goes on while its number changes.
     prober: LinuxProber,
     /// The number that the program uses on its own; `None`: its variable is not set.
@@ -89,12 +89,12 @@ impl<'a> TunedProgram<'a> {
         let ThreadsProgram::Here(program) = &request.program else {
             return Err(JobError::Usage("a model has no program to place".into()));
         };
-        let recipe = recipe(program)?;
+        let template = template(program)?;
         // A program that counts CPUs sees its affinity, and no quota.
         let machine = pinwise_linux::this_machine()?;
         let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
         let is_set = program.set.is_some();
-        let by_variable = !is_set && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
+        let by_variable = !is_set && template.as_ref().is_some_and(|template| !template.in_words());
         let (own, how) = own_number(program, &prober, cpus);
         let (default, note) = match default {
             Some(default) => (Some(default), None),
@@ -105,7 +105,7 @@ impl<'a> TunedProgram<'a> {
             workload: Workload::new(program.name(), &[]),
             program: program.clone(),
             request,
-            recipe,
+            template,
             prober,
             default,
             note,
@@ -122,13 +122,13 @@ impl<'a> TunedProgram<'a> {
     /// The program's name, as the user would call it.
     pub(super) fn name(&self) -> String {
         let process = || self.program.pid.map_or_else(String::new, |pid| pid.to_string());
-        self.recipe.as_ref().map_or_else(process, Recipe::name)
+        self.template.as_ref().map_or_else(process, CommandTemplate::name)
     }
 
     /// The command line as a shell takes it, with the place of the number; `None` if it is not
     /// started with the number.
     pub(super) fn command(&self) -> Option<String> {
-        self.recipe.as_ref().filter(|_| !self.goes_on())?;
+        self.template.as_ref().filter(|_| !self.goes_on())?;
         // The place of the number needs no quotes.
         let plain = |word: &str| {
             quoted(&word.replace(PlannedNumber::PLACE, "n"))
@@ -141,7 +141,7 @@ impl<'a> TunedProgram<'a> {
 
     /// The environment variables that give it `n`.
     pub(super) fn environment(&self, n: u32) -> BTreeMap<String, String> {
-        self.recipe.as_ref().map(|recipe| recipe.environment(n)).unwrap_or_default()
+        self.template.as_ref().map(|template| template.environment(n)).unwrap_or_default()
     }
 
     /// The command that gives it `n` while it runs.
@@ -198,8 +198,8 @@ impl<'a> TunedProgram<'a> {
         &mut self,
         n: Option<u32>,
         time: Duration,
-    ) -> Result<SearchRequest, JobError> {
-        let subject = match (&self.recipe, self.goes_on()) {
+    ) -> Result<PlacementRequest, JobError> {
+        let subject = match (&self.template, self.goes_on()) {
             (_, true) => {
                 let n = n.unwrap_or(self.cpus);
                 if self.prober.pid().is_none() {
@@ -217,30 +217,33 @@ impl<'a> TunedProgram<'a> {
                 set.map_err(JobError::failed)?;
                 Subject::Pids(vec![pid.0])
             }
-            (Some(recipe), false) => {
-                let words = recipe.words(n.unwrap_or(self.cpus));
+            (Some(template), false) => {
+                let words = template.words(n.unwrap_or(self.cpus));
                 if self.starts_anew() { Subject::Rerun(words) } else { Subject::Launched(words) }
             }
             (None, false) => return Err(JobError::Usage("there is no program".into())),
         };
-        let environment = match (&self.recipe, n) {
-            (Some(recipe), Some(n)) => recipe.environment(n),
-            (Some(recipe), None) => recipe.fixed_environment(),
+        let environment = match (&self.template, n) {
+            (Some(template), Some(n)) => template.environment(n),
+            (Some(template), None) => template.fixed_environment(),
             (None, _) => BTreeMap::new(),
         };
         let path = |path: &PathBuf| {
-            let recipe = self.recipe.as_ref();
-            recipe.map_or_else(|| path.clone(), |recipe| recipe.path(path, n.unwrap_or(self.cpus)))
+            let template = self.template.as_ref();
+            template.map_or_else(
+                || path.clone(),
+                |template| template.path(path, n.unwrap_or(self.cpus)),
+            )
         };
         let metric = self.program.metric.clone().unwrap_or_else(|| RUNTIME_METRIC.into());
-        let mut request = SearchRequest {
+        let mut request = PlacementRequest {
             environment,
             output: self.program.output.as_ref().map(path),
             remove: self.program.remove.iter().map(path).collect(),
             reading: self.program.reading.clone(),
             period: self.request.probe,
             limit: self.request.limit,
-            ..SearchRequest::new(subject, metric)
+            ..PlacementRequest::new(subject, metric)
         };
         request.question.budget = Budget::Time(time);
         Ok(request)
@@ -256,7 +259,7 @@ impl<'a> TunedProgram<'a> {
     pub(super) fn settle(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
         self.prober.settle(n)?;
         let guess = own && self.note.as_ref().is_some_and(TuneNote::is_guess);
-        let is_set = matches!(self.program.set, Some(Setter::Command(_)));
+        let is_set = matches!(self.program.set, Some(NumberSetter::Command(_)));
         Ok(self.program.pid.filter(|_| is_set).map(|_| TuneNote::Set { n, guess }))
     }
 
@@ -275,7 +278,7 @@ impl<'a> TunedProgram<'a> {
     }
 
     /// How it is opened with `n`: what is asked, and what is known of it.
-    fn opening(&mut self, n: Option<u32>) -> Result<(SearchRequest, Opening), JobError> {
+    fn opening(&mut self, n: Option<u32>) -> Result<(PlacementRequest, Opening), JobError> {
         let request = self.request(n, Duration::ZERO)?;
         let known = self.known.as_ref().filter(|(known, _)| Some(*known) == n);
         let threads = known.iter().flat_map(|(_, workload)| &workload.threads);
@@ -285,16 +288,16 @@ impl<'a> TunedProgram<'a> {
 }
 
 /// How a program is started; `None` for a process that runs already.
-fn recipe(program: &HostProgram) -> Result<Option<Recipe>, JobError> {
+fn template(program: &HostProgram) -> Result<Option<CommandTemplate>, JobError> {
     if program.pid.is_some() {
         return Ok(None);
     }
     let (command, env) = (program.command.clone(), &program.env);
-    let recipe = match program.set {
-        Some(_) => Recipe::fixed(command, env, None),
-        None => Recipe::new(command, env, None),
+    let template = match program.set {
+        Some(_) => CommandTemplate::fixed(command, env, None),
+        None => CommandTemplate::new(command, env, None),
     };
-    recipe.map(Some).map_err(JobError::usage)
+    template.map(Some).map_err(JobError::usage)
 }
 
 impl Testbed for TunedProgram<'_> {
@@ -388,7 +391,7 @@ mod tests {
     fn names_of_known_threads_are_no_affinities_of_the_request() {
         let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
         let program = HostProgram { command, ..HostProgram::default() };
-        let anew = ProbedProgram::Anew(recipe(&program).unwrap().unwrap());
+        let anew = ProbedProgram::Anew(template(&program).unwrap().unwrap());
         let request = ThreadsRequest::new(ThreadsProgram::Here(program));
         let machine = Machine::from_shape("2").unwrap();
         let options = ProbeOptions::default();

@@ -4,7 +4,7 @@
 use crate::programs::{Program, enough_cpus, machine, masks, until};
 use pinwise_linux::{Pid, affinity};
 use pinwise_measure::Interrupt;
-use pinwise_programs::{LinuxProber, ProbeOptions, ProbedProgram, Setter};
+use pinwise_programs::{LinuxProber, NumberSetter, ProbeOptions, ProbedProgram};
 use pinwise_topology::CpuSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::{fs, thread};
 
 const WINDOW: Duration = Duration::from_millis(60);
 
-fn prober(pid: Pid, setter: Setter) -> LinuxProber {
+fn prober(pid: Pid, setter: NumberSetter) -> LinuxProber {
     let options =
         ProbeOptions { contexts: 2, limit: Duration::from_secs(20), ..ProbeOptions::default() };
     LinuxProber::new(machine(), ProbedProgram::Running(pid, setter), options, Interrupt::default())
@@ -29,8 +29,8 @@ fn group(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
 
 /// Confines `pid` and writes a quota, says so, and waits to be killed.
 pub(crate) fn limit(pid: i32, directory: &str) {
-    let mut cpus = prober(Pid(pid), Setter::Affinity);
-    let mut quota = prober(Pid(pid), Setter::Quota(directory.into()));
+    let mut cpus = prober(Pid(pid), NumberSetter::Affinity);
+    let mut quota = prober(Pid(pid), NumberSetter::Quota(directory.into()));
     cpus.probe(1, WINDOW).unwrap();
     quota.probe(1, WINDOW).unwrap();
     println!("\npinned");
@@ -48,7 +48,7 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
     let own: CpuSet = masks(&threads)[0].iter().skip(1).take(1).collect();
     affinity::set(threads[2], &own).unwrap();
     let before = masks(&threads);
-    let mut prober = prober(program.pid(), Setter::Affinity);
+    let mut prober = prober(program.pid(), NumberSetter::Affinity);
     for n in [1, 2, 1] {
         prober.probe(n, WINDOW).unwrap();
         let expected: CpuSet = before[0].iter().take(n as usize).collect();
@@ -84,10 +84,10 @@ fn control_groups_of_both_versions_say_again_what_they_said() {
         ],
     );
     for (setter, file, during, before) in [
-        (Setter::Quota(two.clone()), two.join("cpu.max"), "150000 50000", "max 50000\n"),
-        (Setter::Cpuset(two.clone()), two.join("cpuset.cpus"), "4-6", "\n"),
-        (Setter::Quota(one.clone()), one.join("cpu.cfs_quota_us"), "300000", "-1\n"),
-        (Setter::Cpuset(one.clone()), one.join("cpuset.cpus"), "0,2,3", "0,2-3\n"),
+        (NumberSetter::Quota(two.clone()), two.join("cpu.max"), "150000 50000", "max 50000\n"),
+        (NumberSetter::Cpuset(two.clone()), two.join("cpuset.cpus"), "4-6", "\n"),
+        (NumberSetter::Quota(one.clone()), one.join("cpu.cfs_quota_us"), "300000", "-1\n"),
+        (NumberSetter::Cpuset(one.clone()), one.join("cpuset.cpus"), "0,2,3", "0,2-3\n"),
     ] {
         let mut prober = prober(program.pid(), setter);
         for n in [1, 3] {
@@ -97,7 +97,7 @@ fn control_groups_of_both_versions_say_again_what_they_said() {
         drop(prober);
         assert_eq!(fs::read_to_string(&file).unwrap(), before);
     }
-    let nowhere = Setter::Quota(folder.path().join("none"));
+    let nowhere = NumberSetter::Quota(folder.path().join("none"));
     let refused = prober(program.pid(), nowhere).probe(1, WINDOW).unwrap_err().message;
     assert!(refused.contains("cpu.cfs_quota_us") && refused.contains("control group"), "{refused}");
 }
@@ -122,7 +122,7 @@ fn a_real_control_group_grants_what_is_set() {
     let entered = fs::write(group.join("cgroup.procs"), program.pid().to_string()).is_ok();
     if let Some(file) = file.filter(|_| entered) {
         let before = fs::read_to_string(&file).unwrap();
-        let mut prober = prober(program.pid(), Setter::Quota(group.clone()));
+        let mut prober = prober(program.pid(), NumberSetter::Quota(group.clone()));
         let probe = prober.probe(1, Duration::from_millis(400)).unwrap().probe;
         // Four threads that never sleep get one context's time; a period or two of it may be at the
         // edges.

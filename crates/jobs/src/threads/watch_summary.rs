@@ -1,4 +1,4 @@
-//! How the threads of a search's probes were watched.
+//! [`WatchSummary`]: how the threads of a search's probes were watched.
 
 use pinwise_monitor::{Activity, Layer, Unavailable};
 use pinwise_programs::ProbeDetails;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// How the threads of a search's probes were watched.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Watched<'a> {
+pub struct WatchSummary<'a> {
     /// The layer that watched the last probe.
     pub layer: Layer,
     /// Better layers, and why they cannot be used.
@@ -20,7 +20,7 @@ pub struct Watched<'a> {
     pub lost: u64,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchSummary<'a> {
     /// From all probes of a search; `None` without any.
     pub(super) fn of(seen: impl Iterator<Item = &'a ProbeDetails>) -> Option<Self> {
         let seen: Vec<&ProbeDetails> = seen.collect();
@@ -90,9 +90,9 @@ mod tests {
     #[test]
     fn what_watching_cost_is_that_of_the_layer_that_is_named() {
         let seen = [probe(Layer::Ebpf, 40), probe(Layer::Proc, 8), probe(Layer::Proc, 0)];
-        let watched = Watched::of(seen.iter()).unwrap();
+        let watched = WatchSummary::of(seen.iter()).unwrap();
         let (layer, overhead) = (watched.layer, watched.overhead);
         assert_eq!((layer, overhead, watched.lost), (Layer::Proc, Some(0.05), 3));
-        assert_eq!(Watched::of(seen[..1].iter()).unwrap().overhead, Some(0.5));
+        assert_eq!(WatchSummary::of(seen[..1].iter()).unwrap().overhead, Some(0.5));
     }
 }

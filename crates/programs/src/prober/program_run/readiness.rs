@@ -1,12 +1,12 @@
-//! [`ProgramRun`]: decides when a started program has begun its work.
+//! Decides when a started program has begun its work.
 //!
 //! The published probes begin "beyond the initial input reading phase", which a person had looked
 //! up. From outside, a program has begun when its worker threads exist and one of them works. The
 //! parameter says how many there will be. If fewer come, because the input has no work for more,
 //! pinwise waits one second for a new one. With a metric a single thread counts as all then, too.
 
-use super::program_run::ProgramRun;
-use super::{ProbeError, ProbeOptions};
+use super::ProgramRun;
+use crate::prober::{ProbeError, ProbeOptions};
 use pinwise_linux::{Line, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
 use regex::Regex;
 use std::sync::mpsc::Receiver;
@@ -24,7 +24,7 @@ const WORKS: Duration = Duration::from_millis(1);
 
 impl ProgramRun {
     /// Waits until the program with this parameter has begun its work.
-    pub(super) fn wait_ready(
+    pub(in crate::prober) fn wait_ready(
         &mut self,
         parameter: u32,
         options: &ProbeOptions,

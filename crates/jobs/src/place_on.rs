@@ -65,8 +65,8 @@ mod tests {
     use super::*;
     use crate::job::Caller;
     use crate::open_subject::{OpenSubject, open};
-    use crate::request::simulated;
-    use crate::simulated_processor::SimulatedProcessor;
+    use crate::placement_request::simulated;
+    use crate::simulation::SimulatedProcessor;
     use crate::subject::Subject;
     use pinwise_campaign::{MemoryJournal, Record};
     use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Time, Unit, Workload};

@@ -1,4 +1,4 @@
-//! How a program is started with a number of threads.
+//! [`CommandTemplate`]: how a program is started with a number of threads.
 
 use pinwise_linux::{Launch, Output};
 use std::collections::BTreeMap;
@@ -10,15 +10,15 @@ const PLACE: &str = "{n}";
 
 /// A command with a place for the parameter, `{n}`, in its arguments or in environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipe {
+pub struct CommandTemplate {
     command: Vec<String>,
     environment: Vec<(String, String)>,
     stdout: Output,
 }
 
-/// Why a command is no recipe.
+/// Why a command cannot be started with a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RecipeError {
+pub enum CommandTemplateError {
     /// Nothing to start.
     #[error(
         "there is no program to start: add -- CMD with {PLACE} where it takes its number of threads"
@@ -32,7 +32,7 @@ pub enum RecipeError {
     NoPlace,
 }
 
-impl Recipe {
+impl CommandTemplate {
     /// `command` with the environment variables `NAME` (the parameter itself) or `NAME=VALUE` (with
     /// `{n}` in it, or without). `output`: where its standard output goes, with `{n}` in it if
     /// it likes; nowhere by default.
@@ -40,22 +40,22 @@ impl Recipe {
         command: Vec<String>,
         environment: &[String],
         output: Option<PathBuf>,
-    ) -> Result<Self, RecipeError> {
-        let recipe = Self::fixed(command, environment, output)?;
+    ) -> Result<Self, CommandTemplateError> {
+        let template = Self::fixed(command, environment, output)?;
         // Not in the program's own name: `{n}` there is a file of that name.
-        let values = recipe.environment.iter().map(|(_, value)| value);
-        let follows = recipe.command[1..].iter().chain(values).any(|text| text.contains(PLACE));
-        if follows { Ok(recipe) } else { Err(RecipeError::NoPlace) }
+        let values = template.environment.iter().map(|(_, value)| value);
+        let follows = template.command[1..].iter().chain(values).any(|text| text.contains(PLACE));
+        if follows { Ok(template) } else { Err(CommandTemplateError::NoPlace) }
     }
 
-    /// Like [`Recipe::new`], for a program that need not change with the parameter.
+    /// Like [`CommandTemplate::new`], for a program that need not change with the parameter.
     pub fn fixed(
         command: Vec<String>,
         environment: &[String],
         output: Option<PathBuf>,
-    ) -> Result<Self, RecipeError> {
+    ) -> Result<Self, CommandTemplateError> {
         if command.is_empty() {
-            return Err(RecipeError::NoProgram);
+            return Err(CommandTemplateError::NoProgram);
         }
         let variable = |text: &String| match text.split_once('=') {
             Some((name, value)) => (name.to_owned(), value.to_owned()),
@@ -139,12 +139,12 @@ mod tests {
 
     #[test]
     fn the_parameter_goes_where_its_place_is() {
-        let recipe = Recipe::new(
+        let template = CommandTemplate::new(
             words(&["pigz", "-p", "{n}", "-o{n}", "f"]),
             &words(&["A=x{n}y", "OMP_NUM_THREADS", "B=1"]),
             None,
         );
-        let launch = recipe.unwrap().launch(12);
+        let launch = template.unwrap().launch(12);
         assert_eq!(launch.arguments, ["-p", "12", "-o12", "f"]);
         let environment: Vec<(&str, &str)> = launch
             .environment
@@ -157,23 +157,34 @@ mod tests {
 
     #[test]
     fn a_variable_left_out_is_the_program_as_nobody_decided() {
-        let recipe =
-            Recipe::new(words(&["solver", "f"]), &words(&["OMP_NUM_THREADS", "B=1"]), None)
-                .unwrap();
+        let template = CommandTemplate::new(
+            words(&["solver", "f"]),
+            &words(&["OMP_NUM_THREADS", "B=1"]),
+            None,
+        )
+        .unwrap();
         let pairs = |of: BTreeMap<String, String>| {
             of.into_iter().map(|(name, value)| name + "=" + &value).collect::<Vec<_>>()
         };
-        assert_eq!(pairs(recipe.environment(3)), ["B=1", "OMP_NUM_THREADS=3"]);
-        assert_eq!(pairs(recipe.fixed_environment()), ["B=1"]);
-        assert_eq!((recipe.words(3).join(" "), recipe.in_words()), ("solver f".into(), false));
-        let recipe = Recipe::new(words(&["pigz", "-p{n}"]), &[], None).unwrap();
-        assert_eq!((recipe.words(3).join(" "), recipe.in_words()), ("pigz -p3".into(), true));
+        assert_eq!(pairs(template.environment(3)), ["B=1", "OMP_NUM_THREADS=3"]);
+        assert_eq!(pairs(template.fixed_environment()), ["B=1"]);
+        assert_eq!((template.words(3).join(" "), template.in_words()), ("solver f".into(), false));
+        let template = CommandTemplate::new(words(&["pigz", "-p{n}"]), &[], None).unwrap();
+        assert_eq!((template.words(3).join(" "), template.in_words()), ("pigz -p3".into(), true));
     }
 
     #[test]
     fn a_command_that_would_not_change_is_refused() {
-        assert_eq!(Recipe::new(Vec::new(), &[], None), Err(RecipeError::NoProgram));
-        assert_eq!(Recipe::new(words(&["{n}"]), &words(&["B=1"]), None), Err(RecipeError::NoPlace));
-        assert!(Recipe::new(words(&["program"]), &words(&["OMP_NUM_THREADS"]), None).is_ok());
+        assert_eq!(
+            CommandTemplate::new(Vec::new(), &[], None),
+            Err(CommandTemplateError::NoProgram)
+        );
+        assert_eq!(
+            CommandTemplate::new(words(&["{n}"]), &words(&["B=1"]), None),
+            Err(CommandTemplateError::NoPlace)
+        );
+        assert!(
+            CommandTemplate::new(words(&["program"]), &words(&["OMP_NUM_THREADS"]), None).is_ok()
+        );
     }
 }

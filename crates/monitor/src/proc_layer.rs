@@ -4,8 +4,8 @@
 
 use crate::activity::ThreadActivity;
 use crate::counters::{CounterFiles, Counters};
-use crate::source::LOOK;
-use crate::source::Source;
+use crate::layer_reader::LOOK;
+use crate::layer_reader::LayerReader;
 use crate::thread_watch::{Doing, ThreadWatch};
 use pinwise_linux::{
     Roster,
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The threads that are watched, and those that ended meanwhile.
 #[derive(Debug)]
-pub(super) struct Sampling {
+pub(super) struct ProcLayer {
     /// Whether to report switches and migrations: their file costs the most to read.
     switches: bool,
     watched: HashMap<ThreadId, WatchedThread>,
@@ -39,7 +39,7 @@ struct WatchedThread {
     left: Option<Counters>,
 }
 
-impl Sampling {
+impl ProcLayer {
     /// A sampler of everything in `/proc`.
     pub(super) fn new() -> Self {
         Self { switches: true, watched: HashMap::new(), ended: Vec::new(), last: Duration::ZERO }
@@ -51,7 +51,7 @@ impl Sampling {
     }
 }
 
-impl Source for Sampling {
+impl LayerReader for ProcLayer {
     fn pace(&self) -> Duration {
         LOOK
     }

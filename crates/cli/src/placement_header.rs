@@ -4,7 +4,7 @@ use pinwise_campaign::{CampaignInfo, NewCampaign};
 use pinwise_present::{figures, one_line};
 
 /// What is known before the first measurement: the machine, the threads by role, the campaign.
-pub(crate) fn opening(info: &CampaignInfo) -> String {
+pub(crate) fn placement_header(info: &CampaignInfo) -> String {
     format!("{}campaign {}, seed {}\n\n", subject(&info.new), info.id.0, info.new.seed)
 }
 
