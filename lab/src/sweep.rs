@@ -115,8 +115,8 @@ pub fn survey_model(
     program: &ModelProgram,
     seed: u64,
 ) -> Result<(FoundNumber, NumberAdvice), Box<dyn Error>> {
-    let span = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
-    let candidates = span.candidates(|threads| program.parameter(threads), |n| program.threads(n));
+    let range = ThreadRange { min: 1, step: 1, ..ThreadRange::PUBLISHED };
+    let candidates = range.candidates(|threads| program.parameter(threads), |n| program.threads(n));
     let mut question =
         SpeedQuestion::new(candidates, platform.contexts() as u32, Duration::from_millis(100));
     question.work = program.work_s();

@@ -198,7 +198,7 @@ pub fn search(
     seed: u64,
 ) -> Result<FoundNumber, Box<dyn Error>> {
     let contexts = platform.contexts() as u32;
-    let question = PublishedQuestion { span: ThreadRange::PUBLISHED, contexts, thresholds };
+    let question = PublishedQuestion { range: ThreadRange::PUBLISHED, contexts, thresholds };
     sweep::search(platform, program, SearchMethod::Reinforcer(question), seed)
 }
 

@@ -2,7 +2,7 @@
 //! measurement is lost.
 //!
 //! A third of the kills comes at any moment from the start on, also before the guardian exists and
-//! during the survey of the threads. A third comes at any moment of measuring, and a third when
+//! during the scan of the threads. A third comes at any moment of measuring, and a third when
 //! threads are seen pinned. Four targets at a time, because most of a kill's time is waiting.
 //!
 //! And of a question of every other kind, killed and resumed until it ends.
@@ -26,7 +26,7 @@ use tempfile::TempDir;
 const TARGETS: u64 = 4;
 /// How often pinwise is killed on each.
 const KILLS: u64 = 50;
-/// Longer than starting and surveying take if nothing else runs.
+/// Longer than starting and scanning take if nothing else runs.
 const STARTING: Duration = Duration::from_millis(1200);
 /// As long as ten measurements and more.
 const MEASURING: Duration = Duration::from_millis(300);

@@ -11,7 +11,7 @@ use pinwise_campaign::{
 };
 use pinwise_measure::{Disturbances, OtherLoad, ProgramNote, Testbed, Time};
 use pinwise_placement::Budget;
-use pinwise_present::{crowd, figures::counted};
+use pinwise_present::{figures::counted, notable_share};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -263,7 +263,7 @@ pub(crate) fn disturbances(
 fn together(runs: Vec<Disturbances>) -> Vec<ProgramNote> {
     let shares: Vec<OtherLoad> = runs.iter().filter_map(|met| met.others).collect();
     let mut notes: Vec<ProgramNote> =
-        crowd(&shares).map(|share| ProgramNote::Busy { share }).into_iter().collect();
+        notable_share(&shares).map(|share| ProgramNote::Busy { share }).into_iter().collect();
     for note in runs.into_iter().flat_map(|met| met.notes) {
         if !notes.contains(&note) {
             notes.push(note);

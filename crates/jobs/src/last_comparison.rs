@@ -6,7 +6,7 @@ use crate::tune::UnplacedNumber;
 use pinwise_campaign::{Ending, Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Measurement, OtherLoad, Placed, Setting, ThreadCount, Unit};
 use pinwise_placement::{ComparedRounds, TuneNote, Unmeasured, Way};
-use pinwise_present::crowd;
+use pinwise_present::notable_share;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Assignment, Random};
@@ -185,7 +185,7 @@ impl LastComparison {
 
     /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub fn others(&self) -> Option<f64> {
-        crowd(&self.loads)
+        notable_share(&self.loads)
     }
 }
 

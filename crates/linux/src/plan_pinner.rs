@@ -47,7 +47,7 @@ pub struct PlanPinner {
     roster: Roster,
     wanted: Vec<(String, CpuSet)>,
     ended: EndedThreads,
-    ledger: Option<UndoNotes>,
+    notes: Option<UndoNotes>,
     seen: Vec<PinnerThread>,
     /// The wanted names for which there was a thread.
     found: HashSet<usize>,
@@ -107,7 +107,7 @@ impl PlanPinner {
             roster,
             wanted,
             ended,
-            ledger: None,
+            notes: None,
             seen: Vec::new(),
             found: HashSet::new(),
             interval: SHORTEST,
@@ -123,9 +123,9 @@ impl PlanPinner {
         Ok(pinner)
     }
 
-    /// Notes the affinities that pins replace in `ledger`, so that they can be put back.
-    pub fn noting(self, ledger: UndoNotes) -> Self {
-        Self { ledger: Some(ledger), ..self }
+    /// Writes the affinities that pins replace to `notes`, so that they can be put back.
+    pub fn noting(self, notes: UndoNotes) -> Self {
+        Self { notes: Some(notes), ..self }
     }
 
     /// Pins the threads that have appeared or changed their names since the last look, and returns
@@ -280,7 +280,7 @@ impl PlanPinner {
 
     /// Notes the affinities of threads before they are pinned for the first time.
     fn note(&mut self, moves: &[(usize, Option<usize>)]) -> io::Result<()> {
-        let Some(ledger) = &self.ledger else { return Ok(()) };
+        let Some(notes) = &self.notes else { return Ok(()) };
         let mut replaced: BTreeMap<Pid, Vec<(ThreadId, CpuSet)>> = BTreeMap::new();
         for &(index, wanted) in moves {
             let PinnerThread { id, place, .. } = self.seen[index];
@@ -294,7 +294,7 @@ impl PlanPinner {
         }
         for (pid, threads) in replaced {
             if let Some(member) = self.roster.member(pid) {
-                ledger.note(member, &threads)?;
+                notes.note(member, &threads)?;
             }
         }
         Ok(())

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn two_surveys_together_leave_a_helper_alone_and_keep_one_that_began_late() {
+    fn two_scans_together_leave_a_helper_alone_and_keep_one_that_began_late() {
         let one = |tid, share: f64| ScannedThread {
             id: ThreadId { pid: Pid(1), tid: Tid(tid), start: StartTime(0) },
             thread: Thread { name: String::new(), role: String::new(), instance: 0 },

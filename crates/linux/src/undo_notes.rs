@@ -57,8 +57,8 @@ impl UndoNotes {
         let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
         let host = host_prefix();
         let this_boot = format!("{host}{}", boot.trim());
-        let ledger = Self { folder: folder.join(format!("{this_boot}.{namespace}")) };
-        fs::create_dir_all(&ledger.folder)?;
+        let notes = Self { folder: folder.join(format!("{this_boot}.{namespace}")) };
+        fs::create_dir_all(&notes.folder)?;
         for other in fs::read_dir(folder)?.filter_map(Result::ok) {
             let name = other.file_name();
             let name = name.to_string_lossy();
@@ -67,13 +67,13 @@ impl UndoNotes {
                 let _ = fs::remove_dir_all(other.path());
             }
         }
-        for entry in fs::read_dir(&ledger.folder)?.filter_map(Result::ok) {
+        for entry in fs::read_dir(&notes.folder)?.filter_map(Result::ok) {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            if pid.is_some_and(|pid| ledger.entries(pid).is_empty()) {
+            if pid.is_some_and(|pid| notes.entries(pid).is_empty()) {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        Ok(ledger)
+        Ok(notes)
     }
 
     /// Notes threads of one process with their affinities, or those they had before they inherited
@@ -218,18 +218,18 @@ mod tests {
         let before = affinity::get(id.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
 
-        let ledger = UndoNotes::open(folder.path()).unwrap();
-        assert!(ledger.release(pid).unwrap().is_empty(), "nothing was noted");
-        ledger.note(member, &[(id, before.clone())]).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        assert!(notes.release(pid).unwrap().is_empty(), "nothing was noted");
+        notes.note(member, &[(id, before.clone())]).unwrap();
         affinity::set(id.tid, &one).unwrap();
         // A second plan finds the thread pinned.
         UndoNotes::open(folder.path()).unwrap().note(member, &[(id, one)]).unwrap();
         // A thread of the same number in another life is not meant.
         let other = ThreadId { start: StartTime(id.start.0 + 1), ..id };
-        ledger.note(member, &[(other, CpuSet::new())]).unwrap();
+        notes.note(member, &[(other, CpuSet::new())]).unwrap();
 
-        let ledger = UndoNotes::open(folder.path()).unwrap();
-        let released = ledger.release(pid).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        let released = notes.release(pid).unwrap();
         assert_eq!(released.len(), 1);
         assert_eq!(
             (released[0].tid, released[0].comm.as_str(), &released[0].cpus),
@@ -237,7 +237,7 @@ mod tests {
         );
         assert!(released[0].result.is_ok());
         assert_eq!(affinity::get(id.tid).unwrap(), before);
-        assert!(ledger.release(pid).unwrap().is_empty());
+        assert!(notes.release(pid).unwrap().is_empty());
     }
 
     /// A shell that creates a child, and both processes. The child ends with the shell's input,
@@ -258,18 +258,18 @@ mod tests {
     #[test]
     fn an_inherited_pin_is_not_what_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = UndoNotes::open(folder.path()).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
         let (_child, roster) = shell_with_child();
         let threads: Vec<(&Member, ThreadId)> = roster.threads().collect();
         let ((parent, shell), (born, cat)) = (threads[0], threads[1]);
         let before = affinity::get(shell.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
-        ledger.note(parent, &[(shell, before.clone())]).unwrap();
+        notes.note(parent, &[(shell, before.clone())]).unwrap();
         affinity::set(shell.tid, &one).unwrap();
         // As if it had been created now, and met by a second plan.
         affinity::set(cat.tid, &one).unwrap();
-        ledger.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)]).unwrap();
-        let released = ledger.release(parent.pid).unwrap();
+        notes.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)]).unwrap();
+        let released = notes.release(parent.pid).unwrap();
         assert_eq!(released.len(), 2);
         assert_eq!(affinity::get(shell.tid).unwrap(), before);
         assert_eq!(affinity::get(cat.tid).unwrap(), before);
@@ -278,34 +278,34 @@ mod tests {
     #[test]
     fn a_pin_of_its_own_comes_back() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = UndoNotes::open(folder.path()).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
         let (member, id) = roster.threads().next().unwrap();
         let one: CpuSet = affinity::get(id.tid).unwrap().first().into_iter().collect();
         affinity::set(id.tid, &one).unwrap();
-        ledger.note(member, &[(id, one.clone())]).unwrap();
-        ledger.note(member, &[(id, one.clone())]).unwrap();
-        assert_eq!(ledger.release(member.pid).unwrap()[0].cpus, one);
+        notes.note(member, &[(id, one.clone())]).unwrap();
+        notes.note(member, &[(id, one.clone())]).unwrap();
+        assert_eq!(notes.release(member.pid).unwrap()[0].cpus, one);
     }
 
     #[test]
     fn a_note_that_was_cut_short_spoils_no_other() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = UndoNotes::open(folder.path()).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
         let child = Killed(Command::new("sleep").arg("60").spawn().unwrap());
         let roster = Roster::new(Scope::Processes(vec![Pid(child.0.id() as i32)])).unwrap();
         let (member, id) = roster.threads().next().unwrap();
-        ledger.note(member, &[]).unwrap();
-        let path = ledger.path(member.pid);
+        notes.note(member, &[]).unwrap();
+        let path = notes.path(member.pid);
         OpenOptions::new()
             .append(true)
             .open(path)
             .unwrap()
             .write_all(b"\n{\"Thread\":{\"id\"")
             .unwrap();
-        ledger.note(member, &[(id, affinity::get(id.tid).unwrap())]).unwrap();
-        assert_eq!(ledger.release(member.pid).unwrap().len(), 1);
+        notes.note(member, &[(id, affinity::get(id.tid).unwrap())]).unwrap();
+        assert_eq!(notes.release(member.pid).unwrap().len(), 1);
     }
 
     #[test]
@@ -313,20 +313,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let earlier = folder.path().join(format!("{}earlier.4026531836", host_prefix()));
         fs::create_dir(&earlier).unwrap();
-        let ledger = UndoNotes::open(folder.path()).unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
         assert!(!earlier.exists());
         let this = Pid(std::process::id() as i32);
         let entry = GuardianEntry::Process { pid: this, start: StartTime(0), mask: CpuSet::new() };
-        fs::write(ledger.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
+        fs::write(notes.path(this), serde_json::to_string(&entry).unwrap()).unwrap();
         assert!(UndoNotes::open(folder.path()).unwrap().release(this).unwrap().is_empty());
-        assert!(!ledger.path(this).exists());
+        assert!(!notes.path(this).exists());
     }
 
     #[test]
     fn notes_of_other_hosts_and_containers_stay() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = UndoNotes::open(folder.path()).unwrap();
-        let own = ledger.folder.file_name().unwrap().to_str().unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        let own = notes.folder.file_name().unwrap().to_str().unwrap();
         let boot = &own[..own.rfind('.').unwrap()];
         let names = [format!("{boot}.1"), "elsewhere.boot-1.2".into()];
         let others = names.map(|name| folder.path().join(name));

@@ -18,7 +18,7 @@ mod search;
 mod selection;
 mod statistics;
 mod tune_note;
-mod tune_step;
+mod tune_part;
 
 pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment, blackbox_per_context};
 pub use bound::{Bound, BoundMethod};
@@ -43,4 +43,4 @@ pub use selection::{
     SelectionSearch,
 };
 pub use tune_note::{TuneNote, Unmeasured};
-pub use tune_step::TunePart;
+pub use tune_part::TunePart;

@@ -1,7 +1,7 @@
 //! The search for the best assignment, as a campaign strategy.
 //!
-//! A search has four phases. *Opening*: the unpinned baseline, then a reference assignment, which
-//! also show how long a trial takes. *Approach*: the budget decides which space to search and how.
+//! A search has three phases. *Opening*: the unpinned baseline, then a reference assignment. They
+//! also show how long a trial takes. The budget then decides which space to search and how.
 //! *Looking*: proposers propose assignments. Between their trials the search measures the baseline
 //! again, for its spread, and the reference, to see drift. *Fresh windows*: the winner, its rivals
 //! and the baseline are measured again. Only these windows decide the answer.
@@ -65,7 +65,7 @@ pub(crate) const VISITS: f64 = (BASELINE_PER_VISIT + 1) as f64 / VISIT_EVERY as 
 enum Phase {
     Opening,
     Looking,
-    Selecting(Finalists),
+    FreshWindows(Finalists),
     Stopped,
 }
 
@@ -333,7 +333,7 @@ impl PlacementSearch {
     fn select(&mut self, why: StopReason, used: f64) {
         self.reasons.push(why);
         self.queue.clear();
-        self.phase = Phase::Selecting(Finalists::new(
+        self.phase = Phase::FreshWindows(Finalists::new(
             &self.question,
             &self.history,
             (1.0 - used) / self.cost(used),
@@ -392,8 +392,8 @@ impl Strategy for PlacementSearch {
                         self.select(why, used);
                     }
                 }
-                Phase::Selecting(selection) => {
-                    match selection.next(
+                Phase::FreshWindows(finalists) => {
+                    match finalists.next(
                         &self.question,
                         &self.fresh,
                         &self.reference,

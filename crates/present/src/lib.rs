@@ -37,7 +37,7 @@ pub use export_note::{export_note, tagged_export_notes};
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use note::{note, sentence, tagged, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
-pub use other_load::crowd;
+pub use other_load::notable_share;
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
 };
@@ -49,7 +49,7 @@ pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
-    TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_step,
+    TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_part,
     unannounced, unmeasured,
 };
 pub use unfinished::{Unfinished, unfinished};

@@ -4,13 +4,13 @@ use crate::figures;
 use pinwise_measure::OtherLoad;
 
 /// What others take of the contexts is worth a word from here on.
-const CROWD_NOTABLE: f64 = 0.05;
+const NOTABLE: f64 = 0.05;
 
 /// Share of the contexts' time that other programs took while a program was measured, where it is
 /// worth a word.
-pub fn crowd(shares: &[OtherLoad]) -> Option<f64> {
+pub fn notable_share(shares: &[OtherLoad]) -> Option<f64> {
     let sum = |of: fn(&OtherLoad) -> f64| shares.iter().map(of).sum::<f64>();
-    Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= CROWD_NOTABLE)
+    Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= NOTABLE)
 }
 
 /// What qualifies an answer beside such `others`, behind it in the same sentence.
@@ -35,10 +35,10 @@ mod tests {
     #[test]
     fn others_are_told_from_a_twentieth_of_the_machine_on() {
         let share = |taken: f64| OtherLoad { taken, of: 10.0 };
-        assert_eq!(crowd(&[]), None);
-        assert_eq!(crowd(&[share(-0.1), share(2.1)]), Some(0.1));
-        assert_eq!(crowd(&[share(0.4)]), None);
-        assert_eq!(crowd(&[share(0.3), share(0.6)]), None);
+        assert_eq!(notable_share(&[]), None);
+        assert_eq!(notable_share(&[share(-0.1), share(2.1)]), Some(0.1));
+        assert_eq!(notable_share(&[share(0.4)]), None);
+        assert_eq!(notable_share(&[share(0.3), share(0.6)]), None);
         let told = crate::sentence(&busy(0.239, "measurements"));
         assert!(told.contains("took 23.9 % of it in the measurements; repeat"), "{told}");
         assert!(told.len() <= 100, "one line: {told}");

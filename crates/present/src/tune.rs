@@ -243,8 +243,8 @@ pub fn policy_name(policy: Option<Policy>) -> &'static str {
 }
 
 /// A part in a few words: `placement of n = 4, round 2`.
-pub fn tune_step(step: TunePart) -> String {
-    match step {
+pub fn tune_part(part: TunePart) -> String {
+    match part {
         TunePart::Threads => "number of threads".to_owned(),
         TunePart::Policies => "policies of placement".to_owned(),
         TunePart::Place { n, round } => format!("placement of n = {n}, round {round}"),

@@ -190,7 +190,7 @@ fn enough(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
 }
 
 /// The budget that this number of measurements takes. With `each`, it is a budget in time: `each`
-/// per measurement, and `spent` for the survey of the program.
+/// per measurement, and `spent` for the first scan of the program.
 pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
     let Some(each) = each else {

@@ -63,7 +63,7 @@ pub enum ThreadsNote {
     },
     /// The threads of the first and the last n, for a program whose threads are not n.
     Translated {
-        /// The span counts n, not threads.
+        /// The range counts n, not threads.
         counts_n: bool,
         /// The first and the last n.
         n: [u32; 2],

@@ -73,7 +73,8 @@ pub enum SearchMethod {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedQuestion {
     /// The numbers.
-    pub span: ThreadRange,
+    #[serde(rename = "span")]
+    pub range: ThreadRange,
     /// Contexts the program may use (NumCores).
     pub contexts: u32,
     /// The thresholds from which a value counts as high.
@@ -459,8 +460,8 @@ impl<'a> State<'a> {
             })
             .map(|surveyor| MethodState::Survey(Box::new(surveyor)))
             .map_err(NumberSearchError::from),
-            SearchMethod::Reinforcer(PublishedQuestion { span, contexts, thresholds }) => {
-                Reinforcer::new(*span, *contexts, *thresholds)
+            SearchMethod::Reinforcer(PublishedQuestion { range, contexts, thresholds }) => {
+                Reinforcer::new(*range, *contexts, *thresholds)
                     .map(MethodState::Reinforcer)
                     .map_err(NumberSearchError::from)
             }

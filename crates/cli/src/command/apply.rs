@@ -110,7 +110,7 @@ impl Apply {
         if self.dry_run {
             return self.preview(&plan, &pinner);
         }
-        pinner = pinner.noting(ledger()?);
+        pinner = pinner.noting(undo_notes()?);
         let pinned = pin(&mut pinner)?;
         if self.json {
             output::print_json(&document(&pinned, &pinner))?;
@@ -183,7 +183,7 @@ impl Apply {
     }
 
     fn undo(&self) -> anyhow::Result<()> {
-        let released = ledger()?.release(self.pid).context(CANNOT_LOOK)?;
+        let released = undo_notes()?.release(self.pid).context(CANNOT_LOOK)?;
         anyhow::ensure!(
             !released.is_empty(),
             "process {} has nothing to undo: no plan was applied to it, it was undone already, its \
@@ -323,7 +323,7 @@ fn named<'a>(
 }
 
 /// Where replaced affinities are noted.
-pub(crate) fn ledger() -> anyhow::Result<UndoNotes> {
+pub(crate) fn undo_notes() -> anyhow::Result<UndoNotes> {
     const REMEDY: &str = "set XDG_DATA_HOME to a folder you may write to";
     let folder = crate::store::data_folder(REMEDY)?.join("applied");
     UndoNotes::open(&folder).with_context(|| {

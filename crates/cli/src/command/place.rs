@@ -69,7 +69,7 @@ fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Res
     let plan = PlanArgument::at(plan).load()?;
     let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
         .context("cannot read the program's threads")?
-        .noting(apply::ledger()?);
+        .noting(apply::undo_notes()?);
     let pinned = apply::pin(&mut pinner)?;
     // With --json the one document on stdout is the outcome.
     if !json {

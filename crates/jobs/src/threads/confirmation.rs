@@ -188,7 +188,7 @@ fn contenders(
     program: &HeldProgram,
 ) -> Result<Result<LastComparisonQuestion, Option<ThreadsNote>>, JobError> {
     let (default, default_known) = default(question, program)?;
-    let most = question.counting()?.parameter(question.span.max);
+    let most = question.counting()?.parameter(question.range.max);
     let guess = default_known.as_ref().is_some_and(TuneNote::is_guess);
     // A number above the user's limit is tried only if it is the program's default.
     if guess && default > most && question.request.max.is_some() {

@@ -10,7 +10,9 @@ use pinwise_measure::{
 };
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
-use pinwise_present::{crowd, sentence, stopped, tagged, threads_answer, threads_note, tune_note};
+use pinwise_present::{
+    notable_share, sentence, stopped, tagged, threads_answer, threads_note, tune_note,
+};
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
     Attempt, FoundNumber, NumberSearchEnd, NumberSearchError, SearchMethod, SearchPosition,
@@ -121,7 +123,7 @@ impl ThreadsOutcome {
         let seen: Vec<&ProbeDetails> =
             probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
         let shares: Vec<OtherLoad> = seen.iter().filter_map(|seen| seen.others).collect();
-        let others = crowd(&shares);
+        let others = notable_share(&shares);
         let mut notes: Vec<ThreadsNote> = question.limited.clone().into_iter().collect();
         if (run.is_some() && !question.request.per_run) || short {
             let run_seconds = run.filter(|_| !short).map(|run| run.as_secs_f64());
@@ -285,7 +287,7 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
     let mut notes = Vec::new();
     let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
     let candidates: Vec<u32> =
-        question.span.candidates(convert, threads).into_iter().map(convert).collect();
+        question.range.candidates(convert, threads).into_iter().map(convert).collect();
     let method = question.request.method;
     let published = method == ThreadsMethod::Reinforcer;
     let asked = question.request.max.is_some();
@@ -298,7 +300,7 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
     }
     notes.extend(capped(&found.attempts, question, &candidates, counting));
     let ends = match published {
-        true => Some([question.span.min, question.span.max].map(convert)),
+        true => Some([question.range.min, question.range.max].map(convert)),
         false => candidates.first().zip(candidates.last()).map(|(&first, &last)| [first, last]),
     };
     if let Some(n) = ends.filter(|n| n.map(threads) != *n) {

@@ -181,7 +181,7 @@ impl<'a> ProgramOpening<'a> {
                 .map_err(JobError::failed)?;
         // Programs take the CPUs they may use. But nothing above --max is set on a guess.
         let cpus = usable(&self.machine, self.program.pid.map(Pid))?.allowed;
-        let most = self.question.counting()?.parameter(self.question.span.max);
+        let most = self.question.counting()?.parameter(self.question.range.max);
         let guess = if request.max.is_some() { cpus.min(most) } else { cpus };
         let prober = prober.with_own(OwnParameter { known: request.default, guess });
         let begun = seen(records).iter().find_map(|seen| seen.begun);

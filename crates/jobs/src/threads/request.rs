@@ -152,7 +152,8 @@ pub struct ThreadsQuestion {
     /// Contexts that the program may use.
     pub contexts: u32,
     /// The numbers.
-    pub span: ThreadRange,
+    #[serde(rename = "span")]
+    pub range: ThreadRange,
     /// The question of the search.
     pub search: NumberQuestion,
     /// A note if something keeps the program from using the whole machine.
@@ -213,9 +214,9 @@ impl ThreadsQuestion {
         limited: Option<ThreadsNote>,
     ) -> Result<Self, JobError> {
         let counting = Counting::of(&request)?;
-        let span = request.span(contexts, &counting)?;
+        let range = request.range(contexts, &counting)?;
         let candidates =
-            span.candidates(|threads| counting.parameter(threads), |n| counting.threads(n));
+            range.candidates(|threads| counting.parameter(threads), |n| counting.threads(n));
         let (goes_on, counted) = match &request.program {
             ThreadsProgram::Here(program) => (program.set.is_some(), program.counts_threads()),
             ThreadsProgram::Modelled(_) => (false, false),
@@ -235,9 +236,9 @@ impl ThreadsQuestion {
             }
             ThreadsMethod::Reinforcer => {
                 let thresholds = request.thresholds;
-                let scaled = || Thresholds::scaled(span.step, contexts);
+                let scaled = || Thresholds::scaled(range.step, contexts);
                 let thresholds = thresholds.unwrap_or_else(scaled);
-                SearchMethod::Reinforcer(PublishedQuestion { span, contexts, thresholds })
+                SearchMethod::Reinforcer(PublishedQuestion { range, contexts, thresholds })
             }
             ThreadsMethod::Sweep => {
                 let rounds = request.rounds.unwrap_or(ROUNDS);
@@ -258,7 +259,7 @@ impl ThreadsQuestion {
         };
         let objective = request.objective;
         let search = NumberQuestion { method, window, objective, runs, goes_on };
-        Ok(Self { request, contexts, span, search, limited })
+        Ok(Self { request, contexts, range, search, limited })
     }
 
     /// The unit in which progress is shown, if probes count it in `unit`.
@@ -367,7 +368,7 @@ impl ThreadsRequest {
         })
     }
 
-    fn span(&self, contexts: u32, counting: &Counting) -> Result<ThreadRange, JobError> {
+    fn range(&self, contexts: u32, counting: &Counting) -> Result<ThreadRange, JobError> {
         let (convert, threads) = (|threads| counting.parameter(threads), |n| counting.threads(n));
         let published = ThreadRange::published_on(contexts);
         let is_published = self.method == ThreadsMethod::Reinforcer;
@@ -386,16 +387,16 @@ impl ThreadsRequest {
         }
         // Only the published search takes half a step.
         let least = if is_published { 2 } else { 1 };
-        let span = ThreadRange { min, max, step }.check(least).map_err(JobError::usage)?;
-        if !is_published && span.candidates(convert, threads).is_empty() {
-            let n = convert(span.max);
+        let range = ThreadRange { min, max, step }.check(least).map_err(JobError::usage)?;
+        if !is_published && range.candidates(convert, threads).is_empty() {
+            let n = convert(range.max);
             let made = [n, n + 1].map(|n| format!("n = {n} makes {}", threads(n)));
             return Err(JobError::Usage(format!(
                 "no n makes {min} to {max} threads: {}; --min and --max count threads",
                 made.join(", ")
             )));
         }
-        Ok(span)
+        Ok(range)
     }
 
     /// Options that do not go together.

@@ -129,10 +129,10 @@ fn numbers(
     let made = outcome.probes.iter().map(|shown| (shown.probe.parameter, shown.probe.threads));
     let ceiling = ThreadCeiling::of(made).filter(|_| !program.goes_on());
     let ceiling = ceiling.map(|ceiling| ceiling.fewest());
-    let span = outcome.question.span;
+    let range = outcome.question.range;
     let full = filling_numbers(&tree)
         .into_iter()
-        .filter(|threads| (span.min..=span.max).contains(threads))
+        .filter(|threads| (range.min..=range.max).contains(threads))
         .map(|threads| program.number(threads));
     let full: BTreeSet<u32> =
         full.filter(|&number| ceiling.is_none_or(|ceiling| number <= ceiling)).collect();

@@ -128,7 +128,7 @@ fn a_helper_that_waits_most_of_its_time_wants_little() {
     for rows in [HELPER, HELPER_IN_A_CROWD] {
         assert!(ran_or_waited(rows) > 0.25, "{}", ran_or_waited(rows));
         assert!(share(rows) < 0.01, "{}", share(rows));
-        // Two thirds of the time or more were its own, so its survey is not extended.
+        // Two thirds of the time or more were its own, so its scan is not extended.
         assert!(watched(rows).0.own() > watched(rows).1 / 3);
     }
     // 0.947802 ms of 349.013 ms; it waited for 99.694 ms of these.

@@ -36,9 +36,9 @@ fn sweep(candidates: &[u32], rounds: u32) -> NumberQuestion {
     }))
 }
 
-fn reinforcer(span: ThreadRange) -> NumberQuestion {
-    let thresholds = Thresholds::scaled(span.step, 24);
-    search(SearchMethod::Reinforcer(PublishedQuestion { span, contexts: 24, thresholds }))
+fn reinforcer(range: ThreadRange) -> NumberQuestion {
+    let thresholds = Thresholds::scaled(range.step, 24);
+    search(SearchMethod::Reinforcer(PublishedQuestion { range, contexts: 24, thresholds }))
 }
 
 fn same(threads: u32) -> u32 {

@@ -298,7 +298,7 @@ impl ThreadsJson {
     ) -> Self {
         let question = &outcome.question;
         let request = &question.request;
-        let ThreadRange { min, max, step } = question.span;
+        let ThreadRange { min, max, step } = question.range;
         let parameter = confirmation.map_or(found.parameter, Confirmation::announced);
         // What fresh windows announce may have had no probe.
         let threads =
