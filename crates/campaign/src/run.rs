@@ -64,9 +64,9 @@ pub enum Ending {
 /// on as if nothing had happened. A history that this strategy would not have made is refused.
 ///
 /// *Time.* `clock` returns the time since any fixed moment. Each record holds the time since the
-/// first measurement began, pauses between sessions excluded. Where the testbed's time is virtual, a
-/// measurement adds its own duration, and several are measured at once ([`Strategy::foresee`]). The
-/// records are the same as if each had been measured alone.
+/// first measurement began, pauses between sessions excluded. Where the testbed's time is virtual,
+/// a measurement adds its own duration, and several are measured at once ([`Strategy::foresee`]).
+/// The records are the same as if each had been measured alone.
 ///
 /// *Failures.* [`Retry::Same`]: recorded and tried again, [`TRIES`] times in all. [`Retry::Other`]
 /// and [`MeasureError::expired`]: recorded and left to the strategy. [`Retry::Never`] and

@@ -14,7 +14,7 @@
 //! independently and with equal chance. [`estimate()`] returns a [`BoundEstimate`], or a
 //! [`Refusal`] with the reason why there is none. There are two estimators ([`Method`]): the
 //! published one, and a Bayesian one, which is better calibrated and the default. [`plots`] returns
-//! the data behind an estimate. [`capture_probability`] and [`better_fraction`] need no model.
+//! the data behind an estimate. [`capture_probability()`] and [`better_fraction`] need no model.
 //! [`looks`] lists the sample sizes at which to ask.
 //!
 //! # Limits

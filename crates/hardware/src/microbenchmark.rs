@@ -10,8 +10,8 @@
 //! - Programs that load the path to memory wait for nothing: successive reads and writes
 //!   ([`memory_sweep`]), and reads at random places ([`random_loads`]).
 //!
-//! The caches of a core are measured first ([`curve`]). A slowdown compares with the same programs
-//! in the pauses of their stressors ([`run`]).
+//! The caches of a core are measured first ([`cache_sizes`]). A slowdown compares with the same
+//! programs in the pauses of their stressors ([`run`]).
 //!
 //! Time is the CPU time of the thread, read from the kernel before and after each repetition of a
 //! few milliseconds. CPU time that other programs take does not count as slowdown. It disturbs all

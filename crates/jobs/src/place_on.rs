@@ -1,4 +1,4 @@
-//! [`place_on`]: a placement on a testbed that the caller implements, with or without a store.
+//! [`place_on()`]: a placement on a testbed that the caller implements, with or without a store.
 
 use pinwise_campaign::{Ending, Journal, StoreError, drive};
 use pinwise_measure::{Interrupt, Testbed};

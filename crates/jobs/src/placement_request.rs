@@ -1,4 +1,4 @@
-//! [`PlacementRequest`]: the program to place and the question about it, with every default decided.
+//! [`PlacementRequest`]: the program to place and the question, with every default decided.
 //!
 //! `place` and `compare` wrap it. It is stored, so that a killed campaign can be resumed.
 

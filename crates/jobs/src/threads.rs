@@ -422,6 +422,12 @@ mod tests {
     }
 
     #[test]
+    fn a_stored_range_is_still_called_a_span() {
+        let (question, _) = ThreadsQuestion::of(request(ThreadsMethod::Sweep)).unwrap();
+        assert_eq!(serde_json::to_value(question).unwrap()["span"]["max"], 24);
+    }
+
+    #[test]
     fn a_search_that_was_interrupted_ends_as_it_would_have() {
         for method in [ThreadsMethod::Sweep, ThreadsMethod::Reinforcer] {
             let (_folder, mut store) = store();

@@ -20,8 +20,8 @@
 //! *Limit.* With one thread there are no workers to wait for. A program that reads its input in
 //! silence then counts as working, unless its output shows when it has begun.
 //!
-//! *Files.* `command_template`, `number_setter`: how a program gets its number. `own_parameter`: the
-//! number that it uses on its own. `program_run`: one run, when its work begins and how it is
+//! *Files.* `command_template`, `number_setter`: how a program gets its number. `own_parameter`:
+//! the number that it uses on its own. `program_run`: one run, when its work begins and how it is
 //! watched. `observation`, `observation_halves`, `role_grouping`: what is observed. `options`,
 //! `details`, `error`: what goes in and comes out.
 

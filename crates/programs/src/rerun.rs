@@ -1,9 +1,9 @@
 //! [`RerunTestbed`]: a program started anew for each measurement.
 //!
-//! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the program prints. One run
-//! first shows which threads the program has and which of them run. After that, each run places the
-//! threads of the same names as they appear. Runs differ: if a thread does not appear, or a new one
-//! is busy, it is counted and reported.
+//! Each run goes to its end. Performance is the wall time from exec to exit, or a number that the
+//! program prints. One run first shows which threads the program has and which of them run. After
+//! that, each run places the threads of the same names as they appear. Runs differ: if a thread
+//! does not appear, or a new one is busy, it is counted and reported.
 
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures::duration;

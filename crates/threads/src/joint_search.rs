@@ -1,13 +1,13 @@
 //! [`JointSearch`]: which number under which policy to measure next.
 //!
 //! It finds both together, from a few of all combinations. An [`Arm`] is a number of threads placed
-//! in some way, or left to the operating system. Before any measurement, only the shape of an arm is
-//! known: how many threads, on how many cores, in how many packages. Arms of like shape should be
-//! equally fast: two policies that fill all contexts differ in name only. Speed follows a
+//! in some way, or left to the operating system. Before any measurement, only the shape of an arm
+//! is known: how many threads, on how many cores, in how many packages. Arms of like shape should
+//! be equally fast: two policies that fill all contexts differ in name only. Speed follows a
 //! scalability law of the number of threads ([`crate::Law`]). Departures from it depend on cores,
-//! packages and on being placed at all. Next comes the arm by which the best known speed is expected
-//! to rise most (the knowledge gradient, as in [`crate::SpeedSearch`]). The search ends if that is
-//! too little.
+//! packages and on being placed at all. Next comes the arm by which the best known speed is
+//! expected to rise most (the knowledge gradient, as in [`crate::SpeedSearch`]). The search ends if
+//! that is too little.
 
 use crate::matrix::Matrix;
 use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};

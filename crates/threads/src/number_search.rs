@@ -6,12 +6,12 @@
 //! [`NumberQuestion::answer`] computes the answer from the question and the records alone. So a
 //! campaign that was killed goes on as it would have. Its answer needs no program.
 //!
-//! **Stages.** Only probes show what a program is like. So what a probe measures may change during a
-//! search ([`ProbeStage`]). A program that ends soon is measured by whole runs. The
-//! testbed of a campaign is opened for one stage; the strategy stops where the next one begins.
+//! **Stages.** Only probes show what a program is like. So what a probe measures may change during
+//! a search ([`ProbeStage`]). A program that ends soon is measured by whole runs. The testbed of a
+//! campaign is opened for one stage; the strategy stops where the next one begins.
 //!
-//! **Empty probes.** If a probe of a survey shows no progress, it is repeated, longer, three times
-//! at most. It is a record like any other, and no attempt.
+//! **Empty probes.** A probe of a survey that shows no progress is repeated, at most three times.
+//! Each repeat is longer. An empty probe is a record like any other, and no attempt.
 //!
 //! **Closing probe.** If all probes are of one run of the program, the first number is probed once
 //! more at the end. The two probes show whether the program came into another phase meanwhile

@@ -2,18 +2,18 @@
 //!
 //! A search compares numbers of threads that were probed at different times. If the program or the
 //! machine changes meanwhile, the search compares phases instead. Only probes of the *same* number
-//! show that. [`PhaseChange::of`] cuts the search in two, where the probes on each side scatter
-//! least. It looks at progress, CPU_UTIL and LOCK. It reports a difference that matters.
+//! show that. [`PhaseChange::of`] cuts the search in two, where this leaves the least scatter among
+//! such probes. It looks at progress, CPU_UTIL and LOCK. It reports a difference that matters.
 //!
 //! ```text
 //! d(n) = mean of the probes of n after the cut - mean of those before it      (log of progress)
 //! E    = sum of w(n) d(n)²,   w(n) = a b / (a + b) for b probes before and a after
 //! ```
 //!
-//! E is how much the cut reduces the squared scatter. The cut is where E is greatest. A phase may be
-//! slower with some numbers and faster with others. So what counts is the size of the differences,
-//! sqrt(E / sum of w(n)). F = E / (m s²) tests them, for m numbers on both sides. Here s is the
-//! remaining scatter.
+//! E is how much the cut reduces the squared scatter. The cut is where E is greatest. A phase may
+//! be slower with some numbers and faster with others. So what counts is the size of the
+//! differences, sqrt(E / sum of w(n)). F = E / (m s²) tests them, for m numbers on both sides. Here
+//! s is the remaining scatter.
 //!
 //! s and its degrees of freedom are known once some number has two probes on a side. Otherwise, for
 //! progress, s comes from the standard errors of the probes, one degree of freedom each. The change

@@ -1,8 +1,8 @@
 //! [`ThreadCeiling`]: the number from which a program makes no more threads.
 //!
-//! Its input has no work for more, or it allows no more. `xz -T4` on an input of two blocks makes as
-//! many threads as `xz -T2`. Differences between probes of the two are noise, and the answer is at
-//! most 2.
+//! Its input has no work for more, or it allows no more. `xz -T4` on an input of two blocks makes
+//! as many threads as `xz -T2`. Differences between probes of the two are noise, and the answer is
+//! at most 2.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The packets that a workload receives: a pool of real frames, taken round and round.
 //!
-//! The pool comes from [`Traffic::generate`] or from a capture file ([`crate::capture`]). Frames
-//! are kept back to back, as they would lie in the memory of a traffic generator.
+//! The pool comes from [`Traffic::generate`] or from a capture file ([`crate::packet_capture`]).
+//! Frames are kept back to back, as they would lie in the memory of a traffic generator.
 
 /// A pool of Ethernet frames.
 #[derive(Debug, Default)]

@@ -11,7 +11,8 @@
 //!
 //! One thread often gets a small part of the third level: a virtual machine shares it with others,
 //! and other programs use it too. Twice the second level is the least that surely leaves the second
-//! level. If the caches were measured ([`super::curve`]), *the third level* is its measured size.
+//! level. If the caches were measured ([`super::cache_sizes`]), *the third level* is its measured
+//! size.
 //!
 //! If the kernel reports no size (some virtual machines, some boards), common sizes are assumed. A
 //! third level that the kernel does not report counts as absent.

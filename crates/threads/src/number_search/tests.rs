@@ -45,6 +45,12 @@ fn same(threads: u32) -> u32 {
     threads
 }
 
+#[test]
+fn a_stored_range_is_still_called_a_span() {
+    let stored = serde_json::to_string(&reinforcer(ThreadRange::PUBLISHED)).unwrap();
+    assert!(stored.contains(r#""span":{"min":8,"#), "{stored}");
+}
+
 /// Drives a search through all its stages, from the records of `journal` on, until it has this many
 /// records. `outcome` gives the probe of a parameter by the windows and the number of the record.
 fn go(
