@@ -1,4 +1,4 @@
-//! Text for a terminal: labelled values, broken at its width.
+//! [`Sheet`]: labelled lines for a terminal, broken at its width.
 
 /// Columns before a value: two, the label, one.
 pub(crate) const INDENT: usize = 12;

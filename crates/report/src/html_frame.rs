@@ -1,4 +1,4 @@
-//! The HTML page around every document: its style, its script and its data.
+//! [`HtmlFrame`]: the HTML page around every document, with its style, script and data.
 
 use crate::chart::Chart;
 use askama::Template;
