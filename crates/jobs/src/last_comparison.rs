@@ -104,6 +104,11 @@ impl LastComparisonQuestion {
         [Way::Default].into_iter().chain(number).chain(placed).collect()
     }
 
+    /// The program's own number, unless that is a guess.
+    pub(crate) fn known_default(&self) -> Option<u32> {
+        self.default.filter(|_| !self.default_known.as_ref().is_some_and(TuneNote::is_guess))
+    }
+
     fn number(&self, way: Way) -> Option<u32> {
         if way == Way::Default { self.default } else { Some(self.n) }
     }

@@ -118,7 +118,8 @@ impl LinuxProber {
         let lookout = Lookout::new().map_err(unlisted)?;
         let (live, begun, altered) = (None, None, false);
         let (settled, settings, is_changed) = (Vec::new(), 0, false);
-        let own = OwnParameter { known: None, guess: machine.allowed.len() as u32 };
+        let cpus = machine.allowed.len() as u32;
+        let own = OwnParameter { known: None, guess: cpus, most: cpus };
         let (other_load, unit, error) = (OtherLoadMeter::here().ok(), Unit::rate("1/s"), None);
         Ok(Self {
             machine,
@@ -403,16 +404,23 @@ impl LinuxProber {
     }
 
     /// The parameter that the process began with, as its threads show; and whether they show it
-    /// for sure.
+    /// for sure. What is sure stays so.
     pub fn began_with_parameter(&self) -> Option<(u32, bool)> {
-        own_parameter::of(self.begun?, &self.settled)
+        own_parameter::infer(self.begun?, &self.settled)
     }
 
     /// The parameter that the program uses without pinwise, and whether that is a guess.
     pub fn own_parameter(&self) -> (u32, bool) {
-        let shown = || self.began_with_parameter().map(|(parameter, sure)| (parameter, !sure));
-        let known = self.own.known.map(|parameter| (parameter, false));
-        known.or_else(shown).unwrap_or((self.own.guess, true))
+        self.own.decide(self.began_with_parameter())
+    }
+
+    /// Takes this parameter for the program's own from here on: it was decided, and is no guess.
+    pub fn know_own(&mut self, parameter: u32) {
+        self.own.known = Some(parameter);
+        if self.is_changed {
+            // A process that has ended needs nothing, and the next change enters it again.
+            let _ = self.enter(Some(parameter), None);
+        }
     }
 
     /// Whether a command has changed the parameter of a process that runs already. Then the process

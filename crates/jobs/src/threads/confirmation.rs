@@ -148,6 +148,10 @@ pub(super) fn confirm(
         }
     };
     let compared: LastComparisonQuestion = stored::question(&part)?;
+    // Whatever ends the search now, the program gets the number that was decided.
+    if let (HeldProgram::Here(prober), Some(own)) = (&mut *program, compared.known_default()) {
+        prober.know_own(own);
+    }
     let read = |measured: &Measurement| seen(question, measured);
     let within = question.request.within;
     if part.state == CampaignState::Finished {

@@ -65,6 +65,7 @@ pub(super) fn measure_parts(
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
     // Decided once: resumed, the campaign compares the same.
     let compared: LastComparisonQuestion = stored::question(&part)?;
+    program.know_own(compared.known_default());
     let (n, best) = (compared.n, search(compared.n));
     let finals = finals(&part, &compared, best, &mut program, caller, store, events)?;
     store.learn(info.id, &info.new.workload, &finals.unit)?;

@@ -101,7 +101,8 @@ impl<'a> TunedProgram<'a> {
             None if by_variable => (None, None),
             None => (Some(own), Some(how)),
         };
-        Ok(Self {
+        let guess = note.as_ref().is_some_and(TuneNote::is_guess);
+        let mut tuned = Self {
             workload: Workload::new(program.name(), &[]),
             program: program.clone(),
             request,
@@ -116,7 +117,14 @@ impl<'a> TunedProgram<'a> {
             machine,
             unit: Unit::rate("1/s"),
             caller,
-        })
+        };
+        tuned.know_own(default.filter(|_| !guess));
+        Ok(tuned)
+    }
+
+    /// Takes this for the number that the program gets back, if there is one.
+    pub(super) fn know_own(&mut self, own: Option<u32>) {
+        own.into_iter().for_each(|own| self.prober.know_own(own));
     }
 
     /// The program's name, as the user would call it.
