@@ -221,16 +221,18 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     assert!(notes.iter().any(|note| note["kind"] == "shifted"), "{answer:#}");
 }
 
-/// A search that gives a service its number by a slow command. Once the command has begun, `signal`
-/// ends the search, or a metric that does not work. Returns the numbers that the service was given,
-/// and what was said.
-fn numbers_given(signal: Option<&str>, own: &[&str]) -> (String, String) {
+/// A command that gives a service its number, slowly.
+const SLOWLY: &str = "cmd:echo >> begun; sleep 0.3; echo {n} >> sets";
+
+/// A search that gives a service its number by the command `set`. Once the command has begun,
+/// `signal` ends the search, or a metric that does not work. Returns the numbers that the service
+/// was given, and what was said.
+fn numbers_given(set: &str, signal: Option<&str>, own: &[&str]) -> (String, String) {
     let folder = TempDir::new().unwrap();
     let service = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
     let (pid, path) = (service.pid().to_string(), |name: &str| folder.path().join(name));
     let works = format!("cmd:cut -d' ' -f14 /proc/{pid}/stat");
     let metric = if signal.is_some() { &works } else { "cmd:echo moods" };
-    let set = "cmd:echo >> begun; sleep 0.3; echo {n} >> sets";
     let words = ["threads", "--pid", &pid, "--set", set, "--metric", metric, "--counter"];
     let mut search = Command::new(PINWISE);
     search.args(words).args(own).arg("--store").arg(path("pinwise.db"));
@@ -257,21 +259,32 @@ fn numbers_given(signal: Option<&str>, own: &[&str]) -> (String, String) {
 #[test]
 fn a_service_has_its_own_number_back_however_the_search_is_ended() {
     for signal in ["-INT", "-TERM", "-HUP", "-KILL"] {
-        let (given, said) = numbers_given(Some(signal), &["--max", "3", "--default", "7"]);
+        let (given, said) = numbers_given(SLOWLY, Some(signal), &["--max", "3", "--default", "7"]);
         let lines: Vec<&str> = given.lines().collect();
         assert_eq!(lines.iter().filter(|&&n| n == "7").count(), 1, "{signal}: {given}");
         assert_eq!(lines.last(), Some(&"7"), "{signal}: {given} {said}");
     }
-    let (given, said) = numbers_given(None, &["--max", "3", "--default", "7"]);
+    let (given, said) = numbers_given(SLOWLY, None, &["--max", "3", "--default", "7"]);
     assert!(given.ends_with("\n7\n"), "{given}");
     assert!(said.contains("n = 7 is set now\n"), "{said}");
 }
 
 #[test]
 fn a_number_above_the_most_to_try_is_not_set_on_a_guess() {
-    let (given, said) = numbers_given(None, &["--max", "1"]);
-    assert!(given.lines().all(|n| n == "1"), "{given}");
+    let (given, said) = numbers_given(SLOWLY, None, &["--max", "1"]);
+    assert!(!given.is_empty() && given.lines().all(|n| n == "1"), "{given}");
     assert!(said.contains("a guess at the number it began with"), "{said}");
+}
+
+#[test]
+fn a_service_that_refuses_its_first_number_is_given_no_guess() {
+    let refusing = "cmd:echo {n} >> sets; exit 1";
+    let (given, said) = numbers_given(refusing, None, &["--max", "3"]);
+    assert_eq!(given.lines().count(), 1, "{given} {said}");
+    assert!(!said.contains("is set now") && !said.contains("number back"), "{said}");
+    let (given, said) = numbers_given(refusing, None, &["--max", "3", "--default", "7"]);
+    assert!(given.lines().count() > 1 && given.ends_with("\n7\n"), "{given} {said}");
+    assert!(said.contains("could not be given its number back"), "{said}");
 }
 
 #[test]

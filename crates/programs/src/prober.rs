@@ -383,10 +383,14 @@ impl LinuxProber {
         self.altered = matches!(self.subject, ProbedProgram::Running(..));
         self.settings += 1;
         let mark = format!("{}-{}", std::process::id(), self.settings);
+        let was_changed = self.is_changed;
         self.enter(Some(self.own_parameter().0), Some(mark.clone()))?;
         let settled = session.set(set, parameter, &mut self.guardian, &mark);
         self.settled.extend(settled.as_ref().ok().map(|&threads| (parameter, threads)));
-        let entered = self.enter(Some(self.own_parameter().0), None);
+        let (own, guess) = self.own_parameter();
+        // A first command that failed has changed nothing. A guess might.
+        let unchanged = !was_changed && matches!(settled, Err(ProbeError::Set { .. }));
+        let entered = self.enter(Some(own).filter(|_| !(unchanged && guess)), None);
         let settled = settled?;
         entered?;
         Ok(settled)
