@@ -17,7 +17,8 @@
 //!   `latency`, `calibrate`. `job` has their trait, `kinds` their list.
 //! - From request to campaign: `request`, `subject`, `simulated_processor`, `open_subject`,
 //!   `prepare`, `profiling_cost`, `resume_check`.
-//! - Measuring: `campaign_run`, `other_load`, `last_comparison`, `events`, `own_testbed`.
+//! - Measuring: `campaign_run`, `other_load`, `last_comparison`, `service_number`, `events`,
+//!   `own_testbed`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ mod profiling_cost;
 mod request;
 mod resume_check;
 mod select;
+mod service_number;
 mod simulated_processor;
 mod stored;
 mod subject;

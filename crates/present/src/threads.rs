@@ -100,6 +100,9 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Simulated => SIMULATED.into(),
         ThreadsNote::Set { n, guess } => is_set(*n, *guess),
+        ThreadsNote::NotSet { n, command } => {
+            format!("no fresh windows confirm n = {n}, so it is not set; set it with: {command}")
+        }
         ThreadsNote::DefaultAboveMax { default, max } => format!(
             "the program's own n is taken to be {default}, above the most to try, {max}: nothing \
              was compared with it; raise --max, or say --default N"

@@ -465,22 +465,24 @@ impl LinuxProber {
     }
 
     /// Gives a program that goes on running its parameter for good, if a command sets it. Limits
-    /// are put back at the end. Works also after `cancelled` was raised.
-    pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+    /// are put back at the end. Works also after `cancelled` was raised. Returns whether a command
+    /// did it.
+    pub fn settle(&mut self, parameter: u32) -> Result<bool, ProbeError> {
         if let Some(session) = &mut self.live {
             session.limits.cancelled = Interrupt::default();
         }
         match (&self.subject, &self.live) {
             // Probed in an earlier session, or by a prober that is gone.
             (ProbedProgram::Running(pid, Setter::Command(command)), None) => {
-                set_number(*pid, command, parameter)
+                set_number(*pid, command, parameter)?;
             }
             (ProbedProgram::Running(_, Setter::Command(_)), Some(_)) => {
                 self.set(parameter)?;
-                self.enter(None, None)
+                self.enter(None, None)?;
             }
-            _ => Ok(()),
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     fn take_in(&mut self, seen: Window, parameter: u32) -> Result<(), ProbeError> {

@@ -57,9 +57,35 @@ pub(super) fn measure_parts(
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
+    let session = TuneSession { info, request, caller, clock };
+    let measured = place_and_compare(&session, &number, &mut program, store, events);
+    if measured.is_err() {
+        // Where nobody takes the note, the error says more.
+        let _ = program.give_back(events);
+    }
+    measured
+}
+
+/// What all parts after the number share.
+struct TuneSession<'a> {
+    info: &'a CampaignInfo,
+    request: &'a TuneRequest,
+    caller: &'a Caller,
+    clock: TuneClock,
+}
+
+/// Places the number, compares at last, and concludes the campaign.
+fn place_and_compare(
+    session: &TuneSession<'_>,
+    number: &NumberSearched,
+    program: &mut TunedProgram<'_>,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(Vec<LeftUndone>, Option<Unmeasured>), JobError> {
+    let &TuneSession { info, request, caller, ref clock } = session;
     let part = match stored::part(store, &Parent::new(info.id, &TunePart::Finals))? {
         Some(part) => part,
-        None => contenders(info, &number, &mut program, &clock, caller, store, events)?,
+        None => contenders(session, number, program, store, events)?,
     };
     let placed = stored_placements(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
@@ -67,7 +93,7 @@ pub(super) fn measure_parts(
     let compared: LastComparisonQuestion = stored::question(&part)?;
     program.know_own(compared.known_default());
     let (n, best) = (compared.n, search(compared.n));
-    let finals = finals(&part, &compared, best, &mut program, caller, store, events)?;
+    let finals = finals(&part, &compared, best, program, caller, store, events)?;
     store.learn(info.id, &info.new.workload, &finals.unit)?;
     let fewer = compared.default.unwrap_or(program.cpus) > n;
     let choice = finals.contest.choice(fewer, request.threads.within);
@@ -83,14 +109,14 @@ pub(super) fn measure_parts(
         .collect();
     let caveats = [so_far.notes, unplaced, notes.clone()].concat();
     let caveats = tagged_notes(so_far.threads.as_ref(), &caveats);
-    let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
+    let plan = plan(info, program, choice, parameter, best, &finals, store)?;
     let plan = plan.and_then(|mut plan| {
         let notes = plan.origin.iter_mut().map(|origin| &mut origin.notes);
         notes.for_each(|notes| *notes = caveats.iter().map(PlanNote::new).collect());
         let written = write(&plan, request, store);
         written.map_err(|error| left_undone.push(LeftUndone::Plan(error))).ok()
     });
-    match program.settle(parameter.unwrap_or(n), choice.way() == Way::Default) {
+    match program.leave(parameter.unwrap_or(n), choice.way() == Way::Default) {
         Ok(note) => notes.extend(note),
         Err(error) => left_undone.push(LeftUndone::Number(error)),
     }
@@ -133,14 +159,13 @@ impl TuneClock {
 
 /// Searches for what is compared at last. Returns the part of the campaign for the comparison.
 fn contenders(
-    info: &CampaignInfo,
+    session: &TuneSession<'_>,
     number: &NumberSearched,
     program: &mut TunedProgram<'_>,
-    clock: &TuneClock,
-    caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
+    let &TuneSession { info, caller, ref clock, .. } = session;
     // If the number took longer than its share, placing gets less.
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));

@@ -1,12 +1,13 @@
 //! The tuned program as a testbed: any n, pinned or not.
 
 use crate::error::{Interruption, JobError};
-use crate::events::Silent;
+use crate::events::{Events, Silent};
 use crate::job::Caller;
 use crate::last_comparison::{Seen, own_number};
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::other_load::WithOtherLoad;
 use crate::request::{RUNTIME_METRIC, SearchRequest};
+use crate::service_number::{ServiceNumber, give_back};
 use crate::subject::Subject;
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use pinwise_linux::{Pid, process};
@@ -16,7 +17,7 @@ use pinwise_measure::{
 };
 use pinwise_placement::{Budget, PlannedNumber, TuneNote};
 use pinwise_present::quoted;
-use pinwise_programs::{LinuxProber, ProbeError, Recipe, Setter};
+use pinwise_programs::{LinuxProber, ProbeError, Recipe};
 use pinwise_threads::counted_threads;
 use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -259,13 +260,18 @@ impl<'a> TunedProgram<'a> {
         self.program.pid
     }
 
-    /// Gives a process that goes on running the number for good, if a command sets it; what to
-    /// know about it. `own`: the number is its own.
-    pub(super) fn settle(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
-        self.prober.settle(n)?;
+    /// Leaves a process that goes on running with the number, if a command sets it; what to know
+    /// about it. `own`: the number is its own.
+    pub(super) fn leave(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
         let guess = own && self.note.as_ref().is_some_and(TuneNote::is_guess);
-        let is_set = matches!(self.program.set, Some(Setter::Command(_)));
-        Ok(self.program.pid.filter(|_| is_set).map(|_| TuneNote::Set { n, guess }))
+        let left = ServiceNumber { n, guess }.leave(&mut self.prober)?;
+        Ok(left.map(|ServiceNumber { n, guess }| TuneNote::Set { n, guess }))
+    }
+
+    /// Ends it without an answer: a process that goes on running gets its own number back.
+    pub(super) fn give_back(&mut self, events: &mut dyn Events) -> Result<(), JobError> {
+        self.end();
+        give_back(&mut self.prober, events)
     }
 
     /// The program with `n`, ready to be measured. One that goes on running has one number at a
