@@ -5,9 +5,8 @@
 //! grants. The guardian stores the original limit before it is changed, and puts it back however
 //! pinwise ends.
 
-use super::program_run::SETTING;
 use pinwise_linux::{
-    Guardian, GuardianEntry, SETTING_MARK, affinity, process,
+    Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
 use pinwise_metric::run;
@@ -75,7 +74,7 @@ impl Setter {
         }
     }
 
-    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING`]; it
+    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING_LIMIT`]; it
     /// has `mark` in its environment. Error: why not, for the user.
     pub(crate) fn set(
         &self,
@@ -87,7 +86,7 @@ impl Setter {
     ) -> Result<(), String> {
         match self {
             Self::Command(command) => {
-                run(&filled(command, n), (SETTING_MARK, mark), SETTING, cancelled)
+                run(&filled(command, n), (SETTING_MARK, mark), SETTING_LIMIT, cancelled)
             }
             Self::Affinity => confine(root, n, guardian),
             Self::Cpuset(directory) => {
