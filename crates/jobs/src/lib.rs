@@ -17,8 +17,8 @@
 //!   `latency`, `calibrate`. `job` has their trait, `kinds` their list.
 //! - From request to campaign: `request`, `subject`, `simulated_processor`, `open_subject`,
 //!   `prepare`, `profiling_cost`, `resume_check`.
-//! - Measuring: `campaign_run`, `other_load`, `last_comparison`, `service_number`, `events`,
-//!   `own_testbed`.
+//! - Measuring: `campaign_run`, `other_load`, `last_comparison`, `default_number`,
+//!   `service_number`, `events`, `own_testbed`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -27,6 +27,7 @@ mod calibrate;
 mod campaign_run;
 mod characterize;
 mod compare;
+mod default_number;
 mod error;
 mod events;
 mod job;

@@ -63,6 +63,13 @@ pub struct ThreadsAnswer {
     pub unsettled: Option<ProbeError>,
 }
 
+impl ThreadsAnswer {
+    /// The number to run the program with; `None`: there is no answer.
+    pub fn number(&self) -> Option<u32> {
+        self.outcome.number(self.confirmation.as_ref())
+    }
+}
+
 impl Job for ThreadsRequest {
     const KIND: Kind = Kind::Threads;
     type Answer = ThreadsAnswer;
@@ -143,7 +150,7 @@ impl Job for ThreadsRequest {
             }
             _ => None,
         };
-        let cut_short = confirmation.as_ref().and_then(|shown| shown.finals.cut_short.clone());
+        let cut_short = confirmation.as_ref().and_then(|shown| shown.comparison.cut_short.clone());
         let finished = finished && cut_short.is_none();
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
@@ -152,11 +159,11 @@ impl Job for ThreadsRequest {
         if let Ending::Failed(reason) = &ending {
             conclusion.notes.push(ThreadsNote::Unchecked { reason: reason.clone() });
         }
-        if let Some(shown) = &confirmation {
-            conclusion.parameter = shown.announced();
+        if let Some((shown, n)) = confirmation.as_ref().zip(outcome.number(confirmation.as_ref())) {
+            conclusion.parameter = n;
             conclusion.threads = question.threads_with(conclusion.parameter)?;
             (conclusion.choice, conclusion.gain) =
-                (Some(shown.choice), shown.finals.contest.gain_of(shown.choice));
+                (Some(shown.choice), shown.comparison.rounds.gain_of(shown.choice));
         }
         conclusion.cut_short = cut_short;
         conclusion.notes.extend(unconfirmed);
@@ -452,7 +459,7 @@ mod tests {
         // In the model, 16 threads are a third faster than 24, the contexts.
         assert_eq!((shown.compared.n, shown.compared.default), (16, Some(24)));
         assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Number, 16));
-        let gain = shown.finals.contest.gain_of(shown.choice).unwrap();
+        let gain = shown.comparison.rounds.gain_of(shown.choice).unwrap();
         assert!(0.2 < gain.low && gain.high < 0.6, "{gain:?}");
         let summary = Summary::of(&whole.campaign);
         let (n, choice, gain) = (16, Some(shown.choice), Some(gain));
@@ -473,7 +480,7 @@ mod tests {
             resume_job::<ThreadsRequest>(&cut.campaign, &caller, &mut store, &mut Silent).unwrap();
         let same = |answer: &ThreadsAnswer| {
             let resumed = answer.confirmation.as_ref().unwrap();
-            let gains = [&shown, resumed].map(|one| one.finals.contest.gain_of(one.choice));
+            let gains = [&shown, resumed].map(|one| one.comparison.rounds.gain_of(one.choice));
             assert_eq!((resumed.choice, gains[0]), (shown.choice, gains[1]));
         };
         same(&resumed);
@@ -518,7 +525,7 @@ mod tests {
         for answer in [cut, stored] {
             let shown = answer.confirmation.unwrap();
             assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Undecided, 24));
-            assert_eq!(shown.finals.contest.rounds(), 0);
+            assert_eq!(shown.comparison.rounds.count(), 0);
             let conclusion = answer.campaign.conclusion.unwrap();
             let conclusion = ThreadsConclusion::deserialize(conclusion).unwrap();
             assert_eq!(conclusion.parameter, 24);

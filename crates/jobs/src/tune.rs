@@ -51,13 +51,30 @@ const NUMBER: f64 = 0.25;
 
 /// How many threads, and where: the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredTuneRequest")]
 pub struct TuneRequest {
     /// The program, and how its number is found. Its budget is that of the whole.
     pub threads: ThreadsRequest,
-    /// The number that the program uses on its own, if the user gave it.
-    pub default: Option<u32>,
     /// The path of the plan. `None`: beside the store.
     pub plan: Option<PathBuf>,
+}
+
+/// A request as stores have it.
+#[derive(Deserialize)]
+struct StoredTuneRequest {
+    threads: ThreadsRequest,
+    /// In an earlier version: the number that the program uses on its own, if the user gave it.
+    #[serde(default)]
+    default: Option<u32>,
+    plan: Option<PathBuf>,
+}
+
+impl From<StoredTuneRequest> for TuneRequest {
+    fn from(stored: StoredTuneRequest) -> Self {
+        let StoredTuneRequest { mut threads, default, plan } = stored;
+        threads.default = default.or(threads.default);
+        Self { threads, plan }
+    }
 }
 
 /// A number that was placed, or why it could not be.
@@ -114,7 +131,7 @@ pub struct TuneLastComparison {
     /// The question.
     pub compared: LastComparisonQuestion,
     /// The result.
-    pub finals: LastComparison,
+    pub comparison: LastComparison,
     /// The verdict.
     pub conclusion: TuneConclusion,
 }
@@ -156,18 +173,19 @@ pub enum LeftUndone {
 impl TuneAnswer {
     /// The last comparison, as `present` takes it; `None` before it.
     pub fn verdict(&self) -> Option<TuneVerdict<'_>> {
-        let TuneLastComparison { compared, finals, conclusion, .. } = self.concluded.as_ref()?;
+        let TuneLastComparison { compared, comparison, conclusion, .. } =
+            self.concluded.as_ref()?;
         let n = compared.n;
         let own = self.placements.iter().find(|placed| placed.parameter == n);
         let unplaced =
             || own.into_iter().chain(&self.placements).find_map(TunedPlacement::unplaced);
         Some(TuneVerdict {
-            contest: &finals.contest,
+            rounds: &comparison.rounds,
             choice: conclusion.choice,
             n,
             default: compared.default,
             unplaced: compared.placed.is_none().then(unplaced).flatten(),
-            others: finals.others(),
+            others: comparison.others(),
         })
     }
 
@@ -298,7 +316,6 @@ fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), 
         budget,
         deadline,
         confirm: false,
-        default: request.default.or(request.threads.default),
         ..request.threads.clone()
     })
 }
@@ -347,8 +364,9 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
             }
             let compared: LastComparisonQuestion = stored::question(&part)?;
             let cut_short = conclusion.cut_short.clone();
-            let finals = compared.finals(&store.records(part.id)?, &tuned_program::seen, cut_short);
-            Some(TuneLastComparison { campaign: part.id, compared, finals, conclusion })
+            let comparison =
+                compared.comparison(&store.records(part.id)?, &tuned_program::seen, cut_short);
+            Some(TuneLastComparison { campaign: part.id, compared, comparison, conclusion })
         }
         _ => None,
     };
@@ -381,7 +399,7 @@ fn plan(
     choice: LastComparisonVerdict,
     parameter: Option<u32>,
     searched: Option<&StoredSearch>,
-    finals: &LastComparison,
+    comparison: &LastComparison,
     store: &Store,
 ) -> Result<Option<Plan>, JobError> {
     let Some(n) = parameter else { return Ok(None) };
@@ -393,10 +411,10 @@ fn plan(
         }
         _ => None,
     };
-    let default = finals.contest.estimate(Way::Default);
-    let measured = finals.contest.estimate(choice.way());
+    let default = comparison.rounds.estimate(Way::Default);
+    let measured = comparison.rounds.estimate(choice.way());
     let measured =
-        measured.map(|estimate| PlanEvidence::new(&finals.unit, &estimate, default.as_ref()));
+        measured.map(|estimate| PlanEvidence::new(&comparison.unit, &estimate, default.as_ref()));
     let number =
         PlannedNumber { n, environment: program.environment(n), set: program.set_command(n) };
     let mut plan = placed.unwrap_or_else(|| Plan::new(program.name(), fingerprint, Vec::new()));
@@ -469,9 +487,19 @@ mod tests {
             per_run: true,
             budget: Some(Duration::from_secs(3600)),
             probe: Duration::from_millis(20),
+            default: Some(1),
             ..ThreadsRequest::new(program)
         };
-        TuneRequest { threads, default: Some(1), plan: None }
+        TuneRequest { threads, plan: None }
+    }
+
+    #[test]
+    fn a_request_of_an_earlier_version_keeps_its_default() {
+        let mut stored = serde_json::to_value(request()).unwrap();
+        assert_eq!(TuneRequest::deserialize(&stored).unwrap(), request());
+        stored["threads"]["default"] = Value::Null;
+        stored["default"] = 1.into();
+        assert_eq!(TuneRequest::deserialize(&stored).unwrap(), request());
     }
 
     #[test]
@@ -503,8 +531,8 @@ mod tests {
         };
         let question = serde_json::to_value(&question).unwrap();
         let parent = Some(Parent::new(whole.id, &TunePart::Finals));
-        let finals = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
-        let finals = store.create(&finals).unwrap();
+        let comparison = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
+        let comparison = store.create(&comparison).unwrap();
         let earlier = TuneConclusion {
             choice: LastComparisonVerdict::Number,
             parameter: Some(2),
@@ -524,7 +552,7 @@ mod tests {
         let mut events =
             stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::Measured(_)));
         resume_job::<TuneRequest>(&info, &caller, &mut store, &mut events).unwrap_err();
-        assert_eq!(store.records(finals).unwrap().len(), 1);
+        assert_eq!(store.records(comparison).unwrap().len(), 1);
         let info = store.get(whole.id).unwrap();
         assert_eq!(info.state, CampaignState::Stopped);
         let so_far = answer(&store, &info).unwrap();
@@ -542,7 +570,7 @@ mod tests {
         };
         assert!(unwritten.to_string().contains("mine/tuned.toml"), "{unwritten}");
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
-        assert_eq!(store.records(finals).unwrap().len(), 2);
+        assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);
     }
 

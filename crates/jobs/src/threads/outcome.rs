@@ -172,6 +172,13 @@ impl ThreadsOutcome {
         Some(shown.probe.threads)
     }
 
+    /// The number that is announced: the one that fresh windows decide, else the one that was found.
+    /// `None`: there is no answer.
+    pub fn number(&self, confirmation: Option<&Confirmation>) -> Option<u32> {
+        let found = self.found.as_ref().ok()?.parameter;
+        Some(confirmation.map_or(found, Confirmation::announced))
+    }
+
     /// The estimate from the probes alone, in a line: the number, and how sure it is.
     pub fn estimate(&self, found: &FoundNumber) -> String {
         let threads = self.threads_of(found.parameter).unwrap_or(found.threads);

@@ -1,9 +1,10 @@
 //! The tuned program as a testbed: any n, pinned or not.
 
+use crate::default_number::DefaultNumber;
 use crate::error::{Interruption, JobError};
 use crate::events::{Events, Silent};
 use crate::job::Caller;
-use crate::last_comparison::{Seen, own_number};
+use crate::last_comparison::Seen;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::other_load::WithOtherLoad;
 use crate::request::{RUNTIME_METRIC, SearchRequest};
@@ -60,10 +61,8 @@ pub(super) struct TunedProgram<'a> {
     recipe: Option<Recipe>,
     /// Holds a program that goes on while its number changes.
     prober: LinuxProber,
-    /// The number that the program uses on its own; `None`: its variable is not set.
-    pub(super) default: Option<u32>,
-    /// A note on that.
-    pub(super) note: Option<TuneNote>,
+    /// The number that the program uses on its own.
+    pub(super) default: DefaultNumber,
     /// CPUs it may run on.
     pub(super) cpus: u32,
     /// The testbeds that are ready, by n; `None`: without a number.
@@ -79,12 +78,10 @@ pub(super) struct TunedProgram<'a> {
 }
 
 impl<'a> TunedProgram<'a> {
-    /// `prober` is the one that found the number; `default` what the user says of the program's
-    /// own.
+    /// `prober` is the one that found the number.
     pub(super) fn new(
         request: &'a ThreadsRequest,
         prober: LinuxProber,
-        default: Option<u32>,
         caller: &'a Caller,
     ) -> Result<Self, JobError> {
         let ThreadsProgram::Here(program) = &request.program else {
@@ -96,13 +93,12 @@ impl<'a> TunedProgram<'a> {
         let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
         let is_set = program.set.is_some();
         let by_variable = !is_set && recipe.as_ref().is_some_and(|recipe| !recipe.in_words());
-        let (own, how) = own_number(program, &prober, cpus);
-        let (default, note) = match default {
-            Some(default) => (Some(default), None),
-            None if by_variable => (None, None),
-            None => (Some(own), Some(how)),
+        let default = match request.default {
+            Some(default) => DefaultNumber::given(default),
+            None if by_variable => DefaultNumber { n: None, known: None },
+            None => DefaultNumber::of(program, &prober, cpus),
         };
-        let guess = note.as_ref().is_some_and(TuneNote::is_guess);
+        let sure = default.sure();
         let mut tuned = Self {
             workload: Workload::new(program.name(), &[]),
             program: program.clone(),
@@ -110,7 +106,6 @@ impl<'a> TunedProgram<'a> {
             recipe,
             prober,
             default,
-            note,
             cpus,
             open: Vec::new(),
             known: None,
@@ -119,7 +114,7 @@ impl<'a> TunedProgram<'a> {
             unit: Unit::rate("1/s"),
             caller,
         };
-        tuned.know_own(default.filter(|_| !guess));
+        tuned.know_own(sure);
         Ok(tuned)
     }
 
@@ -263,7 +258,7 @@ impl<'a> TunedProgram<'a> {
     /// Leaves a process that goes on running with the number, if a command sets it; what to know
     /// about it. `own`: the number is its own.
     pub(super) fn leave(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
-        let guess = own && self.note.as_ref().is_some_and(TuneNote::is_guess);
+        let guess = own && self.default.is_guess();
         let left = ServiceNumber { n, guess }.leave(&mut self.prober)?;
         Ok(left.map(|ServiceNumber { n, guess }| TuneNote::Set { n, guess }))
     }
@@ -403,12 +398,15 @@ mod tests {
         let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
         let program = HostProgram { command, ..HostProgram::default() };
         let anew = ProbedProgram::Anew(recipe(&program).unwrap().unwrap());
-        let request = ThreadsRequest::new(ThreadsProgram::Here(program));
+        let request = ThreadsRequest {
+            default: Some(2),
+            ..ThreadsRequest::new(ThreadsProgram::Here(program))
+        };
         let machine = Machine::from_shape("2").unwrap();
         let options = ProbeOptions::default();
         let prober = LinuxProber::new(machine, anew, options, Interrupt::default()).unwrap();
         let caller = Caller::default();
-        let mut program = TunedProgram::new(&request, prober, Some(2), &caller).unwrap();
+        let mut program = TunedProgram::new(&request, prober, &caller).unwrap();
         program.know(4, Workload::new("pigz", &[&["pigz", "helper"]]));
         let mut opened = |n| {
             let (request, opening) = program.opening(Some(n)).unwrap();
