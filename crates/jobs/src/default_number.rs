@@ -2,7 +2,7 @@
 //! count as that one.
 
 use crate::threads::HostProgram;
-use pinwise_placement::TuneNote;
+use pinwise_placement::LastComparisonNote;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::ThreadsNote;
 
@@ -12,7 +12,7 @@ pub(crate) struct DefaultNumber {
     /// `None`: unknown, its variable is unset.
     pub(crate) n: Option<u32>,
     /// How that is known, if the user did not give it.
-    pub(crate) known: Option<TuneNote>,
+    pub(crate) known: Option<LastComparisonNote>,
 }
 
 impl DefaultNumber {
@@ -26,15 +26,17 @@ impl DefaultNumber {
     pub(crate) fn of(program: &HostProgram, prober: &LinuxProber, cpus: u32) -> Self {
         let threads = prober.begun_with().filter(|_| program.set.is_some());
         let (n, known) = match (threads, prober.began_with_parameter()) {
-            (Some(threads), Some((n, true))) => (n, TuneNote::DefaultInferred { n, threads }),
-            _ => (cpus, TuneNote::DefaultAssumed { n: cpus, threads }),
+            (Some(threads), Some((n, true))) => {
+                (n, LastComparisonNote::DefaultInferred { n, threads })
+            }
+            _ => (cpus, LastComparisonNote::DefaultAssumed { n: cpus, threads }),
         };
         Self { n: Some(n), known: Some(known) }
     }
 
     /// Whether it is a guess.
     pub(crate) fn is_guess(&self) -> bool {
-        self.known.as_ref().is_some_and(TuneNote::is_guess)
+        self.known.as_ref().is_some_and(LastComparisonNote::is_guess)
     }
 
     /// The number, unless that is a guess.

@@ -13,7 +13,7 @@ use pinwise_campaign::{
 use pinwise_measure::{
     Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit,
 };
-use pinwise_placement::{Budget, ComparedRounds, TuneNote, Unmeasured, Way};
+use pinwise_placement::{Budget, ComparedRounds, LastComparisonNote, Unmeasured, Way};
 use pinwise_present::crowd;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct LastComparisonQuestion {
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
     /// How that is known, if the user did not give it.
-    pub default_known: Option<TuneNote>,
+    pub default_known: Option<LastComparisonNote>,
     /// `n` makes the same threads as the default, so the two are not compared with each other.
     #[serde(default)]
     pub as_default: bool,
@@ -180,17 +180,18 @@ impl LastComparison {
     }
 
     /// Notes on it: others kept the machine busy, it ended before its time, it had little time.
-    pub fn notes(&self) -> Vec<TuneNote> {
+    pub fn notes(&self) -> Vec<LastComparisonNote> {
         let rounds = self.rounds.count() as u64;
         let ended = match &self.cut_short {
-            Some(reason) => Some(TuneNote::CutShort { rounds, reason: reason.clone() }),
+            Some(reason) => Some(LastComparisonNote::CutShort { rounds, reason: reason.clone() }),
             // If only the default takes part, more rounds make no sense.
             None => (rounds < GOOD_ROUNDS && self.rounds.ways().len() > 1)
-                .then_some(TuneNote::FewRounds { rounds }),
+                .then_some(LastComparisonNote::FewRounds { rounds }),
         };
         let missing = self.missing.iter().cloned();
-        let missing = missing.map(|(windows, error)| TuneNote::WindowsMissing { windows, error });
-        let busy = self.others().map(|share| TuneNote::ComparisonBusy { share });
+        let missing =
+            missing.map(|(windows, error)| LastComparisonNote::WindowsMissing { windows, error });
+        let busy = self.others().map(|share| LastComparisonNote::ComparisonBusy { share });
         busy.into_iter().chain(missing).chain(ended).collect()
     }
 
@@ -324,7 +325,7 @@ mod tests {
     use super::*;
     use pinwise_campaign::Record;
     use pinwise_measure::{Detail, MeasureError, Measurement, Retry};
-    use pinwise_present::tune_note;
+    use pinwise_present::last_comparison_note;
 
     #[test]
     fn one_round_is_made_whatever_it_takes_and_others_only_where_the_longest_would_fit() {
@@ -404,12 +405,12 @@ mod tests {
         assert_eq!(busy.others(), Some(0.8));
         let lost = "its threads were others".to_owned();
         let notes = [
-            TuneNote::ComparisonBusy { share: 0.8 },
-            TuneNote::WindowsMissing { windows: 3, error: lost },
-            TuneNote::FewRounds { rounds: 3 },
+            LastComparisonNote::ComparisonBusy { share: 0.8 },
+            LastComparisonNote::WindowsMissing { windows: 3, error: lost },
+            LastComparisonNote::FewRounds { rounds: 3 },
         ];
         assert_eq!(busy.notes(), notes);
-        let text = busy.notes().iter().map(tune_note).collect::<Vec<_>>();
+        let text = busy.notes().iter().map(last_comparison_note).collect::<Vec<_>>();
         assert!(text[0].contains("80 %") && text[2].contains("only 3 rounds"), "{text:?}");
         assert!(busy.rounds.gain(Way::Number, Way::Default).is_none());
     }

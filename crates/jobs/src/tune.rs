@@ -29,11 +29,11 @@ use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaig
 use pinwise_measure::ProgramNote as Met;
 use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
-    Gain, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence, PlanOrigin, PlannedNumber,
-    TuneNote, TunePart, Unmeasured, Way,
+    Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
+    PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
 use pinwise_present::{
-    TuneVerdict, sentence, tagged, threads_note, tune_note, unannounced, unmeasured,
+    TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced, unmeasured,
 };
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
@@ -116,7 +116,7 @@ pub struct TuneConclusion {
     pub cut_short: Option<Unmeasured>,
     /// Notes that the parts do not show.
     #[serde(deserialize_with = "values_or_text")]
-    pub notes: Vec<TuneNote>,
+    pub notes: Vec<LastComparisonNote>,
     /// The plan.
     pub plan: Option<PathBuf>,
     /// The time that everything took.
@@ -152,7 +152,7 @@ pub struct TuneAnswer {
     /// The last comparison, and what follows; `None` before.
     pub concluded: Option<TuneLastComparison>,
     /// Notes, besides those of [`Self::threads`].
-    pub notes: Vec<TuneNote>,
+    pub notes: Vec<LastComparisonNote>,
     /// Failures after the answer.
     pub left_undone: Vec<LeftUndone>,
     /// Why this run ended before the comparison did. `None` if the answer was only read.
@@ -196,21 +196,21 @@ impl TuneAnswer {
     }
 }
 
-fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[TuneNote]) -> Vec<Value> {
+fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[LastComparisonNote]) -> Vec<Value> {
     let number = threads.map_or(&[][..], |threads| &threads.notes);
     let busy_there = |note: &ThreadsNote| match note {
         ThreadsNote::Busy { share } => Some(*share),
         _ => None,
     };
-    let busy_here = |note: &TuneNote| match note {
-        TuneNote::Busy { share }
-        | TuneNote::ComparisonBusy { share }
-        | TuneNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
+    let busy_here = |note: &LastComparisonNote| match note {
+        LastComparisonNote::Busy { share }
+        | LastComparisonNote::ComparisonBusy { share }
+        | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
         _ => None,
     };
     let shares = number.iter().filter_map(busy_there).chain(notes.iter().filter_map(busy_here));
-    let busy = shares.reduce(f64::max).map(|share| TuneNote::Busy { share });
-    let told = |note: &TuneNote| tagged(note, sentence(&tune_note(note)));
+    let busy = shares.reduce(f64::max).map(|share| LastComparisonNote::Busy { share });
+    let told = |note: &LastComparisonNote| tagged(note, sentence(&last_comparison_note(note)));
     let number = number.iter().filter(|note| busy_there(note).is_none());
     let rest = notes.iter().filter(|note| busy_here(note).is_none());
     busy.iter()
@@ -374,9 +374,9 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     for placed in &placements {
         let n = placed.parameter;
         let reason = placed.reason.iter().cloned();
-        notes.extend(reason.map(|reason| TuneNote::NotPlaced { n, reason }));
+        notes.extend(reason.map(|reason| LastComparisonNote::NotPlaced { n, reason }));
         let met = placed.searched.iter().flat_map(|searched| searched.outcome.notes.clone());
-        notes.extend(met.map(|note| TuneNote::WhilePlaced { n, note }));
+        notes.extend(met.map(|note| LastComparisonNote::WhilePlaced { n, note }));
     }
     notes.extend(concluded.iter().flat_map(|concluded| concluded.conclusion.notes.iter().cloned()));
     Ok(TuneAnswer {
@@ -458,8 +458,8 @@ mod tests {
         let read = TuneConclusion::deserialize(&stored).unwrap();
         assert_eq!(read.unplaced, [UnplacedNumber { parameter: 4, reason: text("it has ended") }]);
         assert_eq!(read.cut_short, Some(text("interrupted")));
-        let cut_short = TuneNote::CutShort { rounds: 2, reason: text("interrupted") };
-        assert_eq!(read.notes, [TuneNote::from("a thread came".to_owned()), cut_short]);
+        let cut_short = LastComparisonNote::CutShort { rounds: 2, reason: text("interrupted") };
+        assert_eq!(read.notes, [LastComparisonNote::from("a thread came".to_owned()), cut_short]);
         let written = serde_json::to_value(&read).unwrap();
         assert_eq!(TuneConclusion::deserialize(&written).unwrap(), read);
     }

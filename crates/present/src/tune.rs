@@ -9,8 +9,8 @@ use crate::threads::is_set;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
-    ComparedRounds, Gain, LastComparisonVerdict, Outcome, PlacementVerdict, TuneNote, TunePart,
-    Unmeasured, Way,
+    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, PlacementVerdict,
+    TunePart, Unmeasured, Way,
 };
 use pinwise_topology::Policy;
 use std::path::Path;
@@ -239,7 +239,7 @@ pub fn policy_name(policy: Option<Policy>) -> &'static str {
 }
 
 /// A part in a few words: `placement of n = 4, round 2`.
-pub fn tune_step(step: TunePart) -> String {
+pub fn tune_part(step: TunePart) -> String {
     match step {
         TunePart::Threads => "number of threads".to_owned(),
         TunePart::Policies => "policies of placement".to_owned(),
@@ -259,9 +259,9 @@ pub fn unmeasured(why: &Unmeasured) -> String {
 }
 
 /// A note, as a sentence that begins small and has no full stop.
-pub fn tune_note(about: &TuneNote) -> String {
+pub fn last_comparison_note(about: &LastComparisonNote) -> String {
     match about {
-        TuneNote::DefaultAssumed { n, threads } => {
+        LastComparisonNote::DefaultAssumed { n, threads } => {
             let why = threads.map_or(String::new(), |threads| {
                 let threads = figures::counted(u64::from(threads), "thread");
                 format!("its number of threads ({threads}) does not show which n it began with: ")
@@ -271,42 +271,42 @@ pub fn tune_note(about: &TuneNote) -> String {
                  with --default N"
             )
         }
-        TuneNote::DefaultInferred { n, threads } => format!(
+        LastComparisonNote::DefaultInferred { n, threads } => format!(
             "the {} it had before the search count as n = {n}: each number that was tried made as \
              many more than itself; change it with --default N",
             figures::counted(u64::from(*threads), "thread")
         ),
-        TuneNote::NotMeasured { n, policy, error } => {
+        LastComparisonNote::NotMeasured { n, policy, error } => {
             format!("n = {n}, {}, was not measured: {error}", policy_name(*policy))
         }
-        TuneNote::NotPlaced { n, reason } => {
+        LastComparisonNote::NotPlaced { n, reason } => {
             format!("n = {n} could not be placed: {}", unmeasured(reason))
         }
-        TuneNote::WhilePlaced { n, note: met } => {
+        LastComparisonNote::WhilePlaced { n, note: met } => {
             format!("while n = {n} was placed, {}", note(met))
         }
-        TuneNote::Busy { share } => busy(*share, "measurements"),
-        TuneNote::ComparisonBusy { share } => busy(*share, "last comparison"),
-        TuneNote::WindowsMissing { windows, error } => {
+        LastComparisonNote::Busy { share } => busy(*share, "measurements"),
+        LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
+        LastComparisonNote::WindowsMissing { windows, error } => {
             let windows = match windows {
                 0 => "windows".to_owned(),
                 windows => figures::counted(*windows, "window"),
             };
             format!("missing in the last comparison: {windows} ({error})")
         }
-        TuneNote::CutShort { rounds, reason } => {
+        LastComparisonNote::CutShort { rounds, reason } => {
             let rounds = figures::counted(*rounds, "round");
             format!("the last comparison ended after {rounds}: {}", unmeasured(reason))
         }
-        TuneNote::FewRounds { rounds } => format!(
+        LastComparisonNote::FewRounds { rounds } => format!(
             "only {} of the last comparison fit the budget, so its intervals are wide: raise \
              --budget",
             figures::counted(*rounds, "round")
         ),
-        TuneNote::Set { n, guess } => {
+        LastComparisonNote::Set { n, guess } => {
             format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n, *guess))
         }
-        TuneNote::Text { text } => text.clone(),
+        LastComparisonNote::Text { text } => text.clone(),
     }
 }
 
@@ -332,14 +332,14 @@ mod tests {
     #[test]
     fn notes_of_a_search_have_kind_values_and_text() {
         let busy = pinwise_measure::ProgramNote::Busy { share: 0.5 };
-        let about = TuneNote::WhilePlaced { n: 4, note: busy };
-        let text = tune_note(&about);
+        let about = LastComparisonNote::WhilePlaced { n: 4, note: busy };
+        let text = last_comparison_note(&about);
         assert!(text.starts_with("while n = 4 was placed, the machine was busy"), "{text}");
         let nested = serde_json::json!({ "kind": "busy", "share": 0.5 });
         let whole =
             serde_json::json!({ "kind": "while_placed", "n": 4, "note": nested, "text": text });
         assert_eq!(crate::tagged(&about, text), whole);
-        let few = tune_note(&TuneNote::FewRounds { rounds: 1 });
+        let few = last_comparison_note(&LastComparisonNote::FewRounds { rounds: 1 });
         assert!(few.starts_with("only 1 round of the last"), "{few}");
     }
 

@@ -15,7 +15,7 @@ use pinwise_placement::{Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, texts, tune_next,
-    tune_step, unmeasured,
+    tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -160,7 +160,7 @@ impl CampaignPart {
         };
         let step = info.new.parent.as_ref().and_then(Parent::step);
         Self {
-            step: step.map_or(String::new(), tune_step),
+            step: step.map_or(String::new(), tune_part),
             id: info.id.0,
             measurements: figures::count(info.records),
             state,

@@ -26,7 +26,7 @@ use crate::stored::{self, part_for};
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
-use pinwise_placement::{LastComparisonVerdict, TuneNote, TunePart, Unmeasured, Way};
+use pinwise_placement::{LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way};
 use pinwise_present::NumberVerdict;
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{FoundNumber, ThreadsNote};
@@ -76,10 +76,10 @@ impl Confirmation {
     }
 
     /// Notes on the comparison.
-    pub fn notes(&self) -> Vec<TuneNote> {
+    pub fn notes(&self) -> Vec<LastComparisonNote> {
         // The verdict already says that others kept the machine busy.
         let notes = self.comparison.notes().into_iter();
-        let notes = notes.filter(|note| !matches!(note, TuneNote::ComparisonBusy { .. }));
+        let notes = notes.filter(|note| !matches!(note, LastComparisonNote::ComparisonBusy { .. }));
         self.compared.default_known.iter().cloned().chain(notes).collect()
     }
 
@@ -236,7 +236,7 @@ fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultN
     };
     if question.request.grants() {
         let n = question.contexts;
-        let known = Some(TuneNote::DefaultAssumed { n, threads: None });
+        let known = Some(LastComparisonNote::DefaultAssumed { n, threads: None });
         return Ok(DefaultNumber { n: Some(n), known });
     }
     let cpus = usable(prober.machine(), here.pid.map(Pid))?.allowed;

@@ -10,7 +10,9 @@ use pinwise_measure::{
 };
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
-use pinwise_present::{crowd, sentence, stopped, tagged, threads_answer, threads_note, tune_note};
+use pinwise_present::{
+    crowd, last_comparison_note, sentence, stopped, tagged, threads_answer, threads_note,
+};
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
     Attempt, FoundNumber, NumberSearchEnd, NumberSearchError, SearchMethod, SearchPosition,
@@ -200,7 +202,7 @@ impl ThreadsOutcome {
     pub fn tagged_notes(&self, confirmation: Option<&Confirmation>) -> Vec<Value> {
         let searched = self.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
         let compared = confirmation.into_iter().flat_map(Confirmation::notes);
-        let compared = compared.map(|note| tagged(&note, sentence(&tune_note(&note))));
+        let compared = compared.map(|note| tagged(&note, sentence(&last_comparison_note(&note))));
         searched.chain(compared).collect()
     }
 

@@ -27,7 +27,7 @@ use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
-use pinwise_placement::{Budget, Plan, PlanNote, TuneNote, TunePart, Unmeasured, Way};
+use pinwise_placement::{Budget, LastComparisonNote, Plan, PlanNote, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
@@ -96,13 +96,13 @@ fn place_and_compare(
     let choice = comparison.rounds.choice(fewer, request.threads.within);
     let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
     let mut left_undone = Vec::new();
-    let mut notes: Vec<TuneNote> = compared.default_known.clone().into_iter().collect();
+    let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(comparison.notes());
     // Not what an earlier session concluded.
     let so_far = answer(store, &CampaignInfo { conclusion: None, ..info.clone() })?;
     let unplaced = compared.unplaced.iter().cloned();
     let unplaced = unplaced
-        .map(|UnplacedNumber { parameter: n, reason }| TuneNote::NotPlaced { n, reason })
+        .map(|UnplacedNumber { parameter: n, reason }| LastComparisonNote::NotPlaced { n, reason })
         .collect();
     let caveats = [so_far.notes, unplaced, notes.clone()].concat();
     let caveats = tagged_notes(so_far.threads.as_ref(), &caveats);

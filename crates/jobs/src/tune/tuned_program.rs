@@ -16,7 +16,7 @@ use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_placement::{Budget, PlannedNumber, TuneNote};
+use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber};
 use pinwise_present::quoted;
 use pinwise_programs::{LinuxProber, ProbeError, Recipe};
 use pinwise_threads::counted_threads;
@@ -257,10 +257,14 @@ impl<'a> TunedProgram<'a> {
 
     /// Leaves a process that goes on running with the number, if a command sets it; what to know
     /// about it. `own`: the number is its own.
-    pub(super) fn leave(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
+    pub(super) fn leave(
+        &mut self,
+        n: u32,
+        own: bool,
+    ) -> Result<Option<LastComparisonNote>, ProbeError> {
         let guess = own && self.default.is_guess();
         let left = ServiceNumber { n, guess }.leave(&mut self.prober)?;
-        Ok(left.map(|ServiceNumber { n, guess }| TuneNote::Set { n, guess }))
+        Ok(left.map(|ServiceNumber { n, guess }| LastComparisonNote::Set { n, guess }))
     }
 
     /// Ends it without an answer: a process that goes on running gets its own number back.
