@@ -40,17 +40,21 @@ impl HostProgram {
     }
 
     pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
-        let (command, output) = (self.command.clone(), self.output.clone());
         Ok(match (&self.set, self.pid) {
             (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
-            (Some(set), None) => {
-                let recipe = Recipe::fixed(command, &self.env, output).map_err(JobError::usage)?;
-                ProbedProgram::Launched(recipe, set.clone())
-            }
-            (None, _) => ProbedProgram::Anew(
-                Recipe::new(command, &self.env, output).map_err(JobError::usage)?,
-            ),
+            (Some(set), None) => ProbedProgram::Launched(self.recipe()?, set.clone()),
+            (None, _) => ProbedProgram::Anew(self.recipe()?),
         })
+    }
+
+    /// How it is started.
+    pub(crate) fn recipe(&self) -> Result<Recipe, JobError> {
+        let (command, output) = (self.command.clone(), self.output.clone());
+        let recipe = match self.set {
+            Some(_) => Recipe::fixed(command, &self.env, output),
+            None => Recipe::new(command, &self.env, output),
+        };
+        recipe.map_err(JobError::usage)
     }
 
     /// The metric, if one is named, there or not.

@@ -87,7 +87,7 @@ impl<'a> TunedProgram<'a> {
         let ThreadsProgram::Here(program) = &request.program else {
             return Err(JobError::Usage("a model has no program to place".into()));
         };
-        let recipe = recipe(program)?;
+        let recipe = program.pid.is_none().then(|| program.recipe()).transpose()?;
         // A program that counts CPUs sees its affinity, and no quota.
         let machine = pinwise_linux::this_machine()?;
         let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
@@ -297,19 +297,6 @@ impl<'a> TunedProgram<'a> {
     }
 }
 
-/// How a program is started; `None` for a process that runs already.
-fn recipe(program: &HostProgram) -> Result<Option<Recipe>, JobError> {
-    if program.pid.is_some() {
-        return Ok(None);
-    }
-    let (command, env) = (program.command.clone(), &program.env);
-    let recipe = match program.set {
-        Some(_) => Recipe::fixed(command, env, None),
-        None => Recipe::new(command, env, None),
-    };
-    recipe.map(Some).map_err(JobError::usage)
-}
-
 impl Testbed for TunedProgram<'_> {
     fn machine(&self) -> &Machine {
         &self.machine
@@ -401,7 +388,7 @@ mod tests {
     fn names_of_known_threads_are_no_affinities_of_the_request() {
         let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
         let program = HostProgram { command, ..HostProgram::default() };
-        let anew = ProbedProgram::Anew(recipe(&program).unwrap().unwrap());
+        let anew = ProbedProgram::Anew(program.recipe().unwrap());
         let request = ThreadsRequest {
             default: Some(2),
             ..ThreadsRequest::new(ThreadsProgram::Here(program))

@@ -5,6 +5,7 @@
 //! grants. The guardian stores the original limit before it is changed, and puts it back however
 //! pinwise ends.
 
+use super::recipe::PLACE;
 use pinwise_linux::{
     Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
@@ -17,8 +18,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The text that stands for the parameter in a command.
-const PLACE: &str = "{n}";
 /// Looks at the threads of a program that creates some without pause.
 const LOOKS: usize = 20;
 
