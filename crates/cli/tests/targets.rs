@@ -171,7 +171,7 @@ fn a_process_that_is_being_searched_is_refused_to_others() {
     });
     let held = format!("another pinwise measures or pins process {pid}");
     let limits = ["threads", "--pid", &pid, "--set", "cpuset:", "--store", store];
-    for words in [search("9"), limits.map(str::to_owned).to_vec()] {
+    for words in [search("20"), limits.map(str::to_owned).to_vec()] {
         let refused = pinwise(&words);
         let error = String::from_utf8_lossy(&refused.stderr);
         assert!(refused.status.code() == Some(1) && error.contains(&held), "{words:?}: {error}");
@@ -179,7 +179,7 @@ fn a_process_that_is_being_searched_is_refused_to_others() {
     // What kills the search leaves a guardian, which is waited for.
     first.0.kill().unwrap();
     first.ended(PATIENCE);
-    let after = pinwise(search("9"));
+    let after = pinwise(search("20"));
     assert!(after.status.success(), "{}", String::from_utf8_lossy(&after.stderr));
     assert_eq!(affinities(program.pid()), before);
 }

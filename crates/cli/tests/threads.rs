@@ -221,29 +221,39 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     assert!(notes.iter().any(|note| note["kind"] == "shifted"), "{answer:#}");
 }
 
-/// A search that gives a service its number by a slow command. Once the command has begun, `signal`
-/// ends the search, or a metric that does not work. Returns the numbers that the service was given,
-/// and what was said.
-fn numbers_given(signal: Option<&str>, own: &[&str]) -> (String, String) {
+/// A command that gives a service its number, slowly.
+const SLOWLY: &str = "cmd:echo >> begun; sleep 0.3; echo {n} >> sets";
+
+/// How a search ends.
+enum Ending<'a> {
+    Answer,
+    BadMetric,
+    /// Once its command has begun.
+    Signal(&'a str),
+}
+
+/// A search that gives a service its number by the command `set`. Returns the numbers that the
+/// service was given, and what was said.
+fn numbers_given(set: &str, ending: &Ending<'_>, own: &[&str]) -> (String, String) {
     let folder = TempDir::new().unwrap();
     let service = Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
     let (pid, path) = (service.pid().to_string(), |name: &str| folder.path().join(name));
     let works = format!("cmd:cut -d' ' -f14 /proc/{pid}/stat");
-    let metric = if signal.is_some() { &works } else { "cmd:echo moods" };
-    let set = "cmd:echo >> begun; sleep 0.3; echo {n} >> sets";
+    let metric = if matches!(ending, Ending::BadMetric) { "cmd:echo moods" } else { &works };
     let words = ["threads", "--pid", &pid, "--set", set, "--metric", metric, "--counter"];
     let mut search = Command::new(PINWISE);
     search.args(words).args(own).arg("--store").arg(path("pinwise.db"));
-    search.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    search.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut search = Program::start(&mut search);
     let read = |name: &str| fs::read_to_string(path(name)).unwrap_or_default();
-    if let Some(signal) = signal {
+    if let Ending::Signal(signal) = ending {
         wait_until(PATIENCE, "the first command", || !read("begun").is_empty());
-        let sent = Command::new("kill").args([signal, &search.pid().to_string()]).status();
+        let sent = Command::new("kill").args([*signal, &search.pid().to_string()]).status();
         assert!(sent.unwrap().success());
     }
     search.ended(PATIENCE);
-    let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap();
+    let said = std::io::read_to_string(search.0.stderr.take().unwrap()).unwrap()
+        + &std::io::read_to_string(search.0.stdout.take().unwrap()).unwrap();
     // The process is free for another search once the guardian of a killed one has ended.
     wait_until(PATIENCE, "the end of the guardian", || {
         let words = ["place", "--pid", &pid, "--metric", &works, "--budget", "2s"];
@@ -257,21 +267,45 @@ fn numbers_given(signal: Option<&str>, own: &[&str]) -> (String, String) {
 #[test]
 fn a_service_has_its_own_number_back_however_the_search_is_ended() {
     for signal in ["-INT", "-TERM", "-HUP", "-KILL"] {
-        let (given, said) = numbers_given(Some(signal), &["--max", "3", "--default", "7"]);
+        let (given, said) =
+            numbers_given(SLOWLY, &Ending::Signal(signal), &["--max", "3", "--default", "7"]);
         let lines: Vec<&str> = given.lines().collect();
         assert_eq!(lines.iter().filter(|&&n| n == "7").count(), 1, "{signal}: {given}");
         assert_eq!(lines.last(), Some(&"7"), "{signal}: {given} {said}");
     }
-    let (given, said) = numbers_given(None, &["--max", "3", "--default", "7"]);
+    let (given, said) =
+        numbers_given(SLOWLY, &Ending::BadMetric, &["--max", "3", "--default", "7"]);
     assert!(given.ends_with("\n7\n"), "{given}");
     assert!(said.contains("n = 7 is set now\n"), "{said}");
 }
 
 #[test]
 fn a_number_above_the_most_to_try_is_not_set_on_a_guess() {
-    let (given, said) = numbers_given(None, &["--max", "1"]);
-    assert!(given.lines().all(|n| n == "1"), "{given}");
+    let (given, said) = numbers_given(SLOWLY, &Ending::BadMetric, &["--max", "1"]);
+    assert!(!given.is_empty() && given.lines().all(|n| n == "1"), "{given}");
     assert!(said.contains("a guess at the number it began with"), "{said}");
+}
+
+#[test]
+fn a_service_that_refuses_its_first_number_is_given_no_guess() {
+    let refusing = "cmd:echo {n} >> sets; exit 1";
+    let (given, said) = numbers_given(refusing, &Ending::BadMetric, &["--max", "3"]);
+    assert_eq!(given.lines().count(), 1, "{given} {said}");
+    assert!(!said.contains("is set now") && !said.contains("number back"), "{said}");
+    let (given, said) =
+        numbers_given(refusing, &Ending::BadMetric, &["--max", "3", "--default", "7"]);
+    assert!(given.lines().count() > 1 && given.ends_with("\n7\n"), "{given} {said}");
+    assert!(said.contains("could not be given its number back"), "{said}");
+}
+
+#[test]
+fn a_number_that_no_fresh_windows_confirm_does_not_stay() {
+    let works = ["--method", "reinforcer", "--max", "2", "--default", "7"];
+    let (given, said) = numbers_given("cmd:echo {n} >> sets", &Ending::Answer, &works);
+    let lines: Vec<&str> = given.lines().collect();
+    assert!(lines.len() > 1 && lines.last() == Some(&"7"), "{given} {said}");
+    assert!(said.contains("n = 7 is set now"), "{said}");
+    assert!(said.contains("so it is not set; set it with: echo "), "{said}");
 }
 
 #[test]

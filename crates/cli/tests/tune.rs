@@ -252,11 +252,22 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
         wait_until(PATIENCE, "its threads", || affinities(running.pid()).len() == 4);
         let (pid, file, found) = (running.pid(), file.display(), marker.display());
         let set =
-            format!("cmd:echo {{n}} > {file}; if [ -e {found} ]; then {}; sleep 1; fi", by(pid));
+            format!("cmd:echo {{n}} > {file}; if rm {found} 2>&-; then {}; sleep 1; fi", by(pid));
         let pid = pid.to_string();
         let words = [
-            "tune", "--max", "3", "--budget", "16s", "--set", &set, "--metric", "io:wchar",
-            "--pid", &pid,
+            "tune",
+            "--max",
+            "3",
+            "--default",
+            "1",
+            "--budget",
+            "16s",
+            "--set",
+            &set,
+            "--metric",
+            "io:wchar",
+            "--pid",
+            &pid,
         ];
         let mut tune = Program::start(
             Command::new(PINWISE)
@@ -278,12 +289,14 @@ fn ctrl_c_and_the_program_s_end_while_it_is_told_a_number_end_the_search() {
         fs::write(&marker, "").unwrap();
         let code = tune.ended(PATIENCE).code();
         let said = std::io::read_to_string(tune.0.stderr.take().unwrap()).unwrap();
-        (code, said.lines().last().unwrap_or_default().to_owned())
+        (code, said, fs::read_to_string(folder.path().join("number")).unwrap())
     };
-    let (code, said) = ended(&|_| "kill -INT $PPID".into());
+    let (code, said, told) = ended(&|_| "kill -INT $PPID".into());
     assert_eq!(code, Some(130), "{said}");
-    assert!(said.starts_with("pinwise: interrupted"), "{said}");
-    let (code, said) = ended(&|pid| format!("kill {pid}"));
+    assert!(said.lines().last().unwrap().starts_with("pinwise: interrupted"), "{said}");
+    assert!(said.contains("n = 1 is set now"), "{said}");
+    assert_eq!(told, "1\n", "{said}");
+    let (code, said, _) = ended(&|pid| format!("kill {pid}"));
     // It ends while a number is measured, or before one can be placed.
     assert!(matches!(code, Some(1 | 2)), "{said}");
     assert!(said.contains(" ended"), "{said}");

@@ -20,8 +20,8 @@ fn main() -> Result<(), JobError> {
     for shown in &answer.outcome.probes {
         println!("n = {}: {:?}", shown.probe.parameter, shown.probe.progress);
     }
-    if let Ok(found) = &answer.outcome.found {
-        println!("n = {}, because of {}", found.parameter, found.stopped.word());
+    if let Some(n) = answer.number() {
+        println!("n = {n}");
     }
     Ok(())
 }

@@ -187,7 +187,7 @@ pub(crate) fn answered(
     Ok(())
 }
 
-/// The one way to end a run without an answer; why there is none. A campaign without a measurement
+/// The one way to end a run without an answer, but for [`part_left_open`]; why there is none. A campaign without a measurement
 /// is not left behind. Any other can be resumed.
 pub(crate) fn unanswered(
     store: &mut Store,
@@ -206,6 +206,12 @@ pub(crate) fn unanswered(
         Ending::Finished => "its records give no answer".to_owned(),
     };
     Ok(JobError::Failed(Failure { reason, kept, remedy }))
+}
+
+/// Leaves a part open that can go on. Its parent has an answer of what it shows so far, also if it
+/// has no record yet.
+pub(crate) fn part_left_open(store: &mut Store, id: CampaignId) -> Result<(), StoreError> {
+    store.set_state(id, CampaignState::Stopped, None)
 }
 
 /// Turns the error that ended a part into the error of the campaign `id`, its parent.

@@ -1,14 +1,20 @@
 //! Measures the last comparison: fresh windows of the number found and of the default, in random
-//! order. Also infers the default n.
+//! order.
 
-use crate::threads::HostProgram;
+use crate::campaign_run::{EndContext, conclude, measure_on, part_left_open};
+use crate::default_number::DefaultNumber;
+use crate::error::JobError;
+use crate::events::{Event, Events};
+use crate::job::Caller;
 use crate::tune::UnplacedNumber;
-use pinwise_campaign::{Ending, Purpose, Record, Step, Strategy, Trial, settled};
-use pinwise_measure::{Effort, Measurement, OtherLoad, Placed, Setting, ThreadCount, Unit};
-use pinwise_placement::{ComparedRounds, TuneNote, Unmeasured, Way};
+use pinwise_campaign::{
+    CampaignInfo, CampaignState, Ending, Purpose, Record, Step, Store, Strategy, Trial, settled,
+};
+use pinwise_measure::{
+    Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit,
+};
+use pinwise_placement::{Budget, ComparedRounds, LastComparisonNote, Unmeasured, Way};
 use pinwise_present::notable_share;
-use pinwise_programs::LinuxProber;
-use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,7 +45,7 @@ pub struct LastComparisonQuestion {
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
     /// How that is known, if the user did not give it.
-    pub default_known: Option<TuneNote>,
+    pub default_known: Option<LastComparisonNote>,
     /// `n` makes the same threads as the default, so the two are not compared with each other.
     #[serde(default)]
     pub as_default: bool,
@@ -71,7 +77,7 @@ pub(crate) fn one_look() -> usize {
 #[derive(Clone, Debug)]
 pub struct LastComparison {
     /// The ways against each other.
-    pub contest: ComparedRounds,
+    pub rounds: ComparedRounds,
     /// The unit of performances.
     pub unit: Unit,
     /// The load of other programs in each window.
@@ -104,6 +110,11 @@ impl LastComparisonQuestion {
         [Way::Default].into_iter().chain(number).chain(placed).collect()
     }
 
+    /// The default, and how it is known.
+    pub(crate) fn default_number(&self) -> DefaultNumber {
+        DefaultNumber { n: self.default, known: self.default_known.clone() }
+    }
+
     fn number(&self, way: Way) -> Option<u32> {
         if way == Way::Default { self.default } else { Some(self.n) }
     }
@@ -123,14 +134,14 @@ impl LastComparisonQuestion {
     }
 
     /// The comparison that these records show.
-    pub(crate) fn finals(
+    pub(crate) fn comparison(
         &self,
         history: &[Record],
         read: Read<'_>,
         cut_short: Option<Unmeasured>,
     ) -> LastComparison {
         let ways = self.ways();
-        let mut contest = ComparedRounds::new(ways.clone(), CONFIDENCE).with_looks(self.looks);
+        let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE).with_looks(self.looks);
         let (mut unit, mut loads) = (None, Vec::new());
         let mut missing: Vec<(u64, String)> = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
@@ -153,33 +164,34 @@ impl LastComparisonQuestion {
                     }
                 }
             }
-            contest.take(round);
+            rounds.take(round);
         }
         let unit = unit.unwrap_or_else(|| Unit::rate("1/s"));
-        LastComparison { contest, unit, loads, missing, cut_short }
+        LastComparison { rounds, unit, loads, missing, cut_short }
     }
 }
 
 impl LastComparison {
     /// The mean of each way: the conclusion of its part.
     pub(crate) fn means(&self) -> Result<Value, serde_json::Error> {
-        let ways = self.contest.ways().iter();
-        let means: Vec<_> = ways.map(|&way| (way, self.contest.estimate(way))).collect();
+        let ways = self.rounds.ways().iter();
+        let means: Vec<_> = ways.map(|&way| (way, self.rounds.estimate(way))).collect();
         serde_json::to_value(means)
     }
 
     /// Notes on it: others kept the machine busy, it ended before its time, it had little time.
-    pub fn notes(&self) -> Vec<TuneNote> {
-        let rounds = self.contest.rounds() as u64;
+    pub fn notes(&self) -> Vec<LastComparisonNote> {
+        let rounds = self.rounds.count() as u64;
         let ended = match &self.cut_short {
-            Some(reason) => Some(TuneNote::CutShort { rounds, reason: reason.clone() }),
+            Some(reason) => Some(LastComparisonNote::CutShort { rounds, reason: reason.clone() }),
             // If only the default takes part, more rounds make no sense.
-            None => (rounds < GOOD_ROUNDS && self.contest.ways().len() > 1)
-                .then_some(TuneNote::FewRounds { rounds }),
+            None => (rounds < GOOD_ROUNDS && self.rounds.ways().len() > 1)
+                .then_some(LastComparisonNote::FewRounds { rounds }),
         };
         let missing = self.missing.iter().cloned();
-        let missing = missing.map(|(windows, error)| TuneNote::WindowsMissing { windows, error });
-        let busy = self.others().map(|share| TuneNote::ComparisonBusy { share });
+        let missing =
+            missing.map(|(windows, error)| LastComparisonNote::WindowsMissing { windows, error });
+        let busy = self.others().map(|share| LastComparisonNote::ComparisonBusy { share });
         busy.into_iter().chain(missing).chain(ended).collect()
     }
 
@@ -189,8 +201,58 @@ impl LastComparison {
     }
 }
 
+/// A last comparison, to be measured from where it is.
+pub(crate) struct Comparing<'a> {
+    /// Its part of the campaign.
+    pub(crate) part: &'a CampaignInfo,
+    pub(crate) question: &'a LastComparisonQuestion,
+    pub(crate) read: Read<'a>,
+    /// With fewer rounds one that is cut short has no answer.
+    pub(crate) fewest: usize,
+}
+
+impl Comparing<'_> {
+    /// The comparison if it has ended; `None`: it has to be measured.
+    pub(crate) fn ended(&self, store: &Store) -> Result<Option<LastComparison>, JobError> {
+        if self.part.state != CampaignState::Finished {
+            return Ok(None);
+        }
+        let records = store.records(self.part.id)?;
+        Ok(Some(self.question.comparison(&records, self.read, None)))
+    }
+
+    /// Measures it to its end. Leaves its part open if it is cut short and has enough rounds.
+    ///
+    /// # Errors
+    /// It was cut short with too few rounds; it cannot be measured or stored.
+    pub(crate) fn measure(
+        &self,
+        testbed: &mut dyn Testbed,
+        caller: &Caller,
+        store: &mut Store,
+        events: &mut dyn Events,
+    ) -> Result<LastComparison, JobError> {
+        let Self { part, question, read, fewest } = *self;
+        events.take(Event::Comparison).map_err(JobError::Output)?;
+        let mut strategy = LastComparisonSearch { question: question.clone(), read };
+        let budget = Budget::Time(question.time);
+        let measured = measure_on(store, part, budget, &mut strategy, testbed, caller, events)?;
+        let cut_short = cut_short(&measured.ending);
+        let comparison = question.comparison(&measured.records, read, cut_short);
+        if comparison.cut_short.is_some() && comparison.rounds.count() >= fewest {
+            part_left_open(store, part.id)?;
+        } else {
+            let ends = EndContext { restored: true, ..EndContext::default() };
+            let means = comparison.means()?;
+            conclude(store, part.id, measured, ends, |_, _| means)?;
+        }
+        store.learn(part.id, &part.new.workload, &comparison.unit)?;
+        Ok(comparison)
+    }
+}
+
 /// Why a comparison ended before its time; `None`: it did not.
-pub(crate) fn cut_short(ending: &Ending) -> Option<Unmeasured> {
+fn cut_short(ending: &Ending) -> Option<Unmeasured> {
     match ending {
         Ending::Finished => None,
         Ending::Interrupted => Some(Unmeasured::Interrupted),
@@ -198,43 +260,10 @@ pub(crate) fn cut_short(ending: &Ending) -> Option<Unmeasured> {
     }
 }
 
-/// The numbers with which the program makes the same threads.
-pub(crate) fn alike(notes: &[ThreadsNote]) -> &[u32] {
-    let capped = notes.iter().find_map(|note| match note {
-        ThreadsNote::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
-        _ => None,
-    });
-    capped.unwrap_or_default()
-}
-
-/// The fastest of the probed numbers, without `n`.
-pub(crate) fn runner_up(rates: &[(u32, f64)], n: u32) -> Option<u32> {
-    let mean = |n: u32| {
-        let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
-        own.clone().sum::<f64>() / own.count() as f64
-    };
-    let others = rates.iter().map(|rate| rate.0).filter(|&other| other != n);
-    others.max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
-}
-
-/// The default n, and how it is known: inferred from the threads that the program began with, else
-/// assumed to be `cpus`, the number of CPUs it may use.
-pub(crate) fn own_number(
-    program: &HostProgram,
-    prober: &LinuxProber,
-    cpus: u32,
-) -> (u32, TuneNote) {
-    let threads = prober.begun_with().filter(|_| program.set.is_some());
-    match (threads, prober.began_with_parameter()) {
-        (Some(threads), Some((n, true))) => (n, TuneNote::DefaultInferred { n, threads }),
-        _ => (cpus, TuneNote::DefaultAssumed { n: cpus, threads }),
-    }
-}
-
 /// One window after the other, in rounds.
-pub(crate) struct LastComparisonSearch<'a> {
-    pub(crate) question: LastComparisonQuestion,
-    pub(crate) read: Read<'a>,
+struct LastComparisonSearch<'a> {
+    question: LastComparisonQuestion,
+    read: Read<'a>,
 }
 
 impl Strategy for LastComparisonSearch<'_> {
@@ -268,9 +297,9 @@ impl LastComparisonSearch<'_> {
     /// Only widths decide: a comparison that ended at a lucky mean would favour it.
     fn is_precise(&self, history: &[Record]) -> bool {
         let Some(precision) = self.question.precision else { return false };
-        let contest = self.question.finals(history, self.read, None).contest;
-        let looks = self.question.looks == 1 || is_look(contest.rounds());
-        looks && contest.rounds() >= GOOD_ROUNDS as usize && contest.is_precise(precision)
+        let rounds = self.question.comparison(history, self.read, None).rounds;
+        let looks = self.question.looks == 1 || is_look(rounds.count());
+        looks && rounds.count() >= GOOD_ROUNDS as usize && rounds.is_precise(precision)
     }
 }
 
@@ -296,7 +325,7 @@ mod tests {
     use super::*;
     use pinwise_campaign::Record;
     use pinwise_measure::{Detail, MeasureError, Measurement, Retry};
-    use pinwise_present::tune_note;
+    use pinwise_present::last_comparison_note;
 
     #[test]
     fn one_round_is_made_whatever_it_takes_and_others_only_where_the_longest_would_fit() {
@@ -361,7 +390,7 @@ mod tests {
             };
             history.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
         }
-        question.finals(&history, &seen, None)
+        question.comparison(&history, &seen, None)
     }
 
     #[test]
@@ -369,41 +398,26 @@ mod tests {
         let enough = GOOD_ROUNDS as usize;
         let quiet = compared(enough, 0.1, false);
         assert_eq!((quiet.notes(), quiet.others()), (Vec::new(), None));
-        assert_eq!(quiet.contest.rounds(), enough);
-        let gain = quiet.contest.gain(Way::Placed, Way::Default).unwrap();
+        assert_eq!(quiet.rounds.count(), enough);
+        let gain = quiet.rounds.gain(Way::Placed, Way::Default).unwrap();
         assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.9, "{gain:?}");
         let busy = compared(3, 8.0, true);
         assert_eq!(busy.others(), Some(0.8));
         let lost = "its threads were others".to_owned();
         let notes = [
-            TuneNote::ComparisonBusy { share: 0.8 },
-            TuneNote::WindowsMissing { windows: 3, error: lost },
-            TuneNote::FewRounds { rounds: 3 },
+            LastComparisonNote::ComparisonBusy { share: 0.8 },
+            LastComparisonNote::WindowsMissing { windows: 3, error: lost },
+            LastComparisonNote::FewRounds { rounds: 3 },
         ];
         assert_eq!(busy.notes(), notes);
-        let text = busy.notes().iter().map(tune_note).collect::<Vec<_>>();
+        let text = busy.notes().iter().map(last_comparison_note).collect::<Vec<_>>();
         assert!(text[0].contains("80 %") && text[2].contains("only 3 rounds"), "{text:?}");
-        assert!(busy.contest.gain(Way::Number, Way::Default).is_none());
+        assert!(busy.rounds.gain(Way::Number, Way::Default).is_none());
     }
 
     #[test]
     fn a_comparison_may_end_early_at_four_looks_up_to_its_most_rounds() {
         let looks: Vec<usize> = (0..=MOST_ROUNDS).filter(|&rounds| is_look(rounds)).collect();
         assert_eq!((looks, LOOKS), (vec![5, 10, 20, 40], 4));
-    }
-
-    #[test]
-    fn numbers_that_count_as_one_are_alike() {
-        let capped =
-            |pooled| ThreadsNote::Capped { threads: 3, numbers: vec![2, 4], pooled, follows: true };
-        assert_eq!(alike(&[ThreadsNote::Simulated, capped(true)]), [2, 4]);
-        assert_eq!(alike(&[capped(false)]), [0; 0]);
-    }
-
-    #[test]
-    fn the_runner_up_is_the_fastest_other_number_on_average() {
-        let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
-        assert_eq!([runner_up(&rates, 2), runner_up(&rates, 3)], [Some(3), Some(4)]);
-        assert_eq!(runner_up(&[(2, 5.0), (2, 6.0)], 2), None);
     }
 }

@@ -17,7 +17,8 @@
 //!   `latency`, `calibrate`. `job` has their trait, `questions` their list.
 //! - From request to campaign: `placement_request`, `subject`, `simulation`, `open_subject`,
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
-//! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `events`, `place_on`.
+//! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
+//!   `service_number`, `events`, `place_on`.
 //! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod calibrate;
 mod campaign_run;
 mod characterize;
 mod compare;
+mod default_number;
 mod error;
 mod events;
 mod job;
@@ -43,6 +45,7 @@ mod profiling_cost;
 mod questions;
 mod resume_check;
 mod select;
+mod service_number;
 mod simulation;
 mod stored;
 mod subject;

@@ -184,7 +184,9 @@ mod tests {
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{LeftAlone, ProgramNote as Met};
     use pinwise_measure::{Unit, Workload};
-    use pinwise_placement::{PlacementVerdict, PlanNote, PlanOrigin, PlannedThread, TuneNote};
+    use pinwise_placement::{
+        LastComparisonNote, PlacementVerdict, PlanNote, PlanOrigin, PlannedThread,
+    };
     use pinwise_present::tagged;
     use pinwise_threads::ThreadsNote;
     use pinwise_topology::{Alike, CpuSet, Fingerprint, Machine};
@@ -320,8 +322,8 @@ mod tests {
     fn notes_that_explain_a_result_do_not_weaken_its_plan() {
         let (reason, names) = (LeftAlone::HardlyRuns, Default::default());
         let explaining = [
-            tagged(&TuneNote::DefaultAssumed { n: 2, threads: None }, ""),
-            tagged(&TuneNote::DefaultInferred { n: 2, threads: 3 }, ""),
+            tagged(&LastComparisonNote::DefaultAssumed { n: 2, threads: None }, ""),
+            tagged(&LastComparisonNote::DefaultInferred { n: 2, threads: 3 }, ""),
             tagged(&ThreadsNote::SingleRuns, ""),
             tagged(&ThreadsNote::ShortRuns { run_seconds: None, pieces: None }, ""),
             tagged(&ThreadsNote::CutOff { n: 2, asked: true }, ""),

@@ -238,7 +238,7 @@ mod tests {
             ..HostProgram::default()
         });
         let threads = ThreadsRequest::new(program);
-        let tune = TuneRequest { threads: threads.clone(), default: None, plan: None };
+        let tune = TuneRequest { threads: threads.clone(), plan: None };
         let here = ThreadsProgram::Here(HostProgram {
             command: ["true", "{n}"].map(str::to_owned).to_vec(),
             ..HostProgram::default()

@@ -117,11 +117,13 @@ pub(crate) fn check_processes(info: &CampaignInfo, pids: &[i32]) -> Result<(), J
             }
         }
     }
+    // A part is no search of its own.
+    let whole = info.new.parent.as_ref().map_or(info.id, |parent| parent.id);
+    let search = if command.is_empty() { String::new() } else { format!(": {}", shell(&command)) };
     Err(JobError::Usage(format!(
         "campaign {}: its process {gone} has ended, and measurements of another one do not compare \
-         with it; start the program again, and then a new search: {}",
-        info.id.0,
-        shell(&command)
+         with it; start the program again, and then a new search{search}",
+        whole.0,
     )))
 }
 
@@ -201,6 +203,42 @@ mod tests {
             info.new.machine.caches.pop();
             assert!(changed(&info, &request, &*testbed).is_some(), "{machine}: a cache is gone");
         }
+    }
+
+    #[test]
+    fn an_ended_process_is_told_by_the_whole_campaign_and_its_command_if_there_is_one() {
+        let machine = Machine::from_shape("2").unwrap();
+        let told = |command: &[&str], parent| {
+            let info = CampaignInfo {
+                id: CampaignId(2),
+                new: NewCampaign {
+                    kind: Kind::Threads,
+                    parent,
+                    command: command.iter().map(|&word| word.to_owned()).collect(),
+                    machine: machine.clone(),
+                    alike: pinwise_topology::Alike::ExceptNuma,
+                    workload: pinwise_measure::Workload::new("a", &[]),
+                    unit: pinwise_measure::Unit::rate("1/s"),
+                    simulated: false,
+                    question: serde_json::Value::Null,
+                    seed: 1,
+                },
+                started: 0,
+                state: CampaignState::Stopped,
+                conclusion: None,
+                records: 1,
+                running: false,
+            };
+            check_processes(&info, &[i32::MAX]).unwrap_err().to_string()
+        };
+        let part = told(&["pinwise", "tune", "--pid", "2147483647"], {
+            Some(pinwise_campaign::Parent::new(CampaignId(1), &"threads"))
+        });
+        assert!(part.starts_with("campaign 1: its process 2147483647 has ended"), "{part}");
+        assert!(part.ends_with("a new search: pinwise tune --pid PID"), "{part}");
+        let library = told(&[], None);
+        assert!(library.starts_with("campaign 2: "), "{library}");
+        assert!(library.ends_with("and then a new search"), "{library}");
     }
 
     #[test]

@@ -15,9 +15,10 @@ mod watch_summary;
 
 use crate::campaign_run::{EndContext, answered, as_parent_error, unanswered};
 use crate::error::{JobError, Remedy};
-use crate::events::{Event, Events, note};
+use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::resume_check::{check_machine, check_processes};
+use crate::service_number::{ServiceNumber, give_back};
 use crate::stored;
 use crate::summary::Summary;
 pub use confirmation::Confirmation;
@@ -27,11 +28,10 @@ pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
-use pinwise_linux::{Hold, Pid, process};
+use pinwise_linux::{Hold, Pid};
 use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, Unmeasured};
-use pinwise_present::Notice;
-use pinwise_programs::{LinuxProber, NumberSetter, ProbeError};
+use pinwise_programs::{LinuxProber, ProbeError};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
 use pinwise_topology::{Alike, Machine};
@@ -61,6 +61,13 @@ pub struct ThreadsAnswer {
     pub interrupted: bool,
     /// Why a program that goes on running does not have the number that was found.
     pub unsettled: Option<ProbeError>,
+}
+
+impl ThreadsAnswer {
+    /// The number to run the program with; `None`: there is no answer.
+    pub fn number(&self) -> Option<u32> {
+        self.outcome.number(self.confirmation.as_ref())
+    }
 }
 
 impl Job for ThreadsRequest {
@@ -136,14 +143,14 @@ impl Job for ThreadsRequest {
                     }
                     Err(error) => {
                         // Where nobody takes the note, the error says more.
-                        let _ = give_back(&mut program, events);
+                        let _ = program.give_back(events);
                         return Err(as_parent_error(error, store, id)?);
                     }
                 }
             }
             _ => None,
         };
-        let cut_short = confirmation.as_ref().and_then(|shown| shown.finals.cut_short.clone());
+        let cut_short = confirmation.as_ref().and_then(|shown| shown.comparison.cut_short.clone());
         let finished = finished && cut_short.is_none();
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
@@ -152,24 +159,25 @@ impl Job for ThreadsRequest {
         if let Ending::Failed(reason) = &ending {
             conclusion.notes.push(ThreadsNote::Unchecked { reason: reason.clone() });
         }
-        if let Some(shown) = &confirmation {
-            conclusion.parameter = shown.announced();
+        if let Some((shown, n)) = confirmation.as_ref().zip(outcome.number(confirmation.as_ref())) {
+            conclusion.parameter = n;
             conclusion.threads = question.threads_with(conclusion.parameter)?;
             (conclusion.choice, conclusion.gain) =
-                (Some(shown.choice), shown.finals.contest.gain_of(shown.choice));
+                (Some(shown.choice), shown.comparison.rounds.gain_of(shown.choice));
         }
         conclusion.cut_short = cut_short;
         conclusion.notes.extend(unconfirmed);
         let kept = match &confirmation {
-            Some(shown) => Some((conclusion.parameter, shown.announces_a_guess())),
+            Some(shown) => {
+                let (n, guess) = (conclusion.parameter, shown.announces_a_guess());
+                Some(ServiceNumber { n, guess })
+            }
             // Only a number that fresh windows confirm stays set.
-            None if question.request.confirms() => program.own(),
-            None => Some((conclusion.parameter, false)),
+            None => program.own(),
         };
-        let settled = program.settle(&question, kept);
-        let unsettled = match settled {
-            Ok(note) => {
-                conclusion.notes.extend(note);
+        let unsettled = match program.leave(&question, conclusion.parameter, kept) {
+            Ok(notes) => {
+                conclusion.notes.extend(notes);
                 None
             }
             Err(error) => Some(error),
@@ -267,33 +275,38 @@ impl HeldProgram {
         }
     }
 
-    /// The program's own number, which a process gets back, and whether it is a guess. `None`: no
-    /// command has changed it.
-    fn own(&self) -> Option<(u32, bool)> {
+    /// The number that a process gets back; `None`: no command has changed it.
+    fn own(&self) -> Option<ServiceNumber> {
         let Self::Here(prober) = self else { return None };
-        prober.is_changed().then(|| prober.own_parameter())
+        ServiceNumber::own(prober)
     }
 
-    /// Leaves a process that goes on running with this number, which may be a guess at the one it
-    /// began with; what to know about it. `None`: it keeps the number that it has. Error: why that
-    /// could not be done.
-    fn settle(
+    fn give_back(&mut self, events: &mut dyn Events) -> Result<(), JobError> {
+        let Self::Here(prober) = self else { return Ok(()) };
+        give_back(prober, events)
+    }
+
+    /// Leaves a process that goes on running with a number, after a search that found `n`. Returns
+    /// what to know about it. `None`: it keeps the number that it has. Error: why that could not
+    /// be done.
+    fn leave(
         &mut self,
         question: &ThreadsQuestion,
-        kept: Option<(u32, bool)>,
-    ) -> Result<Option<ThreadsNote>, ProbeError> {
-        let Self::Here(prober) = self else { return Ok(None) };
-        if let Some((n, _)) = kept {
-            prober.settle(n)?;
-        }
-        let ThreadsProgram::Here(program) = &question.request.program else { return Ok(None) };
-        let is_command = matches!(program.set, Some(NumberSetter::Command(_)));
-        let note = match kept {
-            Some((n, guess)) if is_command => Some(ThreadsNote::Set { n, guess }),
-            None if is_command => None,
-            _ => Some(ThreadsNote::LimitsRestored),
+        n: u32,
+        kept: Option<ServiceNumber>,
+    ) -> Result<Vec<ThreadsNote>, ProbeError> {
+        let (Self::Here(prober), ThreadsProgram::Here(program)) = (self, &question.request.program)
+        else {
+            return Ok(Vec::new());
         };
-        Ok(note.filter(|_| program.pid.is_some()))
+        let own = prober.own_parameter().0;
+        let left = kept.map(|kept| kept.leave(prober)).transpose()?.flatten();
+        let (Some(set), Some(_)) = (&program.set, program.pid) else { return Ok(Vec::new()) };
+        let Some(command) = set.command(n) else { return Ok(vec![ThreadsNote::LimitsRestored]) };
+        let unset = left.map_or(own, |left| left.n) != n;
+        let left = left.map(|ServiceNumber { n, guess }| ThreadsNote::Set { n, guess });
+        let unset = unset.then_some(ThreadsNote::NotSet { n, command });
+        Ok(left.into_iter().chain(unset).collect())
     }
 }
 
@@ -356,7 +369,7 @@ pub(crate) fn search_threads(
     events.take(Event::MeasuringEnded).map_err(JobError::Output)?;
     let outcome = ThreadsOutcome::of(question.clone(), &records)?;
     if outcome.found.is_err() {
-        give_back(&mut program, events)?;
+        program.give_back(events)?;
     }
     Ok(Searched { outcome, ending, program })
 }
@@ -369,19 +382,6 @@ pub(crate) fn hold(request: &ThreadsRequest) -> Result<Hold, JobError> {
         ThreadsProgram::Modelled(_) => None,
     };
     Hold::of(pid.as_slice()).map_err(JobError::failed)
-}
-
-/// Gives a process whose number a command has changed its own number back, if there is no
-/// answer.
-fn give_back(program: &mut HeldProgram, events: &mut dyn Events) -> Result<(), JobError> {
-    let Some((n, guess)) = program.own() else { return Ok(()) };
-    let HeldProgram::Here(prober) = program else { return Ok(()) };
-    let Some(pid) = prober.pid() else { return Ok(()) };
-    match prober.settle(n) {
-        Ok(()) => note(events, Notice::NumberReturned { pid: pid.0, n, guess }),
-        Err(_) if process::ended(pid) => Ok(()),
-        Err(_) => note(events, Notice::NumberLeft { pid: pid.0 }),
-    }
 }
 
 /// The parameter of a probe.
@@ -465,7 +465,7 @@ mod tests {
         // In the model, 16 threads are a third faster than 24, the contexts.
         assert_eq!((shown.compared.n, shown.compared.default), (16, Some(24)));
         assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Number, 16));
-        let gain = shown.finals.contest.gain_of(shown.choice).unwrap();
+        let gain = shown.comparison.rounds.gain_of(shown.choice).unwrap();
         assert!(0.2 < gain.low && gain.high < 0.6, "{gain:?}");
         let summary = Summary::of(&whole.campaign);
         let (n, choice, gain) = (16, Some(shown.choice), Some(gain));
@@ -486,7 +486,7 @@ mod tests {
             resume_job::<ThreadsRequest>(&cut.campaign, &caller, &mut store, &mut Silent).unwrap();
         let same = |answer: &ThreadsAnswer| {
             let resumed = answer.confirmation.as_ref().unwrap();
-            let gains = [&shown, resumed].map(|one| one.finals.contest.gain_of(one.choice));
+            let gains = [&shown, resumed].map(|one| one.comparison.rounds.gain_of(one.choice));
             assert_eq!((resumed.choice, gains[0]), (shown.choice, gains[1]));
         };
         same(&resumed);
@@ -531,7 +531,7 @@ mod tests {
         for answer in [cut, stored] {
             let shown = answer.confirmation.unwrap();
             assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Undecided, 24));
-            assert_eq!(shown.finals.contest.rounds(), 0);
+            assert_eq!(shown.comparison.rounds.count(), 0);
             let conclusion = answer.campaign.conclusion.unwrap();
             let conclusion = ThreadsConclusion::deserialize(conclusion).unwrap();
             assert_eq!(conclusion.parameter, 24);

@@ -29,11 +29,11 @@ use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaig
 use pinwise_measure::ProgramNote as Met;
 use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
 use pinwise_placement::{
-    Gain, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence, PlanOrigin, PlannedNumber,
-    TuneNote, TunePart, Unmeasured, Way,
+    Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
+    PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
 use pinwise_present::{
-    TuneVerdict, sentence, tagged, threads_note, tune_note, unannounced, unmeasured,
+    TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced, unmeasured,
 };
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
@@ -51,13 +51,30 @@ const NUMBER: f64 = 0.25;
 
 /// How many threads, and where: the question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredTuneRequest")]
 pub struct TuneRequest {
     /// The program, and how its number is found. Its budget is that of the whole.
     pub threads: ThreadsRequest,
-    /// The number that the program uses on its own, if the user gave it.
-    pub default: Option<u32>,
     /// The path of the plan. `None`: beside the store.
     pub plan: Option<PathBuf>,
+}
+
+/// A request as stores have it.
+#[derive(Deserialize)]
+struct StoredTuneRequest {
+    threads: ThreadsRequest,
+    /// In an earlier version: the number that the program uses on its own, if the user gave it.
+    #[serde(default)]
+    default: Option<u32>,
+    plan: Option<PathBuf>,
+}
+
+impl From<StoredTuneRequest> for TuneRequest {
+    fn from(stored: StoredTuneRequest) -> Self {
+        let StoredTuneRequest { mut threads, default, plan } = stored;
+        threads.default = default.or(threads.default);
+        Self { threads, plan }
+    }
 }
 
 /// A number that was placed, or why it could not be.
@@ -99,7 +116,7 @@ pub struct TuneConclusion {
     pub cut_short: Option<Unmeasured>,
     /// Notes that the parts do not show.
     #[serde(deserialize_with = "values_or_text")]
-    pub notes: Vec<TuneNote>,
+    pub notes: Vec<LastComparisonNote>,
     /// The plan.
     pub plan: Option<PathBuf>,
     /// The time that everything took.
@@ -114,7 +131,7 @@ pub struct TuneLastComparison {
     /// The question.
     pub compared: LastComparisonQuestion,
     /// The result.
-    pub finals: LastComparison,
+    pub comparison: LastComparison,
     /// The verdict.
     pub conclusion: TuneConclusion,
 }
@@ -135,7 +152,7 @@ pub struct TuneAnswer {
     /// The last comparison, and what follows; `None` before.
     pub concluded: Option<TuneLastComparison>,
     /// Notes, besides those of [`Self::threads`].
-    pub notes: Vec<TuneNote>,
+    pub notes: Vec<LastComparisonNote>,
     /// Failures after the answer.
     pub left_undone: Vec<LeftUndone>,
     /// Why this run ended before the comparison did. `None` if the answer was only read.
@@ -156,18 +173,19 @@ pub enum LeftUndone {
 impl TuneAnswer {
     /// The last comparison, as `present` takes it; `None` before it.
     pub fn verdict(&self) -> Option<TuneVerdict<'_>> {
-        let TuneLastComparison { compared, finals, conclusion, .. } = self.concluded.as_ref()?;
+        let TuneLastComparison { compared, comparison, conclusion, .. } =
+            self.concluded.as_ref()?;
         let n = compared.n;
         let own = self.placements.iter().find(|placed| placed.parameter == n);
         let unplaced =
             || own.into_iter().chain(&self.placements).find_map(TunedPlacement::unplaced);
         Some(TuneVerdict {
-            contest: &finals.contest,
+            rounds: &comparison.rounds,
             choice: conclusion.choice,
             n,
             default: compared.default,
             unplaced: compared.placed.is_none().then(unplaced).flatten(),
-            others: finals.others(),
+            others: comparison.others(),
         })
     }
 
@@ -178,21 +196,21 @@ impl TuneAnswer {
     }
 }
 
-fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[TuneNote]) -> Vec<Value> {
+fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[LastComparisonNote]) -> Vec<Value> {
     let number = threads.map_or(&[][..], |threads| &threads.notes);
     let busy_there = |note: &ThreadsNote| match note {
         ThreadsNote::Busy { share } => Some(*share),
         _ => None,
     };
-    let busy_here = |note: &TuneNote| match note {
-        TuneNote::Busy { share }
-        | TuneNote::ComparisonBusy { share }
-        | TuneNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
+    let busy_here = |note: &LastComparisonNote| match note {
+        LastComparisonNote::Busy { share }
+        | LastComparisonNote::ComparisonBusy { share }
+        | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
         _ => None,
     };
     let shares = number.iter().filter_map(busy_there).chain(notes.iter().filter_map(busy_here));
-    let busy = shares.reduce(f64::max).map(|share| TuneNote::Busy { share });
-    let told = |note: &TuneNote| tagged(note, sentence(&tune_note(note)));
+    let busy = shares.reduce(f64::max).map(|share| LastComparisonNote::Busy { share });
+    let told = |note: &LastComparisonNote| tagged(note, sentence(&last_comparison_note(note)));
     let number = number.iter().filter(|note| busy_there(note).is_none());
     let rest = notes.iter().filter(|note| busy_here(note).is_none());
     busy.iter()
@@ -298,7 +316,6 @@ fn number_question(request: &TuneRequest) -> Result<(ThreadsQuestion, Machine), 
         budget,
         deadline,
         confirm: false,
-        default: request.default.or(request.threads.default),
         ..request.threads.clone()
     })
 }
@@ -347,9 +364,9 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
             }
             let compared: LastComparisonQuestion = stored::question(&part)?;
             let cut_short = conclusion.cut_short.clone();
-            let finals =
-                compared.finals(&store.records(part.id)?, &program_testbed::seen, cut_short);
-            Some(TuneLastComparison { campaign: part.id, compared, finals, conclusion })
+            let comparison =
+                compared.comparison(&store.records(part.id)?, &program_testbed::seen, cut_short);
+            Some(TuneLastComparison { campaign: part.id, compared, comparison, conclusion })
         }
         _ => None,
     };
@@ -357,9 +374,9 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     for placed in &placements {
         let n = placed.parameter;
         let reason = placed.reason.iter().cloned();
-        notes.extend(reason.map(|reason| TuneNote::NotPlaced { n, reason }));
+        notes.extend(reason.map(|reason| LastComparisonNote::NotPlaced { n, reason }));
         let met = placed.searched.iter().flat_map(|searched| searched.outcome.notes.clone());
-        notes.extend(met.map(|note| TuneNote::WhilePlaced { n, note }));
+        notes.extend(met.map(|note| LastComparisonNote::WhilePlaced { n, note }));
     }
     notes.extend(concluded.iter().flat_map(|concluded| concluded.conclusion.notes.iter().cloned()));
     Ok(TuneAnswer {
@@ -382,7 +399,7 @@ fn plan(
     choice: LastComparisonVerdict,
     parameter: Option<u32>,
     searched: Option<&StoredSearch>,
-    finals: &LastComparison,
+    comparison: &LastComparison,
     store: &Store,
 ) -> Result<Option<Plan>, JobError> {
     let Some(n) = parameter else { return Ok(None) };
@@ -394,10 +411,10 @@ fn plan(
         }
         _ => None,
     };
-    let default = finals.contest.estimate(Way::Default);
-    let measured = finals.contest.estimate(choice.way());
+    let default = comparison.rounds.estimate(Way::Default);
+    let measured = comparison.rounds.estimate(choice.way());
     let measured =
-        measured.map(|estimate| PlanEvidence::new(&finals.unit, &estimate, default.as_ref()));
+        measured.map(|estimate| PlanEvidence::new(&comparison.unit, &estimate, default.as_ref()));
     let number =
         PlannedNumber { n, environment: program.environment(n), set: program.set_command(n) };
     let mut plan = placed.unwrap_or_else(|| Plan::new(program.name(), fingerprint, Vec::new()));
@@ -441,8 +458,8 @@ mod tests {
         let read = TuneConclusion::deserialize(&stored).unwrap();
         assert_eq!(read.unplaced, [UnplacedNumber { parameter: 4, reason: text("it has ended") }]);
         assert_eq!(read.cut_short, Some(text("interrupted")));
-        let cut_short = TuneNote::CutShort { rounds: 2, reason: text("interrupted") };
-        assert_eq!(read.notes, [TuneNote::from("a thread came".to_owned()), cut_short]);
+        let cut_short = LastComparisonNote::CutShort { rounds: 2, reason: text("interrupted") };
+        assert_eq!(read.notes, [LastComparisonNote::from("a thread came".to_owned()), cut_short]);
         let written = serde_json::to_value(&read).unwrap();
         assert_eq!(TuneConclusion::deserialize(&written).unwrap(), read);
     }
@@ -470,9 +487,19 @@ mod tests {
             per_run: true,
             budget: Some(Duration::from_secs(3600)),
             probe: Duration::from_millis(20),
+            default: Some(1),
             ..ThreadsRequest::new(program)
         };
-        TuneRequest { threads, default: Some(1), plan: None }
+        TuneRequest { threads, plan: None }
+    }
+
+    #[test]
+    fn a_request_of_an_earlier_version_keeps_its_default() {
+        let mut stored = serde_json::to_value(request()).unwrap();
+        assert_eq!(TuneRequest::deserialize(&stored).unwrap(), request());
+        stored["threads"]["default"] = Value::Null;
+        stored["default"] = 1.into();
+        assert_eq!(TuneRequest::deserialize(&stored).unwrap(), request());
     }
 
     #[test]
@@ -504,8 +531,8 @@ mod tests {
         };
         let question = serde_json::to_value(&question).unwrap();
         let parent = Some(Parent::new(whole.id, &TunePart::Finals));
-        let finals = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
-        let finals = store.create(&finals).unwrap();
+        let comparison = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
+        let comparison = store.create(&comparison).unwrap();
         let earlier = TuneConclusion {
             choice: LastComparisonVerdict::Number,
             parameter: Some(2),
@@ -525,7 +552,7 @@ mod tests {
         let mut events =
             stopping_at(&caller.interrupt, 1, |event| matches!(event, Event::Measured(_)));
         resume_job::<TuneRequest>(&info, &caller, &mut store, &mut events).unwrap_err();
-        assert_eq!(store.records(finals).unwrap().len(), 1);
+        assert_eq!(store.records(comparison).unwrap().len(), 1);
         let info = store.get(whole.id).unwrap();
         assert_eq!(info.state, CampaignState::Stopped);
         let so_far = answer(&store, &info).unwrap();
@@ -543,7 +570,7 @@ mod tests {
         };
         assert!(unwritten.to_string().contains("mine/tuned.toml"), "{unwritten}");
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
-        assert_eq!(store.records(finals).unwrap().len(), 2);
+        assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);
     }
 

@@ -65,18 +65,18 @@ pub(crate) const MARK: &str = "PINWISE_RUN";
 /// The environment variable that marks a command which changes a running process.
 pub const SETTING_MARK: &str = "PINWISE_SET";
 /// The guardian's name in process lists, so that `killall pinwise` leaves it alone.
-const NAME: &str = "affinity-guard";
+pub(crate) const NAME: &str = "affinity-guard";
 /// The guardian prints this when signals can no longer end it.
 const READY: &str = "guardian ready";
 /// The longest time that restoring may take. A program that creates threads without pause would
 /// keep the guardian busy for ever.
 const RESTORING: Duration = Duration::from_millis(900);
 /// The longest time that a command which changes a process or puts it back may take. A guess.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const SETTING_LIMIT: Duration = Duration::from_secs(5);
 /// The longest time that the guardian is at work: it puts affinities back, waits for a command,
 /// runs another, and gives programs time to end.
 pub(crate) const AT_WORK: Duration = Duration::from_millis(
-    (RESTORING.as_millis() + 2 * PATIENCE.as_millis() + GRACE.as_millis()) as u64,
+    (RESTORING.as_millis() + 2 * SETTING_LIMIT.as_millis() + GRACE.as_millis()) as u64,
 );
 
 /// A report of pinwise to the guardian, one JSON document per line.
@@ -259,12 +259,13 @@ pub fn guardian_main() {
     }
     let mut entries = Vec::new();
     // A line without its end was never relied on: the thread in it is not pinned yet.
-    let mut hold = Hold::default();
+    let (mut hold, mut shared) = (Hold::default(), HashSet::new());
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(entry) = serde_json::from_str(&line) else { continue };
         if let GuardianEntry::Process { pid, .. }
         | GuardianEntry::Confined { pid, .. }
         | GuardianEntry::Command { pid, .. } = &entry
+            && shared.insert(*pid)
         {
             hold.share(*pid);
         }
@@ -303,15 +304,15 @@ fn run_commands(entries: &[GuardianEntry]) {
     }
 }
 
-/// Waits until no process has one of these marks, for at most [`PATIENCE`].
+/// Waits until no process has one of these marks, for at most [`SETTING_LIMIT`].
 fn wait_for(marks: &[String]) {
     let begin = Instant::now();
-    while !marked(SETTING_MARK, marks).is_empty() && begin.elapsed() < PATIENCE {
+    while !marked(SETTING_MARK, marks).is_empty() && begin.elapsed() < SETTING_LIMIT {
         sleep(Duration::from_millis(5));
     }
 }
 
-/// Runs a shell command, for at most [`PATIENCE`].
+/// Runs a shell command, for at most [`SETTING_LIMIT`].
 fn run_command(command: &str, folder: &Path) -> io::Result<()> {
     let mut shell = Command::new("sh");
     let folder = if folder.is_dir() { folder } else { Path::new("/") };
@@ -321,10 +322,13 @@ fn run_command(command: &str, folder: &Path) -> io::Result<()> {
     let mut child = shell.spawn()?;
     let begin = Instant::now();
     while child.try_wait()?.is_none() {
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > SETTING_LIMIT {
             let group = rustix::process::Pid::from_child(&child);
-            let _ = rustix::process::kill_process_group(group, Signal::KILL);
-            child.wait()?;
+            // Refused if the command became another user's, such as sudo. It ends by itself.
+            if rustix::process::kill_process_group(group, Signal::KILL).is_ok() {
+                child.wait()?;
+            }
+            break;
         }
         sleep(Duration::from_millis(5));
     }

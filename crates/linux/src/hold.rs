@@ -6,7 +6,8 @@
 //! *Method.* A lock (flock) on the folder of the process in `/proc`. It needs no file, and is gone
 //! with its holder, however that ends. Pinwise holds it shared while it may change the process. So
 //! does the guardian until it has put everything back. To begin, a process must hold it exclusively
-//! for a moment.
+//! for a moment. If guardians alone hold it, their search was killed and they put back what it
+//! changed: that is waited for. `/proc/locks` says who holds it.
 //!
 //! Within one pinwise a hold is shared: a search may consist of others.
 //!
@@ -15,17 +16,33 @@
 //! that begins later is not held. For some milliseconds after a `kill -9`, before the guardian has
 //! read its last entries, nobody holds the process.
 
-use crate::guardian::AT_WORK;
-use crate::thread::Pid;
+use crate::guardian::{AT_WORK, NAME};
+use crate::thread::{Pid, Stat};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A guardian may be at work. What a busy machine adds is a guess.
-const PATIENCE: Duration = AT_WORK.saturating_add(Duration::from_secs(2));
+/// How long a hold of another is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    /// If a search has it: the search may be at its very end.
+    search: Duration,
+    /// If guardians alone have it.
+    guardian: Duration,
+}
+
+impl Patience {
+    /// What a busy machine adds is a guess.
+    const USUAL: Self = Self {
+        search: Duration::from_secs(1),
+        guardian: AT_WORK.saturating_add(Duration::from_secs(2)),
+    };
+}
+
 /// From one try to the next.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The most processes that are held. Each takes a file descriptor, and other code needs many.
@@ -49,13 +66,17 @@ pub struct Hold {
 pub struct HeldError(pub Pid);
 
 impl Hold {
-    /// Holds these processes. Waits for a guardian that is at work. A process that has ended, or
-    /// whose folder may not be opened, is passed over.
+    /// Holds these processes. Waits for a guardian that is at work, and for a moment otherwise. A
+    /// process that has ended, or whose folder may not be opened, is passed over.
     ///
     /// # Errors
     /// Another pinwise holds one of them.
     pub fn of(pids: &[Pid]) -> Result<Self, HeldError> {
-        let until = Instant::now() + PATIENCE;
+        Self::within(pids, Patience::USUAL)
+    }
+
+    fn within(pids: &[Pid], patience: Patience) -> Result<Self, HeldError> {
+        let begin = Instant::now();
         let mut hold = Self::default();
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, folder| folder.strong_count() > 0);
@@ -65,10 +86,15 @@ impl Hold {
                 continue;
             }
             let Ok(folder) = File::open(folder(pid)) else { continue };
-            while is_refused(&folder, FlockOperation::NonBlockingLockExclusive)
-                || is_refused(&folder, FlockOperation::NonBlockingLockShared)
-            {
-                if Instant::now() >= until {
+            while !is_taken(&folder) {
+                let holders = holders(&folder);
+                // They may have let go before the look.
+                if is_taken(&folder) {
+                    break;
+                }
+                let guardians = !holders.is_empty() && holders.into_iter().all(is_guardian);
+                let most = if guardians { patience.guardian } else { patience.search };
+                if begin.elapsed() >= most {
                     return Err(HeldError(pid));
                 }
                 std::thread::sleep(PAUSE);
@@ -94,6 +120,37 @@ impl Hold {
 
 fn folder(pid: Pid) -> String {
     format!("/proc/{pid}")
+}
+
+/// Takes the lock, shared, if nobody else has it.
+fn is_taken(folder: &File) -> bool {
+    !is_refused(folder, FlockOperation::NonBlockingLockExclusive)
+        && !is_refused(folder, FlockOperation::NonBlockingLockShared)
+}
+
+/// The processes that hold the lock. None if the kernel does not show them here.
+fn holders(folder: &File) -> Vec<Pid> {
+    let Ok(file) = folder.metadata() else { return Vec::new() };
+    let (major, minor) = (rustix::fs::major(file.dev()), rustix::fs::minor(file.dev()));
+    let file = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    holders_in(&fs::read_to_string("/proc/locks").unwrap_or_default(), &file)
+}
+
+/// The processes that hold a lock of `file` (`MAJOR:MINOR:INODE`), from the text of `/proc/locks`.
+fn holders_in(locks: &str, file: &str) -> Vec<Pid> {
+    let holder = |line: &str| {
+        // A waiting one has an arrow in its second field.
+        let [_, "FLOCK", _, _, pid, of, ..] = line.split_whitespace().collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        (of == file).then(|| pid.parse().ok().map(Pid))?
+    };
+    locks.lines().filter_map(holder).collect()
+}
+
+fn is_guardian(pid: Pid) -> bool {
+    Stat::read(pid, pid.main()).is_ok_and(|stat| stat.comm == NAME)
 }
 
 /// If locks are not known nobody can hold one.
@@ -125,6 +182,11 @@ mod tests {
         }
     }
 
+    /// Refuses at once.
+    fn at_once(pids: &[Pid]) -> Result<Hold, HeldError> {
+        Hold::within(pids, Patience { search: Duration::ZERO, guardian: Duration::ZERO })
+    }
+
     #[test]
     fn a_process_has_one_holder_until_its_guardian_is_done() {
         let (one, other) = (Sleeping::new(), Sleeping::new());
@@ -134,13 +196,36 @@ mod tests {
         // A search within the search, and one after the other.
         drop(Hold::of(&[one.pid()]).unwrap());
         drop(hold);
-        assert_eq!(Hold::of(&[other.pid(), one.pid()]).unwrap_err(), HeldError(one.pid()));
+        assert_eq!(at_once(&[other.pid(), one.pid()]).unwrap_err(), HeldError(one.pid()));
         // A process that was held before the refusal is free again.
         let mut elsewhere = Hold::default();
         elsewhere.share(other.pid());
-        assert!(Hold::of(&[other.pid()]).is_err());
+        assert!(at_once(&[other.pid()]).is_err());
         drop((guardian, elsewhere));
         drop(Hold::of(&[one.pid(), other.pid()]).unwrap());
+    }
+
+    /// This test is no guardian, so its hold is not waited for long.
+    #[test]
+    fn a_hold_names_its_holder() {
+        let sleeping = Sleeping::new();
+        let mut holder = Hold::default();
+        holder.share(sleeping.pid());
+        let own = Pid(std::process::id() as i32);
+        assert_eq!(holders(&holder.folders[0]), [own]);
+        assert!(!is_guardian(own));
+        let patience = Patience { search: Duration::ZERO, guardian: Duration::MAX };
+        assert!(Hold::within(&[sleeping.pid()], patience).is_err());
+    }
+
+    #[test]
+    fn holders_are_those_that_have_a_lock_of_the_file() {
+        let locks = "1: FLOCK  ADVISORY  READ 71 00:17:900 0 EOF\n\
+                     1: -> FLOCK  ADVISORY  WRITE 72 00:17:900 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 73 00:17:900 0 EOF\n\
+                     3: FLOCK  ADVISORY  READ 74 00:17:901 0 EOF\n\
+                     4: FLOCK  ADVISORY  READ 75 00:17:900 0 EOF\n";
+        assert_eq!(holders_in(locks, "00:17:900"), [Pid(71), Pid(75)]);
     }
 
     #[test]

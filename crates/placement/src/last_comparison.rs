@@ -91,8 +91,8 @@ impl ComparedRounds {
         &self.ways
     }
 
-    /// Rounds so far.
-    pub fn rounds(&self) -> usize {
+    /// How many rounds there are so far.
+    pub fn count(&self) -> usize {
         self.rounds.len()
     }
 
@@ -202,23 +202,23 @@ mod tests {
 
     /// Ten rounds; the machine is disturbed by half in every third, the same for all, and each
     /// window by up to `noise`.
-    fn contest(speeds: &[(Way, f64)], noise: f64) -> ComparedRounds {
+    fn rounds(speeds: &[(Way, f64)], noise: f64) -> ComparedRounds {
         let mut random = pinwise_topology::Random::new(7);
-        let mut contest = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
+        let mut rounds = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
         for round in 0..10 {
             let machine = if round % 3 == 0 { 0.5 } else { 1.0 };
             let mut window = |(_, speed): &(Way, f64)| {
                 Some(speed * machine * (1.0 + noise * (random.unit() - 0.5)))
             };
-            contest.take(speeds.iter().map(&mut window).collect());
+            rounds.take(speeds.iter().map(&mut window).collect());
         }
-        contest
+        rounds
     }
 
     #[test]
     fn what_is_better_beyond_its_interval_is_chosen() {
         let of = |default, number, placed, fewer| {
-            contest(&[(Way::Default, default), (Way::Number, number), (Way::Placed, placed)], 0.04)
+            rounds(&[(Way::Default, default), (Way::Number, number), (Way::Placed, placed)], 0.04)
                 .choice(fewer, 0.03)
         };
         assert_eq!(of(1.0, 1.2, 1.4, false), LastComparisonVerdict::Placed);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn the_default_is_kept_only_where_intervals_show_that_nothing_beats_it() {
         let of = |number, noise| {
-            contest(&[(Way::Default, 1.0), (Way::Number, number)], noise).choice(false, 0.01)
+            rounds(&[(Way::Default, 1.0), (Way::Number, number)], noise).choice(false, 0.01)
         };
         assert_eq!(of(1.0, 0.04), LastComparisonVerdict::Default);
         assert_eq!(of(1.0, 1.0), LastComparisonVerdict::Undecided);
@@ -262,14 +262,14 @@ mod tests {
 
     #[test]
     fn a_gain_is_precise_by_its_width_alone_and_two_ways_are_one_comparison() {
-        let of = |ways: &[(Way, f64)], noise| contest(ways, noise);
+        let of = |ways: &[(Way, f64)], noise| rounds(ways, noise);
         let two = [(Way::Default, 1.0), (Way::Number, 1.0)];
         assert!(of(&two, 0.01).is_precise(0.01) && !of(&two, 0.5).is_precise(0.01));
         let large = [(Way::Default, 1.0), (Way::Number, 3.0)];
         assert!(of(&large, 0.5).is_precise(0.01), "a quarter of the gain");
         let three = [two[0], two[1], (Way::Placed, 1.0)];
-        let width = |contest: &ComparedRounds| {
-            let gain = contest.gain(Way::Number, Way::Default).unwrap();
+        let width = |rounds: &ComparedRounds| {
+            let gain = rounds.gain(Way::Number, Way::Default).unwrap();
             gain.high - gain.low
         };
         let mut alone = of(&three, 0.1);
@@ -282,10 +282,10 @@ mod tests {
 
     #[test]
     fn the_default_number_needs_no_arm_of_its_own() {
-        let placed = contest(&[(Way::Default, 1.0), (Way::Placed, 1.3)], 0.04);
+        let placed = rounds(&[(Way::Default, 1.0), (Way::Placed, 1.3)], 0.04);
         assert_eq!(placed.choice(false, 0.01), LastComparisonVerdict::Placed);
         assert_eq!(placed.gain(Way::Number, Way::Default), None);
-        let alone = contest(&[(Way::Default, 1.0)], 0.0);
+        let alone = rounds(&[(Way::Default, 1.0)], 0.0);
         assert_eq!(
             alone.choice(false, 0.01),
             LastComparisonVerdict::Undecided,
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn a_disturbed_machine_does_not_blur_a_gain_and_failures_are_passed_over() {
-        let mut contest = contest(&[(Way::Default, 1.0), (Way::Placed, 1.1)], 0.0);
-        contest.take(vec![None, Some(5.0)]);
-        let gain = contest.gain(Way::Placed, Way::Default).unwrap();
+        let mut rounds = rounds(&[(Way::Default, 1.0), (Way::Placed, 1.1)], 0.0);
+        rounds.take(vec![None, Some(5.0)]);
+        let gain = rounds.gain(Way::Placed, Way::Default).unwrap();
         assert!((gain.mean - 0.1).abs() < 1e-9 && gain.high - gain.low < 1e-9, "{gain:?}");
-        assert_eq!((contest.rounds(), contest.estimate(Way::Default).unwrap().n), (11, 10));
+        assert_eq!((rounds.count(), rounds.estimate(Way::Default).unwrap().n), (11, 10));
         assert_eq!(ComparedRounds::new(vec![Way::Default], 0.95).estimate(Way::Default), None);
     }
 }

@@ -10,6 +10,7 @@ mod export;
 mod fixture;
 mod fresh_windows;
 mod last_comparison;
+mod last_comparison_note;
 mod outcome;
 mod plan;
 mod question;
@@ -17,7 +18,6 @@ mod reason;
 mod search;
 mod selection;
 mod statistics;
-mod tune_note;
 mod tune_part;
 
 pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment, blackbox_per_context};
@@ -30,6 +30,7 @@ pub use compare::{
 };
 pub use export::{Export, ExportError, ExportNote, FORMATS, Format, LeftOutBy};
 pub use last_comparison::{ComparedRounds, Gain, LastComparisonVerdict, Way};
+pub use last_comparison_note::{LastComparisonNote, Unmeasured};
 pub use outcome::{Best, Cost, Drift, Estimate, Outcome, OutcomeNote, PlacementVerdict};
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{Plan, PlanError, PlanEvidence, PlanNote, PlanOrigin, PlannedNumber, PlannedThread};
@@ -42,5 +43,4 @@ pub use selection::{
     DrawnSelection, PlacedSelection, SelectionError, SelectionOutcome, SelectionQuestion,
     SelectionSearch,
 };
-pub use tune_note::{TuneNote, Unmeasured};
 pub use tune_part::TunePart;

@@ -49,8 +49,8 @@ pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
-    TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_part,
-    unannounced, unmeasured,
+    TuneVerdict, gain_text, last_comparison_note, no_tune_verdict, policy_name, tune_next,
+    tune_part, unannounced, unmeasured,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{

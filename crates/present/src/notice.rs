@@ -112,7 +112,7 @@ pub enum Notice {
         /// Whether that is a guess at the number it began with.
         guess: bool,
     },
-    /// A running process keeps the number that was tried last: its own could not be set.
+    /// A running process could not be given its own number back.
     NumberLeft {
         /// The process.
         pid: i32,
@@ -230,8 +230,8 @@ pub fn notice(notice: &Notice) -> String {
             format!("process {pid}: {}", is_set(*n, *guess))
         }
         Notice::NumberLeft { pid } => format!(
-            "process {pid} keeps the number that was tried last; run the command of --set to \
-             change it"
+            "process {pid} could not be given its number back; run the command of --set with the \
+             number that it should have"
         ),
         Notice::MeasuringCaches => "measuring how much of its caches a core gets, up to a minute; \
             the benchmarks come then, and all of them take 5 min or more"

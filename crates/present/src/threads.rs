@@ -100,6 +100,9 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Simulated => SIMULATED.into(),
         ThreadsNote::Set { n, guess } => is_set(*n, *guess),
+        ThreadsNote::NotSet { n, command } => {
+            format!("no fresh windows confirm n = {n}, so it is not set; set it with: {command}")
+        }
         ThreadsNote::DefaultAboveMax { default, max } => format!(
             "the program's own n is taken to be {default}, above the most to try, {max}: nothing \
              was compared with it; raise --max, or say --default N"
@@ -247,7 +250,7 @@ fn rests_on(advice: &NumberAdvice, n: u32) -> String {
 #[derive(Clone, Debug)]
 pub struct NumberVerdict<'a> {
     /// The number against the program's own.
-    pub contest: &'a ComparedRounds,
+    pub rounds: &'a ComparedRounds,
     /// What follows.
     pub choice: LastComparisonVerdict,
     /// The number that was compared.
@@ -261,18 +264,18 @@ pub struct NumberVerdict<'a> {
 impl NumberVerdict<'_> {
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
-        let Self { contest, choice, n, default, others } = self;
-        let (gain, beside) = (contest.gain(Way::Number, Way::Default), beside(*others));
+        let Self { rounds, choice, n, default, others } = self;
+        let (gain, beside) = (rounds.gain(Way::Number, Way::Default), beside(*others));
         let basis = format!(
             "{} of fresh windows, {} confidence",
-            figures::counted(contest.rounds() as u64, "round"),
-            figures::percent(contest.confidence())
+            figures::counted(rounds.count() as u64, "round"),
+            figures::percent(rounds.confidence())
         );
         let default = format!("the default, n = {default}");
         let Some(gain) = gain else {
             return format!(
                 "Undecided: too few fresh windows compare n = {n} with {default}{beside}. {}",
-                compared_longer(contest, *others)
+                compared_longer(rounds, *others)
             );
         };
         match choice {
@@ -290,7 +293,7 @@ impl NumberVerdict<'_> {
                 "Undecided: it is not clear whether n = {n} is better than {default}: \
                  {}{beside} ({basis}). {}",
                 gain_text(gain),
-                compared_longer(contest, *others)
+                compared_longer(rounds, *others)
             ),
         }
     }
@@ -315,36 +318,36 @@ mod tests {
     use super::*;
 
     /// Six rounds, each a little off.
-    fn contest(default: f64, number: f64, off: f64) -> ComparedRounds {
-        let mut contest = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+    fn rounds(default: f64, number: f64, off: f64) -> ComparedRounds {
+        let mut rounds = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         for round in 0..6 {
             let off = |place: i32| 1.0 + off * f64::from((round + place) % 3);
-            contest.take(vec![Some(default * off(0)), Some(number * off(2))]);
+            rounds.take(vec![Some(default * off(0)), Some(number * off(2))]);
         }
-        contest
+        rounds
     }
 
     #[test]
     fn the_verdict_on_a_number_says_what_to_do_against_what_and_how_sure() {
-        let told = |contest: &ComparedRounds, fewer, others| {
-            let choice = contest.choice(fewer, 0.01);
+        let told = |rounds: &ComparedRounds, fewer, others| {
+            let choice = rounds.choice(fewer, 0.01);
             let [n, default] = if fewer { [2, 4] } else { [4, 2] };
-            NumberVerdict { contest, choice, n, default, others }.text()
+            NumberVerdict { rounds, choice, n, default, others }.text()
         };
-        let twice = contest(1.0, 2.0, 0.001);
+        let twice = rounds(1.0, 2.0, 0.001);
         let text = told(&twice, false, None);
         assert!(text.starts_with("Use n = 4: +100.0 % (interval +"), "{text}");
         let basis = "(6 rounds of fresh windows, 95 % confidence).";
         assert!(text.contains(" over the default, n = 2 (6 rounds") && text.ends_with(basis));
-        let text = told(&contest(1.0, 1.0, 0.0), true, None);
+        let text = told(&rounds(1.0, 1.0, 0.0), true, None);
         assert!(text.starts_with("Use n = 2: fewer threads, +0.0 % ("), "{text}");
         assert!(text.contains(" against the default, n = 4 ("), "{text}");
-        let text = told(&contest(1.0, 0.5, 0.001), false, None);
+        let text = told(&rounds(1.0, 0.5, 0.001), false, None);
         assert!(
             text.starts_with("Keep the default, n = 2: n = 4 is slower than it, -50"),
             "{text}"
         );
-        let text = told(&contest(1.0, 1.0, 0.5), false, Some(0.4));
+        let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
         assert!(text.starts_with("Undecided: it is not clear whether n = 4 is better"), "{text}");
         assert!(text.contains(", while others took 40 %"), "{text}");
         assert!(text.ends_with("To decide it, raise --budget on a quieter machine."), "{text}");

@@ -9,8 +9,8 @@ use crate::threads::is_set;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
-    ComparedRounds, Gain, LastComparisonVerdict, Outcome, PlacementVerdict, TuneNote, TunePart,
-    Unmeasured, Way,
+    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, PlacementVerdict,
+    TunePart, Unmeasured, Way,
 };
 use pinwise_topology::Policy;
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct TuneVerdict<'a> {
     /// The ways against each other.
-    pub contest: &'a ComparedRounds,
+    pub rounds: &'a ComparedRounds,
     /// What follows.
     pub choice: LastComparisonVerdict,
     /// The number that was found.
@@ -35,11 +35,11 @@ pub struct TuneVerdict<'a> {
 /// After this many rounds more of them help little.
 const MANY_ROUNDS: u64 = 40;
 
-/// What may decide an undecided contest. `others`: the share of the contexts' time that others took
+/// What may decide an undecided comparison. `others`: the share of the contexts' time that others took
 /// meanwhile, if it is worth a word.
-pub(crate) fn compared_longer(contest: &ComparedRounds, others: Option<f64>) -> String {
+pub(crate) fn compared_longer(rounds: &ComparedRounds, others: Option<f64>) -> String {
     let quiet = if others.is_some() { " on a quieter machine" } else { "" };
-    match contest.rounds() as u64 {
+    match rounds.count() as u64 {
         rounds if rounds >= MANY_ROUNDS => {
             let rounds = figures::counted(rounds, "round");
             format!(
@@ -53,13 +53,13 @@ pub(crate) fn compared_longer(contest: &ComparedRounds, others: Option<f64>) -> 
 impl TuneVerdict<'_> {
     /// What pinning is compared with: the same number unpinned.
     pub fn rival(&self) -> Way {
-        let takes_part = self.contest.ways().contains(&Way::Number);
+        let takes_part = self.rounds.ways().contains(&Way::Number);
         if takes_part && self.default != Some(self.n) { Way::Number } else { Way::Default }
     }
 
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
-        let (n, contest, unpinned) = (self.n, self.contest, self.without_pinning());
+        let (n, rounds, unpinned) = (self.n, self.rounds, self.without_pinning());
         let over = |way, other| self.gain(way, other).unwrap_or_default();
         let number = over(Way::Number, Way::Default);
         let beside = beside(self.others);
@@ -82,8 +82,8 @@ impl TuneVerdict<'_> {
                 format!("Keep the default: nothing compared is better{beside}.{alone} {unpinned}")
             }
             LastComparisonVerdict::Undecided => {
-                let why = match contest.gain(Way::Placed, Way::Default) {
-                    _ if contest.ways().len() < 2 => {
+                let why = match rounds.gain(Way::Placed, Way::Default) {
+                    _ if rounds.ways().len() < 2 => {
                         "nothing was compared with the default".to_owned()
                     }
                     // Then neither is known to be worth it alone.
@@ -101,15 +101,15 @@ impl TuneVerdict<'_> {
                 format!(
                     "Undecided: {why}.{} {unpinned} {}",
                     alone(),
-                    compared_longer(contest, self.others)
+                    compared_longer(rounds, self.others)
                 )
             }
             LastComparisonVerdict::Number => {
-                format!("Run it with n = {n}: {number} over the default{beside}. {unpinned}")
+                format!("Use n = {n}: {number} over the default{beside}. {unpinned}")
             }
             LastComparisonVerdict::Fewer => {
                 format!(
-                    "Run it with n = {n}: fewer threads, at {number} against the \
+                    "Use n = {n}: fewer threads, {number} against the \
                      default{beside}. {unpinned}"
                 )
             }
@@ -119,13 +119,9 @@ impl TuneVerdict<'_> {
                     rival => format!(", {} over n = {n} unpinned", over(Way::Placed, rival)),
                 };
                 format!(
-                    "Run it with n = {n}, pinned: {} over the default{alone}{beside}.{}",
+                    "Use n = {n}, pinned: {} over the default{alone}{beside}.{}",
                     over(Way::Placed, Way::Default),
-                    if contest.ways().contains(&Way::Number) {
-                        String::new()
-                    } else {
-                        uncompared()
-                    }
+                    if rounds.ways().contains(&Way::Number) { String::new() } else { uncompared() }
                 )
             }
         }
@@ -133,8 +129,8 @@ impl TuneVerdict<'_> {
 
     /// The ways that may be better than the default, or not: `n = 3, unpinned, or n = 3, pinned,`
     fn open(&self) -> String {
-        let ways = self.contest.ways().iter().filter(|&&way| way != Way::Default);
-        let open = ways.filter(|&&way| self.contest.advice(way) == PlacementVerdict::Undecided);
+        let ways = self.rounds.ways().iter().filter(|&&way| way != Way::Default);
+        let open = ways.filter(|&&way| self.rounds.advice(way) == PlacementVerdict::Undecided);
         open.map(|&way| format!("{},", self.name(way))).collect::<Vec<_>>().join(" or ")
     }
 
@@ -143,7 +139,7 @@ impl TuneVerdict<'_> {
         if let Some(why) = &self.unplaced {
             return format!("No placement was compared: {why}.");
         }
-        let Some(gain) = self.contest.gain(Way::Placed, self.rival()) else {
+        let Some(gain) = self.rounds.gain(Way::Placed, self.rival()) else {
             return "Pinning was not compared: fewer than two rounds have a pinned and an \
                 unpinned window of the number."
                 .to_owned();
@@ -160,9 +156,9 @@ impl TuneVerdict<'_> {
 
     /// `+12.0 % (95 % interval +8.0 % to +16.0 %, n = 9)`; n counts rounds.
     fn gain(&self, way: Way, other: Way) -> Option<String> {
-        let Gain { mean, low, high } = self.contest.gain(way, other)?;
+        let Gain { mean, low, high } = self.rounds.gain(way, other)?;
         let [mean, low, high] = [mean, low, high].map(figures::change);
-        let (confidence, n) = (self.contest.confidence(), self.contest.common_rounds(way, other));
+        let (confidence, n) = (self.rounds.confidence(), self.rounds.common_rounds(way, other));
         let confidence = figures::percent(confidence);
         Some(format!("{mean} ({confidence} interval {low} to {high}, n = {n})"))
     }
@@ -170,7 +166,7 @@ impl TuneVerdict<'_> {
     /// A gain over `other`, whose name is given, or the loss against it.
     fn against(&self, way: Way, other: Way, name: &str) -> Option<String> {
         let text = self.gain(way, other)?;
-        Some(match self.contest.gain(way, other)? {
+        Some(match self.rounds.gain(way, other)? {
             Gain { high, .. } if high < 0.0 => format!("slower than {name}, {text}"),
             Gain { mean, .. } if mean < 0.0 => format!("{text} against {name}"),
             _ => format!("{text} over {name}"),
@@ -263,9 +259,9 @@ pub fn unmeasured(why: &Unmeasured) -> String {
 }
 
 /// A note, as a sentence that begins small and has no full stop.
-pub fn tune_note(about: &TuneNote) -> String {
+pub fn last_comparison_note(about: &LastComparisonNote) -> String {
     match about {
-        TuneNote::DefaultAssumed { n, threads } => {
+        LastComparisonNote::DefaultAssumed { n, threads } => {
             let why = threads.map_or(String::new(), |threads| {
                 let threads = figures::counted(u64::from(threads), "thread");
                 format!("its number of threads ({threads}) does not show which n it began with: ")
@@ -275,42 +271,42 @@ pub fn tune_note(about: &TuneNote) -> String {
                  with --default N"
             )
         }
-        TuneNote::DefaultInferred { n, threads } => format!(
+        LastComparisonNote::DefaultInferred { n, threads } => format!(
             "the {} it had before the search count as n = {n}: each number that was tried made as \
              many more than itself; change it with --default N",
             figures::counted(u64::from(*threads), "thread")
         ),
-        TuneNote::NotMeasured { n, policy, error } => {
+        LastComparisonNote::NotMeasured { n, policy, error } => {
             format!("n = {n}, {}, was not measured: {error}", policy_name(*policy))
         }
-        TuneNote::NotPlaced { n, reason } => {
+        LastComparisonNote::NotPlaced { n, reason } => {
             format!("n = {n} could not be placed: {}", unmeasured(reason))
         }
-        TuneNote::WhilePlaced { n, note: met } => {
+        LastComparisonNote::WhilePlaced { n, note: met } => {
             format!("while n = {n} was placed, {}", note(met))
         }
-        TuneNote::Busy { share } => busy(*share, "measurements"),
-        TuneNote::ComparisonBusy { share } => busy(*share, "last comparison"),
-        TuneNote::WindowsMissing { windows, error } => {
+        LastComparisonNote::Busy { share } => busy(*share, "measurements"),
+        LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
+        LastComparisonNote::WindowsMissing { windows, error } => {
             let windows = match windows {
                 0 => "windows".to_owned(),
                 windows => figures::counted(*windows, "window"),
             };
             format!("missing in the last comparison: {windows} ({error})")
         }
-        TuneNote::CutShort { rounds, reason } => {
+        LastComparisonNote::CutShort { rounds, reason } => {
             let rounds = figures::counted(*rounds, "round");
             format!("the last comparison ended after {rounds}: {}", unmeasured(reason))
         }
-        TuneNote::FewRounds { rounds } => format!(
+        LastComparisonNote::FewRounds { rounds } => format!(
             "only {} of the last comparison fit the budget, so its intervals are wide: raise \
              --budget",
             figures::counted(*rounds, "round")
         ),
-        TuneNote::Set { n, guess } => {
+        LastComparisonNote::Set { n, guess } => {
             format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n, *guess))
         }
-        TuneNote::Text { text } => text.clone(),
+        LastComparisonNote::Text { text } => text.clone(),
     }
 }
 
@@ -336,23 +332,23 @@ mod tests {
     #[test]
     fn notes_of_a_search_have_kind_values_and_text() {
         let busy = pinwise_measure::ProgramNote::Busy { share: 0.5 };
-        let about = TuneNote::WhilePlaced { n: 4, note: busy };
-        let text = tune_note(&about);
+        let about = LastComparisonNote::WhilePlaced { n: 4, note: busy };
+        let text = last_comparison_note(&about);
         assert!(text.starts_with("while n = 4 was placed, the machine was busy"), "{text}");
         let nested = serde_json::json!({ "kind": "busy", "share": 0.5 });
         let whole =
             serde_json::json!({ "kind": "while_placed", "n": 4, "note": nested, "text": text });
         assert_eq!(crate::tagged(&about, text), whole);
-        let few = tune_note(&TuneNote::FewRounds { rounds: 1 });
+        let few = last_comparison_note(&LastComparisonNote::FewRounds { rounds: 1 });
         assert!(few.starts_with("only 1 round of the last"), "{few}");
     }
 
     /// Six rounds of the ways with these speeds, each a little off.
-    fn contest(speeds: &[(Way, f64)]) -> ComparedRounds {
-        let mut contest = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
+    fn rounds(speeds: &[(Way, f64)]) -> ComparedRounds {
+        let mut rounds = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
         for round in 0..6 {
             let off = |place: usize| 1.0 + 0.001 * f64::from((round + place as i32 * 2) % 3);
-            contest.take(
+            rounds.take(
                 speeds
                     .iter()
                     .enumerate()
@@ -360,14 +356,14 @@ mod tests {
                     .collect(),
             );
         }
-        contest
+        rounds
     }
 
     fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&str>) -> String {
-        let contest = contest(speeds);
-        let choice = contest.choice(false, 0.01);
+        let rounds = rounds(speeds);
+        let choice = rounds.choice(false, 0.01);
         TuneVerdict {
-            contest: &contest,
+            rounds: &rounds,
             choice,
             n: 3,
             default,
@@ -388,7 +384,7 @@ mod tests {
         assert!(same.ends_with("over the same number unpinned, which may be nothing."), "{same}");
         let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
         assert!(
-            slower.starts_with("Run it with n = 3: ")
+            slower.starts_with("Use n = 3: ")
                 && slower.contains("Pinning is left out: slower than the same number unpinned, -"),
             "{slower}"
         );
@@ -416,22 +412,20 @@ mod tests {
     fn what_only_number_and_pinning_together_gain_is_told() {
         use Way::{Default, Number, Placed};
         // Each a little faster than the one before, and not beyond its interval; both together are.
-        let mut contest = ComparedRounds::new(vec![Default, Number, Placed], 0.95);
+        let mut rounds = ComparedRounds::new(vec![Default, Number, Placed], 0.95);
         for round in 0..6 {
             let off = 0.12 * f64::from(round % 2);
-            contest.take(vec![Some(1.0), Some(1.01 + off), Some(1.10)]);
+            rounds.take(vec![Some(1.0), Some(1.01 + off), Some(1.10)]);
         }
-        let choice = contest.choice(false, 0.01);
-        let (low, both) = (
-            contest.gain(Number, Default).unwrap().low,
-            contest.gain(Placed, Default).unwrap().low,
-        );
+        let choice = rounds.choice(false, 0.01);
+        let (low, both) =
+            (rounds.gain(Number, Default).unwrap().low, rounds.gain(Placed, Default).unwrap().low);
         assert!(
             choice == LastComparisonVerdict::Undecided && low <= 0.0 && both > 0.0,
             "{choice:?} {low} {both}"
         );
         let compared = TuneVerdict {
-            contest: &contest,
+            rounds: &rounds,
             choice,
             n: 3,
             default: Some(2),
@@ -451,15 +445,15 @@ mod tests {
     fn what_others_took_qualifies_every_verdict_on_a_comparison() {
         use Way::{Default, Number, Placed};
         let of = |speeds: &[f64]| {
-            let contest = contest(
+            let rounds = rounds(
                 &[Default, Number, Placed]
                     .into_iter()
                     .zip(speeds.iter().copied())
                     .collect::<Vec<_>>(),
             );
-            let choice = contest.choice(true, 0.01);
+            let choice = rounds.choice(true, 0.01);
             TuneVerdict {
-                contest: &contest,
+                rounds: &rounds,
                 choice,
                 n: 3,
                 default: None,

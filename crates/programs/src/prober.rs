@@ -117,7 +117,8 @@ impl LinuxProber {
         let layer_choice = LayerChoice::new().map_err(unlisted)?;
         let (live, begun, altered) = (None, None, false);
         let (settled, settings, is_changed) = (Vec::new(), 0, false);
-        let own = OwnParameter { known: None, guess: machine.allowed.len() as u32 };
+        let cpus = machine.allowed.len() as u32;
+        let own = OwnParameter { known: None, guess: cpus, most: cpus };
         let (other_load, unit, error) = (OtherLoadMeter::here().ok(), Unit::rate("1/s"), None);
         Ok(Self {
             machine,
@@ -385,10 +386,14 @@ impl LinuxProber {
         self.altered = matches!(self.subject, ProbedProgram::Running(..));
         self.settings += 1;
         let mark = format!("{}-{}", std::process::id(), self.settings);
+        let was_changed = self.is_changed;
         self.enter(Some(self.own_parameter().0), Some(mark.clone()))?;
         let settled = session.set(set, parameter, &mut self.guardian, &mark);
         self.settled.extend(settled.as_ref().ok().map(|&threads| (parameter, threads)));
-        let entered = self.enter(Some(self.own_parameter().0), None);
+        let (own, guess) = self.own_parameter();
+        // A first command that failed has changed nothing. A guess might.
+        let unchanged = !was_changed && matches!(settled, Err(ProbeError::Set { .. }));
+        let entered = self.enter(Some(own).filter(|_| !(unchanged && guess)), None);
         let settled = settled?;
         entered?;
         Ok(settled)
@@ -406,16 +411,23 @@ impl LinuxProber {
     }
 
     /// The parameter that the process began with, as its threads show; and whether they show it
-    /// for sure.
+    /// for sure. What is sure stays so.
     pub fn began_with_parameter(&self) -> Option<(u32, bool)> {
-        own_parameter::of(self.begun?, &self.settled)
+        own_parameter::infer(self.begun?, &self.settled)
     }
 
     /// The parameter that the program uses without pinwise, and whether that is a guess.
     pub fn own_parameter(&self) -> (u32, bool) {
-        let shown = || self.began_with_parameter().map(|(parameter, sure)| (parameter, !sure));
-        let known = self.own.known.map(|parameter| (parameter, false));
-        known.or_else(shown).unwrap_or((self.own.guess, true))
+        self.own.decide(self.began_with_parameter())
+    }
+
+    /// Takes this parameter for the program's own from here on: it was decided, and is no guess.
+    pub fn know_own(&mut self, parameter: u32) {
+        self.own.known = Some(parameter);
+        if self.is_changed {
+            // A process that has ended needs nothing, and the next change enters it again.
+            let _ = self.enter(Some(parameter), None);
+        }
     }
 
     /// Whether a command has changed the parameter of a process that runs already. Then the process
@@ -456,22 +468,24 @@ impl LinuxProber {
     }
 
     /// Gives a program that goes on running its parameter for good, if a command sets it. Limits
-    /// are put back at the end. Works also after `cancelled` was raised.
-    pub fn settle(&mut self, parameter: u32) -> Result<(), ProbeError> {
+    /// are put back at the end. Works also after `cancelled` was raised. Returns whether a command
+    /// did it.
+    pub fn settle(&mut self, parameter: u32) -> Result<bool, ProbeError> {
         if let Some(session) = &mut self.live {
             session.limits.cancelled = Interrupt::default();
         }
         match (&self.subject, &self.live) {
             // Probed in an earlier session, or by a prober that is gone.
             (ProbedProgram::Running(pid, NumberSetter::Command(command)), None) => {
-                set_number(*pid, command, parameter)
+                set_number(*pid, command, parameter)?;
             }
             (ProbedProgram::Running(_, NumberSetter::Command(_)), Some(_)) => {
                 self.set(parameter)?;
-                self.enter(None, None)
+                self.enter(None, None)?;
             }
-            _ => Ok(()),
+            _ => return Ok(false),
         }
+        Ok(true)
     }
 
     fn take_in(&mut self, seen: Observation, parameter: u32) -> Result<(), ProbeError> {

@@ -29,18 +29,17 @@ pub struct ThreadsSearch {
 impl ThreadsSearch {
     /// Of a search, and of what fresh windows show of its number.
     pub fn of(outcome: &ThreadsOutcome, confirmation: Option<&Confirmation>) -> Self {
-        let (verdict, chosen) = match (&outcome.found, confirmation) {
-            (Ok(_), Some(shown)) => (shown.verdict().text(), Some(shown.announced())),
+        let verdict = match (&outcome.found, confirmation) {
+            (Ok(_), Some(shown)) => shown.verdict().text(),
             (Ok(found), None) => {
-                let verdict = format!("{}. {}.", outcome.estimate(found), outcome.stopped(found));
-                (verdict, Some(found.parameter))
+                format!("{}. {}.", outcome.estimate(found), outcome.stopped(found))
             }
-            (Err(Some(why)), _) => (format!("No answer yet: {why}."), None),
-            (Err(None), _) => ("No answer yet: the search has not ended.".to_owned(), None),
+            (Err(Some(why)), _) => format!("No answer yet: {why}."),
+            (Err(None), _) => "No answer yet: the search has not ended.".to_owned(),
         };
         Self {
             verdict,
-            chosen,
+            chosen: outcome.number(confirmation),
             unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
             probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
             notes: texts(&outcome.tagged_notes(confirmation)),

@@ -58,7 +58,7 @@ impl<'a> TuneSearch<'a> {
             },
         });
         Self {
-            compared: answer.verdict().zip(concluded.map(|concluded| &concluded.finals.unit)),
+            compared: answer.verdict().zip(concluded.map(|concluded| &concluded.comparison.unit)),
             notes: texts(&answer.tagged_notes()),
             number: answer.threads.as_ref().map(|outcome| ThreadsSearch::of(outcome, None)),
             tried: (tried.collect(), unit.clone().unwrap_or_else(|| Unit::rate("1/s"))),
@@ -182,9 +182,9 @@ fn ways(search: &TuneSearch<'_>) -> Figure {
     let Some((compared, unit)) = &search.compared else {
         return Figure::absent(TITLE, "Nothing is compared on fresh windows yet.");
     };
-    let contest = compared.contest;
+    let rounds = compared.rounds;
     let estimates: Vec<_> =
-        contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
+        rounds.ways().iter().filter_map(|&way| Some((way, rounds.estimate(way)?))).collect();
     let Some((_, first)) = estimates.first() else {
         return Figure::absent(TITLE, "No fresh window could be measured.");
     };
@@ -205,7 +205,7 @@ fn ways(search: &TuneSearch<'_>) -> Figure {
         let ink = if is_default { Ink::Baseline } else { Ink::Best };
         chart = chart.bar(ink, at, (low, mid, high));
         points[usize::from(is_default)].push((mid, at));
-        let gain = contest.gain(*way, Way::Default).filter(|_| !is_default);
+        let gain = rounds.gain(*way, Way::Default).filter(|_| !is_default);
         table.row([
             compared.name(*way),
             estimate.value(&scale),
@@ -222,7 +222,7 @@ fn ways(search: &TuneSearch<'_>) -> Figure {
         title: TITLE,
         says: format!(
             "{} of fresh windows, in random order.",
-            figures::counted(contest.rounds() as u64, "round")
+            figures::counted(rounds.count() as u64, "round")
         ),
         reading: "Each way was measured once in each round, in fresh windows. The bar is the \
             interval of the mean. Further to the right is better.",

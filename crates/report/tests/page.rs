@@ -376,7 +376,7 @@ fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
     assert!(html.contains(r#"<a href="pinwise-8.html">8</a>"#), "the parts are linked");
     let said = text(&html).replace("&#43;", "+");
     let verdict = whole.verdict().text();
-    assert!(verdict.starts_with("Run it with n = 4, pinned: +"), "{verdict}");
+    assert!(verdict.starts_with("Use n = 4, pinned: +"), "{verdict}");
     for part in [
         verdict.as_str(),
         "6 rounds of fresh windows, in random order.",

@@ -131,6 +131,13 @@ pub enum ThreadsNote {
         #[serde(default)]
         guess: bool,
     },
+    /// No fresh windows confirmed the number, so the running process does not have it.
+    NotSet {
+        /// The number.
+        n: u32,
+        /// The command that sets it.
+        command: String,
+    },
     /// The limits of the running process are as they were.
     LimitsRestored,
     /// Notes on the program and on its measurement, from the probes.

@@ -45,7 +45,7 @@ pub enum Kind {
     Tune,
     /// Numbers of threads under policies of placement, as a part of [`Kind::Tune`].
     Policies,
-    /// The last comparison of [`Kind::Tune`], as a part of it.
+    /// The last comparison of [`Kind::Tune`] or [`Kind::Threads`], as a part of it.
     Finals,
     /// What programs on shared hardware do to each other.
     Characterize,

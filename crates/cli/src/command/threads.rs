@@ -69,7 +69,7 @@ pub(crate) fn tell(
     } else {
         output::print(&text::result(&document, output::width(), verbose))?;
     }
-    let rounds = confirmation.map_or(0, |shown| shown.finals.contest.rounds() as u64);
+    let rounds = confirmation.map_or(0, |shown| shown.comparison.rounds.count() as u64);
     let far = format!("{} of fresh windows made", counted(rounds, "round"));
     let files = Files { plan: None, store: named };
     if answer.outcome.question.request.confirms()

@@ -59,7 +59,7 @@ impl Tune {
         let threads = asked.threads_request(&edges)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
-        let request = TuneRequest { default: threads.default, threads, plan: self.plan };
+        let request = TuneRequest { threads, plan: self.plan };
         match pinwise_jobs::run(request, &caller, &mut store, &mut Terminal::new(self.json)) {
             Ok(answer) => tell(&answer, self.store.named(), self.json, self.verbose),
             Err(error) => {

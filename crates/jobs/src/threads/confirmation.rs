@@ -15,19 +15,18 @@
 use super::program_opening::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
-use crate::campaign_run::measure_on;
+use crate::default_number::DefaultNumber;
 use crate::error::JobError;
-use crate::events::{Event, Events};
+use crate::events::Events;
 use crate::job::Caller;
 use crate::last_comparison::{
-    GOOD_ROUNDS, LOOKS, LastComparison, LastComparisonQuestion, LastComparisonSearch, Seen, alike,
-    cut_short, own_number, runner_up,
+    Comparing, GOOD_ROUNDS, LOOKS, LastComparison, LastComparisonQuestion, Seen,
 };
 use crate::stored::{self, part_for};
-use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
+use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
-use pinwise_placement::{Budget, LastComparisonVerdict, TuneNote, TunePart, Unmeasured, Way};
+use pinwise_placement::{LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way};
 use pinwise_present::NumberVerdict;
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{FoundNumber, ThreadsNote};
@@ -46,7 +45,7 @@ pub struct Confirmation {
     /// The question.
     pub compared: LastComparisonQuestion,
     /// The result.
-    pub finals: LastComparison,
+    pub comparison: LastComparison,
     /// The verdict.
     pub choice: LastComparisonVerdict,
 }
@@ -61,34 +60,33 @@ impl Confirmation {
 
     /// The program's own number is announced, and that is a guess.
     pub(super) fn announces_a_guess(&self) -> bool {
-        let guess = self.compared.default_known.as_ref().is_some_and(TuneNote::is_guess);
-        guess && self.choice.way() == Way::Default
+        self.compared.default_number().is_guess() && self.choice.way() == Way::Default
     }
 
     /// The verdict, as `present` takes it.
     pub fn verdict(&self) -> NumberVerdict<'_> {
-        let Self { compared, finals, choice } = self;
+        let Self { compared, comparison, choice } = self;
         NumberVerdict {
-            contest: &finals.contest,
+            rounds: &comparison.rounds,
             choice: *choice,
             n: compared.n,
             default: compared.default.unwrap_or(compared.n),
-            others: finals.others(),
+            others: comparison.others(),
         }
     }
 
     /// Notes on the comparison.
-    pub fn notes(&self) -> Vec<TuneNote> {
+    pub fn notes(&self) -> Vec<LastComparisonNote> {
         // The verdict already says that others kept the machine busy.
-        let notes = self.finals.notes().into_iter();
-        let notes = notes.filter(|note| !matches!(note, TuneNote::ComparisonBusy { .. }));
+        let notes = self.comparison.notes().into_iter();
+        let notes = notes.filter(|note| !matches!(note, LastComparisonNote::ComparisonBusy { .. }));
         self.compared.default_known.iter().cloned().chain(notes).collect()
     }
 
-    fn of(compared: LastComparisonQuestion, finals: LastComparison, within: f64) -> Self {
+    fn of(compared: LastComparisonQuestion, comparison: LastComparison, within: f64) -> Self {
         let fewer = compared.default.is_some_and(|default| default > compared.n);
-        let choice = finals.contest.choice(fewer, within);
-        Self { compared, finals, choice }
+        let choice = comparison.rounds.choice(fewer, within);
+        Self { compared, comparison, choice }
     }
 }
 
@@ -105,8 +103,8 @@ pub(super) fn confirmed(
     };
     let compared: LastComparisonQuestion = stored::question(&part)?;
     let records = store.records(part.id)?;
-    let finals = compared.finals(&records, &|measured| seen(question, measured), cut_short);
-    Ok(Some(Confirmation::of(compared, finals, question.request.within)))
+    let comparison = compared.comparison(&records, &|measured| seen(question, measured), cut_short);
+    Ok(Some(Confirmation::of(compared, comparison, question.request.within)))
 }
 
 /// A search that found a number.
@@ -149,34 +147,31 @@ pub(super) fn confirm(
     };
     let compared: LastComparisonQuestion = stored::question(&part)?;
     let read = |measured: &Measurement| seen(question, measured);
-    let within = question.request.within;
-    if part.state == CampaignState::Finished {
-        let finals = compared.finals(&store.records(part.id)?, &read, None);
-        return Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, finals, within))));
-    }
-    events.take(Event::Comparison).map_err(JobError::Output)?;
-    let earlier = store.records(part.id)?;
-    let testbed: &mut dyn Testbed = match program {
-        HeldProgram::Here(prober) => {
-            prober.without_deadline();
-            &mut **prober
-        }
-        HeldProgram::Modelled(prober) => {
-            prober.go_on_after(earlier.iter().filter_map(super::parameter));
-            &mut **prober
+    // What is found is not announced before this comparison, however short it is.
+    let comparing = Comparing { part: &part, question: &compared, read: &read, fewest: 0 };
+    let comparison = match comparing.ended(store)? {
+        Some(comparison) => comparison,
+        None => {
+            let earlier = store.records(part.id)?;
+            let testbed: &mut dyn Testbed = match program {
+                HeldProgram::Here(prober) => {
+                    // Whatever ends the search now, the program gets the number that was decided.
+                    if let Some(own) = compared.default_number().sure() {
+                        prober.know_own(own);
+                    }
+                    prober.without_deadline();
+                    &mut **prober
+                }
+                HeldProgram::Modelled(prober) => {
+                    prober.go_on_after(earlier.iter().filter_map(super::parameter));
+                    &mut **prober
+                }
+            };
+            comparing.measure(testbed, caller, store, events)?
         }
     };
-    let mut strategy = LastComparisonSearch { question: compared.clone(), read: &read };
-    let budget = Budget::Time(compared.time);
-    let measured = measure_on(store, &part, budget, &mut strategy, testbed, caller, events)?;
-    let finals = compared.finals(&measured.records, &read, cut_short(&measured.ending));
-    if finals.cut_short.is_none() {
-        store.set_state(part.id, CampaignState::Finished, Some(&finals.means()?))?;
-    } else {
-        // Also without a record: what is found is not announced before this comparison.
-        store.set_state(part.id, CampaignState::Stopped, None)?;
-    }
-    Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, finals, within))))
+    let within = question.request.within;
+    Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, comparison, within))))
 }
 
 /// Decides what is compared. The inner `Err`: there is nothing to compare, with a note if the user
@@ -187,24 +182,19 @@ fn contenders(
     found: &FoundNumber,
     program: &HeldProgram,
 ) -> Result<Result<LastComparisonQuestion, Option<ThreadsNote>>, JobError> {
-    let (default, default_known) = default(question, program)?;
+    let own = default(question, program)?;
     let most = question.counting()?.parameter(question.range.max);
-    let guess = default_known.as_ref().is_some_and(TuneNote::is_guess);
     // A number above the user's limit is tried only if it is the program's default.
-    if guess && default > most && question.request.max.is_some() {
+    if let Some(default) = own.n.filter(|&n| own.is_guess() && n > most)
+        && question.request.max.is_some()
+    {
         return Ok(Err(Some(ThreadsNote::DefaultAboveMax { default, max: most })));
     }
-    let alike = alike(&outcome.notes);
-    let as_default = |n| n == default || [n, default].iter().all(|n| alike.contains(n));
-    let n = if as_default(found.parameter) {
-        let probes = outcome.probes.iter().map(|shown| &shown.probe);
-        let others = probes.filter(|probe| !as_default(probe.parameter));
-        let rates: Vec<(u32, f64)> =
-            others.map(|probe| (probe.parameter, probe.progress.rate)).collect();
-        let Some(other) = runner_up(&rates, default) else { return Ok(Err(None)) };
-        other
-    } else {
-        found.parameter
+    let probes = outcome.probes.iter().map(|shown| &shown.probe);
+    let rates: Vec<(u32, f64)> =
+        probes.map(|probe| (probe.parameter, probe.progress.rate)).collect();
+    let Some(n) = own.rival(found.parameter, &rates, &outcome.notes) else {
+        return Ok(Err(None));
     };
     let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;
     let whole = question.request.per_run || outcome.probes.iter().any(timed);
@@ -221,8 +211,8 @@ fn contenders(
     let windows = window / base * if whole { 1.0 } else { fit.clamp(1.0, WINDOWS) };
     Ok(Ok(LastComparisonQuestion {
         n,
-        default: Some(default),
-        default_known,
+        default: own.n,
+        default_known: own.known,
         as_default: false,
         placed: None,
         time,
@@ -234,27 +224,23 @@ fn contenders(
     }))
 }
 
-/// The number that the program uses on its own; how that is known, if the user did not say it.
-fn default(
-    question: &ThreadsQuestion,
-    program: &HeldProgram,
-) -> Result<(u32, Option<TuneNote>), JobError> {
+/// The number that the program uses on its own.
+fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultNumber, JobError> {
     if let Some(default) = question.request.default {
-        return Ok((default, None));
+        return Ok(DefaultNumber::given(default));
     }
     let (ThreadsProgram::Here(here), HeldProgram::Here(prober)) =
         (&question.request.program, program)
     else {
-        return Ok((question.counting()?.parameter(question.contexts), None));
+        return Ok(DefaultNumber::given(question.counting()?.parameter(question.contexts)));
     };
     if question.request.grants() {
         let n = question.contexts;
-        return Ok((n, Some(TuneNote::DefaultAssumed { n, threads: None })));
+        let known = Some(LastComparisonNote::DefaultAssumed { n, threads: None });
+        return Ok(DefaultNumber { n: Some(n), known });
     }
-    let machine = prober.machine();
-    let cpus = usable(machine, here.pid.map(Pid))?.allowed;
-    let (own, note) = own_number(here, prober, cpus);
-    Ok((own, Some(note)))
+    let cpus = usable(prober.machine(), here.pid.map(Pid))?.allowed;
+    Ok(DefaultNumber::of(here, prober, cpus))
 }
 
 fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {

@@ -40,18 +40,21 @@ impl HostProgram {
     }
 
     pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
-        let (command, output) = (self.command.clone(), self.output.clone());
         Ok(match (&self.set, self.pid) {
             (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
-            (Some(set), None) => {
-                let template =
-                    CommandTemplate::fixed(command, &self.env, output).map_err(JobError::usage)?;
-                ProbedProgram::Launched(template, set.clone())
-            }
-            (None, _) => ProbedProgram::Anew(
-                CommandTemplate::new(command, &self.env, output).map_err(JobError::usage)?,
-            ),
+            (Some(set), None) => ProbedProgram::Launched(self.template()?, set.clone()),
+            (None, _) => ProbedProgram::Anew(self.template()?),
         })
+    }
+
+    /// How it is started.
+    pub(crate) fn template(&self) -> Result<CommandTemplate, JobError> {
+        let (command, output) = (self.command.clone(), self.output.clone());
+        let template = match self.set {
+            Some(_) => CommandTemplate::fixed(command, &self.env, output),
+            None => CommandTemplate::new(command, &self.env, output),
+        };
+        template.map_err(JobError::usage)
     }
 
     /// The metric, if one is named, there or not.

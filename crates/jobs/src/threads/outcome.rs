@@ -11,7 +11,7 @@ use pinwise_measure::{
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
 use pinwise_present::{
-    notable_share, sentence, stopped, tagged, threads_answer, threads_note, tune_note,
+    last_comparison_note, notable_share, sentence, stopped, tagged, threads_answer, threads_note,
 };
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
@@ -174,6 +174,13 @@ impl ThreadsOutcome {
         Some(shown.probe.threads)
     }
 
+    /// The number that is announced: the one that fresh windows decide, else the one that was found.
+    /// `None`: there is no answer.
+    pub fn number(&self, confirmation: Option<&Confirmation>) -> Option<u32> {
+        let found = self.found.as_ref().ok()?.parameter;
+        Some(confirmation.map_or(found, Confirmation::announced))
+    }
+
     /// The estimate from the probes alone, in a line: the number, and how sure it is.
     pub fn estimate(&self, found: &FoundNumber) -> String {
         let threads = self.threads_of(found.parameter).unwrap_or(found.threads);
@@ -195,7 +202,7 @@ impl ThreadsOutcome {
     pub fn tagged_notes(&self, confirmation: Option<&Confirmation>) -> Vec<Value> {
         let searched = self.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
         let compared = confirmation.into_iter().flat_map(Confirmation::notes);
-        let compared = compared.map(|note| tagged(&note, sentence(&tune_note(&note))));
+        let compared = compared.map(|note| tagged(&note, sentence(&last_comparison_note(&note))));
         searched.chain(compared).collect()
     }
 

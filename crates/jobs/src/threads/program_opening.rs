@@ -180,10 +180,10 @@ impl<'a> ProgramOpening<'a> {
             LinuxProber::new(self.machine.clone(), self.subject.clone(), options, interrupt)
                 .map_err(JobError::failed)?;
         // Programs take the CPUs they may use. But nothing above --max is set on a guess.
-        let cpus = usable(&self.machine, self.program.pid.map(Pid))?.allowed;
+        let guess = usable(&self.machine, self.program.pid.map(Pid))?.allowed;
         let most = self.question.counting()?.parameter(self.question.range.max);
-        let guess = if request.max.is_some() { cpus.min(most) } else { cpus };
-        let prober = prober.with_own(OwnParameter { known: request.default, guess });
+        let most = if request.max.is_some() { most } else { most.max(guess) };
+        let prober = prober.with_own(OwnParameter { known: request.default, guess, most });
         let begun = seen(records).iter().find_map(|seen| seen.begun);
         let prober = if records.is_empty() { prober } else { prober.resumed(begun) };
         let seen = seen(&records[progressed.first.min(records.len())..]);

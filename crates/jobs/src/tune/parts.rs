@@ -18,19 +18,16 @@ use super::{
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
-use crate::events::{Event, Events, note};
+use crate::events::{Events, note};
 use crate::job::Caller;
-use crate::last_comparison::{
-    FEWEST_ROUNDS, LastComparison, LastComparisonQuestion, LastComparisonSearch, alike, cut_short,
-    runner_up,
-};
+use crate::last_comparison::{Comparing, FEWEST_ROUNDS, LastComparison, LastComparisonQuestion};
 use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
 use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
-use pinwise_placement::{Budget, Plan, PlanNote, TuneNote, TunePart, Unmeasured, Way};
+use pinwise_placement::{Budget, LastComparisonNote, Plan, PlanNote, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
@@ -56,54 +53,81 @@ pub(super) fn measure_parts(
     let (budget, before) = (request.threads.time(), spent(store, info.id)?);
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
-    let mut program = TunedProgram::new(&request.threads, prober, request.default, caller)?;
+    let mut program = TunedProgram::new(&request.threads, prober, caller)?;
+    let session = TuneSession { info, request, caller, clock };
+    let measured = place_and_compare(&session, &number, &mut program, store, events);
+    if measured.is_err() {
+        // Where nobody takes the note, the error says more.
+        let _ = program.give_back(events);
+    }
+    measured
+}
+
+/// What all parts after the number share.
+struct TuneSession<'a> {
+    info: &'a CampaignInfo,
+    request: &'a TuneRequest,
+    caller: &'a Caller,
+    clock: TuneClock,
+}
+
+/// Places the number, compares at last, and concludes the campaign.
+fn place_and_compare(
+    session: &TuneSession<'_>,
+    number: &NumberSearched,
+    program: &mut TunedProgram<'_>,
+    store: &mut Store,
+    events: &mut dyn Events,
+) -> Result<(Vec<LeftUndone>, Option<Unmeasured>), JobError> {
+    let &TuneSession { info, request, caller, ref clock } = session;
     let part = match stored::part(store, &Parent::new(info.id, &TunePart::Finals))? {
         Some(part) => part,
-        None => contenders(info, &number, &mut program, &clock, caller, store, events)?,
+        None => contenders(session, number, program, store, events)?,
     };
     let placed = stored_placements(store, info)?;
     let search = |n| placed.iter().find(|placed| placed.parameter == n)?.searched.as_ref();
     // Decided once: resumed, the campaign compares the same.
     let compared: LastComparisonQuestion = stored::question(&part)?;
+    program.know_own(compared.default_number().sure());
     let (n, best) = (compared.n, search(compared.n));
-    let finals = finals(&part, &compared, best, &mut program, caller, store, events)?;
-    store.learn(info.id, &info.new.workload, &finals.unit)?;
+    let comparison = comparison(&part, &compared, best, program, caller, store, events)?;
+    store.learn(info.id, &info.new.workload, &comparison.unit)?;
     let fewer = compared.default.unwrap_or(program.cpus) > n;
-    let choice = finals.contest.choice(fewer, request.threads.within);
+    let choice = comparison.rounds.choice(fewer, request.threads.within);
     let parameter = if choice.way() == Way::Default { compared.default } else { Some(n) };
     let mut left_undone = Vec::new();
-    let mut notes: Vec<TuneNote> = compared.default_known.clone().into_iter().collect();
-    notes.extend(finals.notes());
+    let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
+    notes.extend(comparison.notes());
     // Not what an earlier session concluded.
     let so_far = answer(store, &CampaignInfo { conclusion: None, ..info.clone() })?;
     let unplaced = compared.unplaced.iter().cloned();
     let unplaced = unplaced
-        .map(|UnplacedNumber { parameter: n, reason }| TuneNote::NotPlaced { n, reason })
+        .map(|UnplacedNumber { parameter: n, reason }| LastComparisonNote::NotPlaced { n, reason })
         .collect();
     let caveats = [so_far.notes, unplaced, notes.clone()].concat();
     let caveats = tagged_notes(so_far.threads.as_ref(), &caveats);
-    let plan = plan(info, &program, choice, parameter, best, &finals, store)?;
+    let plan = plan(info, program, choice, parameter, best, &comparison, store)?;
     let plan = plan.and_then(|mut plan| {
         let notes = plan.origin.iter_mut().map(|origin| &mut origin.notes);
         notes.for_each(|notes| *notes = caveats.iter().map(PlanNote::new).collect());
         let written = write(&plan, request, store);
         written.map_err(|error| left_undone.push(LeftUndone::Plan(error))).ok()
     });
-    match program.settle(parameter.unwrap_or(n), choice.way() == Way::Default) {
+    match program.leave(parameter.unwrap_or(n), choice.way() == Way::Default) {
         Ok(note) => notes.extend(note),
         Err(error) => left_undone.push(LeftUndone::Number(error)),
     }
-    let state = match &finals.cut_short {
+    let state = match &comparison.cut_short {
         None => CampaignState::Finished,
         Some(_) => CampaignState::Stopped,
     };
     let conclusion = TuneConclusion {
         choice,
         parameter,
-        gain: finals.contest.gain_of(choice),
+        gain: comparison.rounds.gain_of(choice),
         command: program.command(),
         unplaced: compared.unplaced,
-        cut_short: finals.cut_short,
+        cut_short: comparison.cut_short,
         notes,
         plan,
         time: clock.used(),
@@ -132,14 +156,13 @@ impl TuneClock {
 
 /// Searches for what is compared at last. Returns the part of the campaign for the comparison.
 fn contenders(
-    info: &CampaignInfo,
+    session: &TuneSession<'_>,
     number: &NumberSearched,
     program: &mut TunedProgram<'_>,
-    clock: &TuneClock,
-    caller: &Caller,
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
+    let &TuneSession { info, caller, ref clock, .. } = session;
     // If the number took longer than its share, placing gets less.
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
@@ -160,22 +183,15 @@ fn contenders(
         placed.searched.as_ref()?.outcome.best.as_ref()
     };
     stored::part_for(store, info, &TunePart::Finals, |new| {
+        let (own, notes) = (&program.default, &number.outcome.notes);
         // Something has to be compared with the default.
-        let alike = alike(&number.outcome.notes);
-        let as_default = |n| {
-            program
-                .default
-                .is_some_and(|own| own == n || [own, n].iter().all(|n| alike.contains(n)))
-        };
-        let others: Vec<(u32, f64)> =
-            rates.iter().copied().filter(|&(n, _)| !as_default(n)).collect();
-        let nothing = best(n).is_none() && as_default(n);
-        let n = if nothing { runner_up(&others, n).unwrap_or(n) } else { n };
+        let rival = || own.rival(n, &rates, notes).unwrap_or(n);
+        let n = if best(n).is_some() { n } else { rival() };
         let question = LastComparisonQuestion {
             n,
-            default: program.default,
-            as_default: as_default(n),
-            default_known: program.note.clone(),
+            default: own.n,
+            as_default: own.counts_as(n, notes),
+            default_known: own.known.clone(),
             placed: best(n).map(|best| best.assignment.clone()),
             time: clock.left(),
             windows: program.effort().windows,
@@ -188,7 +204,7 @@ fn contenders(
 }
 
 /// Compares at last. `best`: the search for the placement of the number.
-fn finals(
+fn comparison(
     part: &CampaignInfo,
     compared: &LastComparisonQuestion,
     best: Option<&StoredSearch>,
@@ -197,30 +213,18 @@ fn finals(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<LastComparison, JobError> {
-    if part.state == CampaignState::Finished {
-        return Ok(compared.finals(&store.records(part.id)?, &seen, None));
+    let comparing = Comparing { part, question: compared, read: &seen, fewest: FEWEST_ROUNDS };
+    if let Some(comparison) = comparing.ended(store)? {
+        return Ok(comparison);
     }
     program.end();
     if let Some(best) = best {
         program.know(compared.n, best.info.new.workload.clone());
     }
     program.in_rounds_of(compared.ways().len());
-    let mut strategy = LastComparisonSearch { question: compared.clone(), read: &seen };
-    let time = Budget::Time(compared.time);
-    events.take(Event::Comparison).map_err(JobError::Output)?;
-    let measured = measure_on(store, part, time, &mut strategy, program, caller, events)?;
+    let comparison = comparing.measure(program, caller, store, events);
     program.end();
-    let cut_short = cut_short(&measured.ending);
-    let finals = compared.finals(&measured.records, &seen, cut_short);
-    if finals.cut_short.is_some() && finals.contest.rounds() >= FEWEST_ROUNDS {
-        store.set_state(part.id, CampaignState::Stopped, None)?;
-    } else {
-        let ends = EndContext { restored: true, ..EndContext::default() };
-        let means = finals.means()?;
-        conclude(store, part.id, measured, ends, |_, _| means)?;
-    }
-    store.learn(part.id, &part.new.workload, &finals.unit)?;
-    Ok(finals)
+    comparison
 }
 
 /// The number alone.

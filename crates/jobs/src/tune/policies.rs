@@ -4,7 +4,7 @@ use super::program_testbed::NumberDetail;
 use crate::threads::ThreadsOutcome;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{Effort, Placed, Setting, ThreadCount, Unit};
-use pinwise_placement::TuneNote;
+use pinwise_placement::LastComparisonNote;
 use pinwise_threads::{
     Arm, FoundNumber, JointSearch, PolicyCandidate, Shortlist, ThreadCeiling, candidates,
     filling_numbers,
@@ -64,7 +64,7 @@ pub struct PolicyMeasurements {
     /// Empty if none was pinned.
     pub values: Vec<(u32, f64)>,
     /// Notes on what could not be measured.
-    pub notes: Vec<TuneNote>,
+    pub notes: Vec<LastComparisonNote>,
 }
 
 impl PoliciesQuestion {
@@ -252,7 +252,7 @@ impl Policies {
                         performance,
                     });
                 }
-                Err(error) => found.notes.push(TuneNote::NotMeasured {
+                Err(error) => found.notes.push(LastComparisonNote::NotMeasured {
                     n: parameter,
                     policy,
                     error: error.message.clone(),
@@ -440,7 +440,7 @@ mod tests {
         let lost = whole
             .notes
             .iter()
-            .filter(|note| matches!(note, TuneNote::NotMeasured { n: 8, .. }))
+            .filter(|note| matches!(note, LastComparisonNote::NotMeasured { n: 8, .. }))
             .count();
         assert!(lost <= 1, "a number that cannot run is tried once: {:?}", whole.notes);
         for most in 0..records {

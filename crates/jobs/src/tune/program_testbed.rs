@@ -1,11 +1,13 @@
 //! [`TunedProgram`]: the tuned program as a testbed, with any n, pinned or not.
 
+use crate::default_number::DefaultNumber;
 use crate::error::{Interruption, JobError};
-use crate::events::Silent;
+use crate::events::{Events, Silent};
 use crate::job::Caller;
-use crate::last_comparison::{Seen, own_number};
+use crate::last_comparison::Seen;
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::placement_request::{PlacementRequest, RUNTIME_METRIC};
+use crate::service_number::{ServiceNumber, give_back};
 use crate::subject::Subject;
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::with_other_load::WithOtherLoad;
@@ -14,9 +16,9 @@ use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_placement::{Budget, PlannedNumber, TuneNote};
+use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber};
 use pinwise_present::quoted;
-use pinwise_programs::{CommandTemplate, LinuxProber, NumberSetter, ProbeError};
+use pinwise_programs::{CommandTemplate, LinuxProber, ProbeError};
 use pinwise_threads::counted_threads;
 use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -59,10 +61,8 @@ pub(super) struct TunedProgram<'a> {
     template: Option<CommandTemplate>,
     /// Holds a program that goes on while its number changes.
     prober: LinuxProber,
-    /// The number that the program uses on its own; `None`: its variable is not set.
-    pub(super) default: Option<u32>,
-    /// A note on that.
-    pub(super) note: Option<TuneNote>,
+    /// The number that the program uses on its own.
+    pub(super) default: DefaultNumber,
     /// CPUs it may run on.
     pub(super) cpus: u32,
     /// The testbeds that are ready, by n; `None`: without a number.
@@ -78,37 +78,34 @@ pub(super) struct TunedProgram<'a> {
 }
 
 impl<'a> TunedProgram<'a> {
-    /// `prober` is the one that found the number; `default` what the user says of the program's
-    /// own.
+    /// `prober` is the one that found the number.
     pub(super) fn new(
         request: &'a ThreadsRequest,
         prober: LinuxProber,
-        default: Option<u32>,
         caller: &'a Caller,
     ) -> Result<Self, JobError> {
         let ThreadsProgram::Here(program) = &request.program else {
             return Err(JobError::Usage("a model has no program to place".into()));
         };
-        let template = template(program)?;
+        let template = program.pid.is_none().then(|| program.template()).transpose()?;
         // A program that counts CPUs sees its affinity, and no quota.
         let machine = pinwise_linux::this_machine()?;
         let cpus = usable(&machine, program.pid.map(Pid))?.allowed;
         let is_set = program.set.is_some();
         let by_variable = !is_set && template.as_ref().is_some_and(|template| !template.in_words());
-        let (own, how) = own_number(program, &prober, cpus);
-        let (default, note) = match default {
-            Some(default) => (Some(default), None),
-            None if by_variable => (None, None),
-            None => (Some(own), Some(how)),
+        let default = match request.default {
+            Some(default) => DefaultNumber::given(default),
+            None if by_variable => DefaultNumber { n: None, known: None },
+            None => DefaultNumber::of(program, &prober, cpus),
         };
-        Ok(Self {
+        let sure = default.sure();
+        let mut tuned = Self {
             workload: Workload::new(program.name(), &[]),
             program: program.clone(),
             request,
             template,
             prober,
             default,
-            note,
             cpus,
             open: Vec::new(),
             known: None,
@@ -116,7 +113,14 @@ impl<'a> TunedProgram<'a> {
             machine,
             unit: Unit::rate("1/s"),
             caller,
-        })
+        };
+        tuned.know_own(sure);
+        Ok(tuned)
+    }
+
+    /// Takes this for the number that the program gets back, if there is one.
+    pub(super) fn know_own(&mut self, own: Option<u32>) {
+        own.into_iter().for_each(|own| self.prober.know_own(own));
     }
 
     /// The program's name, as the user would call it.
@@ -254,13 +258,22 @@ impl<'a> TunedProgram<'a> {
         self.program.pid
     }
 
-    /// Gives a process that goes on running the number for good, if a command sets it; what to
-    /// know about it. `own`: the number is its own.
-    pub(super) fn settle(&mut self, n: u32, own: bool) -> Result<Option<TuneNote>, ProbeError> {
-        self.prober.settle(n)?;
-        let guess = own && self.note.as_ref().is_some_and(TuneNote::is_guess);
-        let is_set = matches!(self.program.set, Some(NumberSetter::Command(_)));
-        Ok(self.program.pid.filter(|_| is_set).map(|_| TuneNote::Set { n, guess }))
+    /// Leaves a process that goes on running with the number, if a command sets it; what to know
+    /// about it. `own`: the number is its own.
+    pub(super) fn leave(
+        &mut self,
+        n: u32,
+        own: bool,
+    ) -> Result<Option<LastComparisonNote>, ProbeError> {
+        let guess = own && self.default.is_guess();
+        let left = ServiceNumber { n, guess }.leave(&mut self.prober)?;
+        Ok(left.map(|ServiceNumber { n, guess }| LastComparisonNote::Set { n, guess }))
+    }
+
+    /// Ends it without an answer: a process that goes on running gets its own number back.
+    pub(super) fn give_back(&mut self, events: &mut dyn Events) -> Result<(), JobError> {
+        self.end();
+        give_back(&mut self.prober, events)
     }
 
     /// The program with `n`, ready to be measured. One that goes on running has one number at a
@@ -285,19 +298,6 @@ impl<'a> TunedProgram<'a> {
         let threads = threads.map(|thread| thread.name.clone()).collect();
         Ok((request, Opening { threads, ..Opening::default() }))
     }
-}
-
-/// How a program is started; `None` for a process that runs already.
-fn template(program: &HostProgram) -> Result<Option<CommandTemplate>, JobError> {
-    if program.pid.is_some() {
-        return Ok(None);
-    }
-    let (command, env) = (program.command.clone(), &program.env);
-    let template = match program.set {
-        Some(_) => CommandTemplate::fixed(command, env, None),
-        None => CommandTemplate::new(command, env, None),
-    };
-    template.map(Some).map_err(JobError::usage)
 }
 
 impl Testbed for TunedProgram<'_> {
@@ -391,13 +391,16 @@ mod tests {
     fn names_of_known_threads_are_no_affinities_of_the_request() {
         let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
         let program = HostProgram { command, ..HostProgram::default() };
-        let anew = ProbedProgram::Anew(template(&program).unwrap().unwrap());
-        let request = ThreadsRequest::new(ThreadsProgram::Here(program));
+        let anew = ProbedProgram::Anew(program.template().unwrap());
+        let request = ThreadsRequest {
+            default: Some(2),
+            ..ThreadsRequest::new(ThreadsProgram::Here(program))
+        };
         let machine = Machine::from_shape("2").unwrap();
         let options = ProbeOptions::default();
         let prober = LinuxProber::new(machine, anew, options, Interrupt::default()).unwrap();
         let caller = Caller::default();
-        let mut program = TunedProgram::new(&request, prober, Some(2), &caller).unwrap();
+        let mut program = TunedProgram::new(&request, prober, &caller).unwrap();
         program.know(4, Workload::new("pigz", &[&["pigz", "helper"]]));
         let mut opened = |n| {
             let (request, opening) = program.opening(Some(n)).unwrap();

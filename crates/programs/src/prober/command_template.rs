@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The text that stands for the parameter.
-const PLACE: &str = "{n}";
+pub(super) const PLACE: &str = "{n}";
 
 /// A command with a place for the parameter, `{n}`, in its arguments or in environment variables.
 #[derive(Clone, Debug, PartialEq, Eq)]

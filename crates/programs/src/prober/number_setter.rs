@@ -7,9 +7,9 @@
 //! grants. The guardian stores the original limit before it is changed, and puts it back however
 //! pinwise ends.
 
-use super::program_run::SETTING;
+use super::command_template::PLACE;
 use pinwise_linux::{
-    Guardian, GuardianEntry, SETTING_MARK, affinity, process,
+    Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
 use pinwise_metric::run;
@@ -20,8 +20,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// The text that stands for the parameter in a command.
-const PLACE: &str = "{n}";
 /// Looks at the threads of a program that creates some without pause.
 const LOOKS: usize = 20;
 
@@ -77,7 +75,7 @@ impl NumberSetter {
         }
     }
 
-    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING`]; it
+    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING_LIMIT`]; it
     /// has `mark` in its environment. Error: why not, for the user.
     pub(crate) fn set(
         &self,
@@ -89,7 +87,7 @@ impl NumberSetter {
     ) -> Result<(), String> {
         match self {
             Self::Command(command) => {
-                run(&filled(command, n), (SETTING_MARK, mark), SETTING, cancelled)
+                run(&filled(command, n), (SETTING_MARK, mark), SETTING_LIMIT, cancelled)
             }
             Self::Affinity => confine(root, n, guardian),
             Self::Cpuset(directory) => {

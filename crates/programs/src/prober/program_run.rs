@@ -8,8 +8,8 @@ use super::{ProbeError, ProbeOptions, ProgressSource};
 use crate::run_metric::{RunMetric, RunOutput, Stream};
 use pinwise_figures as figures;
 use pinwise_linux::{
-    Exit, ForkWatch, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, Streams,
-    TargetError, process,
+    Exit, ForkWatch, Guardian, GuardianEntry, Launch, LaunchedProgram, Output, SETTING_LIMIT,
+    Streams, TargetError, process,
     sys::{self, CountedEvent, Counter, Usage},
     thread::{Pid, Stat},
 };
@@ -25,8 +25,6 @@ use std::time::{Duration, Instant};
 
 /// How often pinwise looks for descendants, and sums up what they wrote.
 const FAMILY: Duration = Duration::from_millis(100);
-/// The time limit for a command that changes the parameter, and for the program to follow it.
-pub(super) const SETTING: Duration = Duration::from_secs(5);
 /// A program has followed the parameter when its number of threads has not changed for this long.
 const UNCHANGED: Duration = Duration::from_millis(50);
 
@@ -284,7 +282,7 @@ impl ProgramRun {
     pub(super) fn steady(&self) -> Result<u32, ProbeError> {
         let begin = Instant::now();
         let (mut count, mut since) = (0, begin);
-        while since.elapsed() < UNCHANGED && begin.elapsed() < SETTING {
+        while since.elapsed() < UNCHANGED && begin.elapsed() < SETTING_LIMIT {
             self.check()?;
             let present = threads_of(&self.processes());
             if present != count {

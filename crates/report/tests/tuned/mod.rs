@@ -14,7 +14,7 @@ use std::time::Duration;
 pub(crate) struct Tuned {
     pub(crate) campaign: Synthetic,
     part: CampaignInfo,
-    contest: ComparedRounds,
+    rounds: ComparedRounds,
 }
 
 /// Of a program of this name.
@@ -26,19 +26,19 @@ pub(crate) fn tuned(name: &str) -> Tuned {
     part.id = CampaignId(8);
     part.new.kind = Kind::Place;
     part.new.parent = Some(Parent::new(campaign.info.id, &TunePart::Place { n: 4, round: 1 }));
-    let mut contest = ComparedRounds::new(vec![Way::Default, Way::Number, Way::Placed], 0.95);
+    let mut rounds = ComparedRounds::new(vec![Way::Default, Way::Number, Way::Placed], 0.95);
     for round in 0..6 {
         let off = 1.0 + 0.004 * f64::from(round % 3);
-        contest.take(vec![Some(1e6 * off), Some(1.2e6), Some(1.6e6 * off)]);
+        rounds.take(vec![Some(1e6 * off), Some(1.2e6), Some(1.6e6 * off)]);
     }
-    Tuned { campaign, part, contest }
+    Tuned { campaign, part, rounds }
 }
 
 impl Tuned {
     /// What follows.
     pub(crate) fn verdict(&self) -> TuneVerdict<'_> {
         TuneVerdict {
-            contest: &self.contest,
+            rounds: &self.rounds,
             choice: LastComparisonVerdict::Placed,
             n: 4,
             default: Some(8),

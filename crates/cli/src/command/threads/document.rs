@@ -84,17 +84,17 @@ pub(super) struct VerdictRow {
 
 impl VerdictRow {
     fn of(shown: &Confirmation) -> Self {
-        let Confirmation { compared, finals, choice } = shown;
-        let contest = &finals.contest;
+        let Confirmation { compared, comparison, choice } = shown;
+        let rounds = &comparison.rounds;
         Self {
             kind: *choice,
             text: shown.verdict().text(),
             n: compared.n,
             default: compared.default,
-            gain: contest.gain(Way::Number, Way::Default),
-            confidence: contest.confidence(),
-            rounds: contest.rounds(),
-            others: finals.others(),
+            gain: rounds.gain(Way::Number, Way::Default),
+            confidence: rounds.confidence(),
+            rounds: rounds.count(),
+            others: comparison.others(),
         }
     }
 }
@@ -299,7 +299,7 @@ impl ThreadsJson {
         let question = &outcome.question;
         let request = &question.request;
         let ThreadRange { min, max, step } = question.range;
-        let parameter = confirmation.map_or(found.parameter, Confirmation::announced);
+        let parameter = outcome.number(confirmation).unwrap_or(found.parameter);
         // What fresh windows announce may have had no probe.
         let threads =
             outcome.threads_of(parameter).or_else(|| question.threads_with(parameter).ok());

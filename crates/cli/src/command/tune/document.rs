@@ -73,9 +73,9 @@ pub(super) struct TuneJson<'a> {
     /// The search for the number alone.
     pub(super) surveyed: threads::ThreadsJson,
     /// The campaign with the windows of the last comparison.
-    pub(super) comparison: CampaignId,
+    pub(super) part: CampaignId,
     pub(super) compared: &'a LastComparisonQuestion,
-    pub(super) finals: &'a LastComparison,
+    pub(super) comparison: &'a LastComparison,
     pub(super) conclusion: &'a TuneConclusion,
     /// What was compared, for words.
     pub(super) verdict: TuneVerdict<'a>,
@@ -84,11 +84,11 @@ pub(super) struct TuneJson<'a> {
 impl<'a> TuneJson<'a> {
     /// `None` if there is no last comparison yet.
     pub(super) fn of(answer: &'a TuneAnswer) -> Option<Self> {
-        let TuneLastComparison { campaign, compared, finals, conclusion } =
+        let TuneLastComparison { campaign: part, compared, comparison, conclusion } =
             answer.concluded.as_ref()?;
         let (surveyed, verdict) = (surveyed(answer)?, answer.verdict()?);
-        let comparison = *campaign;
-        Some(Self { answer, surveyed, comparison, compared, finals, conclusion, verdict })
+        let part = *part;
+        Some(Self { answer, surveyed, part, compared, comparison, conclusion, verdict })
     }
 
     /// The number that was left.
@@ -111,11 +111,11 @@ impl<'a> TuneJson<'a> {
     /// One document: the fields of `threads` and of `place` that answer, and what only both
     /// together have.
     pub(super) fn json(&self) -> Value {
-        let unit = &self.finals.unit;
-        let contest = &self.finals.contest;
+        let unit = &self.comparison.unit;
+        let rounds = &self.comparison.rounds;
         let way = |&way: &Way| {
             let mut row =
-                contest.estimate(way).map_or_else(|| json!({}), |estimate| figure(&estimate, unit));
+                rounds.estimate(way).map_or_else(|| json!({}), |estimate| figure(&estimate, unit));
             row["way"] = json!(way);
             row["parameter"] = json!(self.parameter_of(way));
             row
@@ -136,13 +136,13 @@ impl<'a> TuneJson<'a> {
             "default": self.compared.default,
             "unit": unit.name,
             "lower_is_better": unit.reciprocal,
-            "ways": contest.ways().iter().map(way).collect::<Vec<_>>(),
-            "rounds": contest.rounds(),
-            "comparison": self.comparison,
-            "comparison_others": self.finals.others(),
+            "ways": rounds.ways().iter().map(way).collect::<Vec<_>>(),
+            "rounds": rounds.count(),
+            "comparison": self.part,
+            "comparison_others": self.comparison.others(),
             "cut_short": self.conclusion.cut_short.as_ref().map(reason),
-            "gain": contest.gain_of(self.conclusion.choice),
-            "gain_of_pinning": contest.gain(Way::Placed, self.verdict.rival()),
+            "gain": rounds.gain_of(self.conclusion.choice),
+            "gain_of_pinning": rounds.gain(Way::Placed, self.verdict.rival()),
             "advice": surveyed["advice"],
             "probes": surveyed["probes"],
             "search_seconds": surveyed["search_seconds"],

@@ -22,7 +22,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
     let conclusion = document.conclusion;
     next(&mut sheet, conclusion.plan.as_deref(), conclusion.command.as_deref());
     sheet.text.push('\n');
-    finals(&mut sheet, document);
+    comparison(&mut sheet, document);
     if conclusion.choice == LastComparisonVerdict::Placed
         && let Some(placed) = document.placement()
         && let Some(best) = &placed.outcome.best
@@ -41,7 +41,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
         sheet.text.push('\n');
     }
     sheet.text.push_str("\nPlacements of the best numbers:\n");
-    sheet.text.push_str(&placements(&document.answer.placements, &document.finals.unit, width));
+    sheet.text.push_str(&placements(&document.answer.placements, &document.comparison.unit, width));
     searched(&mut sheet, &document.surveyed, &document.answer.policies, verbose);
     let (took, budget) =
         (figures::duration(conclusion.time), figures::duration(document.answer.budget));
@@ -136,12 +136,12 @@ fn placements(placements: &[TunedPlacement], unit: &Unit, width: usize) -> Strin
     table(header, placements.iter().map(row), width)
 }
 
-fn finals(sheet: &mut Sheet, document: &TuneJson<'_>) {
-    let (contest, compared) = (&document.finals.contest, &document.verdict);
+fn comparison(sheet: &mut Sheet, document: &TuneJson<'_>) {
+    let (rounds, compared) = (&document.comparison.rounds, &document.verdict);
     let estimates: Vec<_> =
-        contest.ways().iter().filter_map(|&way| Some((way, contest.estimate(way)?))).collect();
+        rounds.ways().iter().filter_map(|&way| Some((way, rounds.estimate(way)?))).collect();
     let scale = Scale::new(
-        &document.finals.unit,
+        &document.comparison.unit,
         estimates.first().map_or(1.0, |(_, estimate)| estimate.mean),
     );
     sheet.paragraph(
@@ -149,12 +149,12 @@ fn finals(sheet: &mut Sheet, document: &TuneJson<'_>) {
         0,
         &format!(
             "On fresh windows, {} in random order (95 % intervals):",
-            figures::counted(contest.rounds() as u64, "round")
+            figures::counted(rounds.count() as u64, "round")
         ),
     );
     let row = |(way, estimate): &(Way, pinwise_placement::Estimate)| {
         let over = |other| {
-            contest.gain(*way, other).filter(|_| *way != other).map_or(String::new(), gain_text)
+            rounds.gain(*way, other).filter(|_| *way != other).map_or(String::new(), gain_text)
         };
         vec![
             compared.name(*way),
@@ -163,7 +163,7 @@ fn finals(sheet: &mut Sheet, document: &TuneJson<'_>) {
             over(Way::Default),
         ]
     };
-    let figure = if document.finals.unit.reciprocal { "time" } else { "speed" };
+    let figure = if document.comparison.unit.reciprocal { "time" } else { "speed" };
     let table = table(
         vec!["", figure, "interval", "over the default"],
         estimates.iter().map(row),

@@ -31,7 +31,7 @@ pinwise_measure::text_in_old_stores!(Unmeasured);
 /// Something to know about such a search, besides what its search for the number says of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum TuneNote {
+pub enum LastComparisonNote {
     /// The default is the number of CPUs that the program may use, because nothing shows another.
     DefaultAssumed {
         /// The default.
@@ -116,9 +116,9 @@ pub enum TuneNote {
     },
 }
 
-pinwise_measure::text_in_old_stores!(TuneNote);
+pinwise_measure::text_in_old_stores!(LastComparisonNote);
 
-impl TuneNote {
+impl LastComparisonNote {
     /// The default that it is about is a guess.
     pub fn is_guess(&self) -> bool {
         matches!(self, Self::DefaultAssumed { .. })

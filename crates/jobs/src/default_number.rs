@@ -1,0 +1,118 @@
+//! The default of a last comparison: the number that a program uses on its own, and which numbers
+//! count as that one.
+
+use crate::threads::HostProgram;
+use pinwise_placement::LastComparisonNote;
+use pinwise_programs::LinuxProber;
+use pinwise_threads::ThreadsNote;
+
+/// The number that a program uses on its own.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DefaultNumber {
+    /// `None`: unknown, its variable is unset.
+    pub(crate) n: Option<u32>,
+    /// How that is known, if the user did not give it.
+    pub(crate) known: Option<LastComparisonNote>,
+}
+
+impl DefaultNumber {
+    /// What the user gave.
+    pub(crate) fn given(n: u32) -> Self {
+        Self { n: Some(n), known: None }
+    }
+
+    /// Inferred from the threads that the program began with, else assumed to be `cpus`, the number
+    /// of CPUs it may use.
+    pub(crate) fn of(program: &HostProgram, prober: &LinuxProber, cpus: u32) -> Self {
+        let threads = prober.begun_with().filter(|_| program.set.is_some());
+        let (n, known) = match (threads, prober.began_with_parameter()) {
+            (Some(threads), Some((n, true))) => {
+                (n, LastComparisonNote::DefaultInferred { n, threads })
+            }
+            _ => (cpus, LastComparisonNote::DefaultAssumed { n: cpus, threads }),
+        };
+        Self { n: Some(n), known: Some(known) }
+    }
+
+    /// Whether it is a guess.
+    pub(crate) fn is_guess(&self) -> bool {
+        self.known.as_ref().is_some_and(LastComparisonNote::is_guess)
+    }
+
+    /// The number, unless that is a guess.
+    pub(crate) fn sure(&self) -> Option<u32> {
+        self.n.filter(|_| !self.is_guess())
+    }
+
+    /// Whether the program makes the same threads with `n`. `notes`: those of the search.
+    pub(crate) fn counts_as(&self, n: u32, notes: &[ThreadsNote]) -> bool {
+        let alike = alike(notes);
+        self.n.is_some_and(|own| own == n || [own, n].iter().all(|n| alike.contains(n)))
+    }
+
+    /// The number to compare with it: the one that was found, else the fastest of the probed
+    /// `rates` that does not count as the default. `None`: there is none.
+    pub(crate) fn rival(
+        &self,
+        found: u32,
+        rates: &[(u32, f64)],
+        notes: &[ThreadsNote],
+    ) -> Option<u32> {
+        let others = || rates.iter().copied().filter(|&(n, _)| !self.counts_as(n, notes));
+        if self.counts_as(found, notes) {
+            fastest(&others().collect::<Vec<_>>())
+        } else {
+            Some(found)
+        }
+    }
+}
+
+/// The numbers with which the program makes the same threads.
+fn alike(notes: &[ThreadsNote]) -> &[u32] {
+    let capped = notes.iter().find_map(|note| match note {
+        ThreadsNote::Capped { numbers, pooled: true, .. } => Some(numbers.as_slice()),
+        _ => None,
+    });
+    capped.unwrap_or_default()
+}
+
+/// The number with the highest mean.
+fn fastest(rates: &[(u32, f64)]) -> Option<u32> {
+    let mean = |n: u32| {
+        let own = rates.iter().filter(|rate| rate.0 == n).map(|rate| rate.1);
+        own.clone().sum::<f64>() / own.count() as f64
+    };
+    rates.iter().map(|rate| rate.0).max_by(|&one, &other| mean(one).total_cmp(&mean(other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capped(pooled: bool) -> [ThreadsNote; 2] {
+        let (threads, numbers) = (3, vec![2, 4]);
+        let capped = ThreadsNote::Capped { threads, numbers, pooled, follows: true };
+        [ThreadsNote::Simulated, capped]
+    }
+
+    #[test]
+    fn numbers_that_count_as_one_are_alike() {
+        let own = DefaultNumber::given(4);
+        assert!(own.counts_as(2, &capped(true)) && own.counts_as(4, &[]));
+        assert!(!own.counts_as(2, &capped(false)) && !own.counts_as(3, &capped(true)));
+        assert!(!DefaultNumber { n: None, known: None }.counts_as(4, &[]));
+    }
+
+    #[test]
+    fn the_rival_of_the_default_is_what_was_found_or_else_the_fastest_other_on_average() {
+        let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
+        let rival = |own, found, notes: &[ThreadsNote]| {
+            DefaultNumber::given(own).rival(found, &rates, notes)
+        };
+        assert_eq!([rival(2, 4, &[]), rival(2, 2, &[])], [Some(4), Some(3)]);
+        assert_eq!(rival(3, 3, &[]), Some(4), "the mean of 4 is 5");
+        assert_eq!(rival(4, 2, &capped(true)), Some(3), "2 counts as 4");
+        let alone = [(2, 5.0), (2, 6.0)];
+        assert_eq!(DefaultNumber::given(2).rival(2, &alone, &[]), None);
+    }
+}
