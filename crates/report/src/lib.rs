@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod calibration;
 mod characterization;
 mod chart;
 mod comparison;
@@ -26,6 +27,7 @@ mod tail;
 mod threads;
 mod tune;
 
+pub use calibration::calibration_page;
 pub use characterization::{characterization_mark, characterization_page, runs_so_far_page};
 pub use comparison::comparison_page;
 pub use latency::latency_page;

@@ -5,15 +5,17 @@ mod tuned;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_evt::Method;
+use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 use pinwise_measure::{Measure, Piece, Probe, ProgramNote, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{
     DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
 };
 use pinwise_present::{Files, no_tune_verdict, outcome_text};
 use pinwise_report::{
-    ReportError, Selection, ThreadsSearch, TuneSearch, page, selection_page, threads_page,
-    tune_page,
+    ReportError, Selection, ThreadsSearch, TuneSearch, calibration_page, page, selection_page,
+    threads_page, tune_page,
 };
+use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, calibrate};
 use pinwise_topology::Assignment;
 use serde_json::Value;
 use std::path::Path;
@@ -430,4 +432,68 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     campaign.outcome.as_found = Some(found(0.5));
     let text = text(&render(&campaign));
     assert!(text.contains("placement. As found it did 50"), "{text}");
+}
+
+#[test]
+fn a_calibration_shows_its_thresholds_and_the_two_lines_of_each_example() {
+    let curve = |of: fn(f64) -> SchedulingProfile| {
+        ProfilesByNumber((1..=9).map(|step| (step * 2, of(f64::from(step * 2)))).collect())
+    };
+    let locks = curve(|n| SchedulingProfile {
+        lock: 10.0 + n + 3.0 * (n - 8.0).max(0.0),
+        migr_rate: 20.0 * n,
+        ..SchedulingProfile::default()
+    });
+    let switches =
+        curve(|n| SchedulingProfile { vcx_rate: 900.0 * n, ..SchedulingProfile::default() });
+    let parallelism =
+        curve(|n| SchedulingProfile { cpu_util: n.min(8.0) * 2.0, ..SchedulingProfile::default() });
+    let examples = CalibrationExamples::Commands([HOSTILE, "b", "c"].map(str::to_owned));
+    let range = ThreadRange { min: 2, max: 18, step: 2 };
+    let thresholds = calibrate(range, 10, &locks, &switches, &parallelism).unwrap();
+    let mut answer = CalibrationAnswer {
+        campaign: campaign(&Plot::default()).info,
+        request: CalibrationRequest {
+            examples,
+            max: Some(18),
+            step: Some(2),
+            rounds: 1,
+            probe: Duration::from_millis(20),
+        },
+        step: 2,
+        contexts: 10,
+        examples: vec![
+            (Example::Locks, HOSTILE.to_owned(), locks),
+            (Example::Switches, "b".to_owned(), switches),
+            (Example::Parallelism, "c".to_owned(), parallelism),
+        ],
+        thresholds: Some(thresholds),
+    };
+    let html = calibration_page(&answer, Files::default()).unwrap();
+    assert_eq!(ids(&html), ["chart-lock", "chart-migr-rate", "chart-vcx-rate", "chart-cpu-util"]);
+    assert!(!html.contains(HOSTILE), "a name is no markup");
+    let said = text(&html);
+    for part in [
+        "The thresholds are for steps of 2 threads on 10 contexts.",
+        "lock 18.0 %",
+        "delta_lock 5.00 %",
+        "The lines meet with 8 threads at 18.0 %.",
+        "pinwise campaign show",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let line = &charts(&html)[0]["series"][0];
+    assert_eq!((&line["x"][3], &line["y"][3]), (&Value::from(8.0), &Value::from(18.0)));
+    answer.thresholds = None;
+    answer.examples[0].2.0.truncate(3);
+    answer.examples[2].2.0.clear();
+    let said = text(&calibration_page(&answer, Files::default()).unwrap());
+    for part in [
+        "There are no thresholds for steps of 2 threads on 10 contexts yet.",
+        "Two lines need four numbers of threads; 3 are probed.",
+        "The example for parallelism is not probed yet.",
+        "pinwise campaign resume",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }

@@ -62,5 +62,6 @@ pub use sweep::{SweepQuestion, SweepResult};
 pub use thread_ceiling::ThreadCeiling;
 pub use thread_range::{ThreadRange, ThreadRangeError, counted_threads};
 pub use thresholds::{
-    CalibrationError, Example, ProfilesByNumber, ThresholdError, Thresholds, calibrate,
+    CalibrationError, Characteristic, Example, Knee, ProfilesByNumber, ThresholdError, Thresholds,
+    calibrate,
 };

@@ -102,11 +102,7 @@ impl Report {
                 let search = ThreadsSearch::of(&answer.outcome, answer.confirmation.as_ref());
                 pinwise_report::threads_page(&answer.campaign, &search, files)?
             }
-            Answer::Calibrate(_) => anyhow::bail!(
-                "campaign {id} is a calibration and has no page; see it with: pinwise campaign \
-                 show {id}{}",
-                files.flag()
-            ),
+            Answer::Calibrate(answer) => pinwise_report::calibration_page(answer, files)?,
             Answer::Place(answer) => {
                 pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
             }
