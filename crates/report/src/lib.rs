@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod calibration;
+mod campaign;
 mod characterization;
 mod chart;
 mod comparison;
@@ -17,7 +18,7 @@ mod evidence;
 mod figure;
 mod floorplan;
 mod latency;
-mod page;
+mod placement;
 mod progress;
 mod question;
 mod repetitions;
@@ -28,10 +29,11 @@ mod threads;
 mod tune;
 
 pub use calibration::calibration_page;
+pub use campaign::{campaign_mark, campaign_page};
 pub use characterization::{characterization_mark, characterization_page, runs_so_far_page};
 pub use comparison::comparison_page;
 pub use latency::latency_page;
-pub use page::page;
+pub use placement::placement_page;
 pub use selection::{Selection, selection_page};
 pub use shell::ReportError;
 pub use threads::{ThreadsSearch, threads_page};

@@ -12,8 +12,8 @@ use pinwise_placement::{
 };
 use pinwise_present::{Files, no_tune_verdict, outcome_text};
 use pinwise_report::{
-    ReportError, Selection, ThreadsSearch, TuneSearch, calibration_page, page, selection_page,
-    threads_page, tune_page,
+    ReportError, Selection, ThreadsSearch, TuneSearch, calibration_page, placement_page,
+    selection_page, threads_page, tune_page,
 };
 use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, calibrate};
 use pinwise_topology::Assignment;
@@ -24,7 +24,7 @@ use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 use tuned::tuned;
 
 fn render(campaign: &Synthetic) -> String {
-    page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None).unwrap()
+    campaign.page(Files::default(), None).unwrap()
 }
 
 /// What a reader without script sees: no tags, no style, no script.
@@ -209,16 +209,11 @@ fn an_estimate_without_interval_is_no_number_of_the_page() {
 fn an_assignment_beyond_the_machine_is_refused() {
     let mut campaign = campaign(&Plot::default());
     campaign.outcome.best.as_mut().unwrap().assignment = Assignment::new(vec![0, 1, 2, 3, 4, 99]);
-    let refused =
-        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
+    let refused = campaign.page(Files::default(), None);
     assert!(
         matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })),
         "{refused:?}"
     );
-    campaign.info.new.question = Value::Null;
-    let refused =
-        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
-    assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
 }
 
 #[test]
@@ -227,8 +222,7 @@ fn the_commands_at_the_end_name_the_files_there_are() {
     let store = std::path::Path::new("/tmp/my store.db");
     let plan = std::path::Path::new("/home/u/plans/1.toml");
     let files = Files { plan: Some(plan), store: Some(store) };
-    let text =
-        text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap());
+    let text = text(&campaign.page(files, None).unwrap());
     for said in [
         "pinwise apply /home/u/plans/1.toml --pid PID",
         "campaign export",
@@ -246,9 +240,7 @@ fn the_commands_at_the_end_name_the_files_there_are() {
 fn a_plan_of_a_simulated_processor_is_not_offered_for_a_real_one() {
     let mut campaign = campaign(&Plot::default());
     let files = Files { plan: Some(std::path::Path::new("1.toml")), store: None };
-    let shown = |campaign: &Synthetic| {
-        text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap())
-    };
+    let shown = |campaign: &Synthetic| text(&campaign.page(files, None).unwrap());
     assert!(shown(&campaign).contains("pinwise apply 1.toml"));
     campaign.info.new.simulated = true;
     let model = shown(&campaign);
@@ -270,8 +262,10 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         }
         let notes = vec![ProgramNote::Text { text: "the machine was busy".into() }];
         let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
-        let page = page(&info, &campaign.records, &outcome, Files::default(), None).unwrap();
-        let terminal = outcome_text(&info, &outcome, Files::default(), usize::MAX);
+        let (question, records) = (&campaign.question, &campaign.records);
+        let files = Files::default();
+        let page = placement_page(&info, question, records, &outcome, files, None).unwrap();
+        let terminal = outcome_text(&info, question, &outcome, Files::default(), usize::MAX);
         // Of a model the second line says so.
         let said: Vec<&str> = terminal.lines().take(2 + usize::from(simulated)).collect();
         assert_eq!(said.last(), Some(&"The machine was busy."));

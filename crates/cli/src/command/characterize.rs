@@ -114,22 +114,6 @@ impl Characterize {
     }
 }
 
-/// The page of what a campaign found, or of its runs so far.
-pub(crate) fn page(answer: &CharacterizeAnswer, files: Files<'_>) -> anyhow::Result<String> {
-    Ok(match &answer.kept {
-        Some(kept) => pinwise_report::characterization_page(kept)?,
-        None => {
-            let (unfinished, runs) = (unfinished(answer, files), &answer.so_far);
-            pinwise_report::runs_so_far_page(&answer.campaign, unfinished.as_ref(), runs)?
-        }
-    })
-}
-
-fn unfinished(answer: &CharacterizeAnswer, files: Files<'_>) -> Option<Unfinished> {
-    let CharacterizeAnswer { campaign, runs, planned, .. } = answer;
-    Unfinished::of(campaign, *runs, *planned, "runs are made", files)
-}
-
 /// Prints what a campaign found, or its runs so far; `took` where it was measured just now. `named`
 /// is the store, where commands have to name it.
 pub(crate) fn tell(
@@ -145,7 +129,7 @@ pub(crate) fn tell(
             campaign: campaign.id.0,
             machine: &campaign.new.machine.name,
             unit: &campaign.new.unit.name,
-            unfinished: unfinished(answer, Files::of_store(named)),
+            unfinished: answer.unfinished(Files::of_store(named)),
             runs: &answer.so_far,
             seconds: time.as_secs_f64(),
             store: store.path(),

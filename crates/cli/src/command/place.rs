@@ -46,12 +46,13 @@ impl Place {
 
 /// Prints what a campaign found. The answer first: that its plan could not be written comes after.
 pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    let PlaceAnswer { campaign, outcome, plan, unwritten } = answer;
+    let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
-        output::print_json(&outcome::document(campaign, outcome, plan.as_deref()))?;
+        output::print_json(&outcome::document(campaign, question, outcome, plan.as_deref()))?;
     } else {
         let files = Files { plan: plan.as_deref(), store: named };
-        let text = pinwise_present::outcome_text(campaign, outcome, files, output::width());
+        let text =
+            pinwise_present::outcome_text(campaign, question, outcome, files, output::width());
         output::print(&text)?;
     }
     match unwritten {

@@ -2,7 +2,7 @@
 
 mod answer;
 
-pub(crate) use answer::{page, tell};
+pub(crate) use answer::tell;
 
 use super::place::{self, WindowArguments};
 use crate::events;

@@ -3,14 +3,13 @@
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
-use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{CompareAnswer, CompareQuestion};
 use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
-    sentence, simulated, standing, tagged, unfinished,
+    Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, simulated,
+    standing, tagged, tagged_program_notes, texts, unfinished,
 };
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -25,50 +24,13 @@ pub(crate) fn tell(
     json: bool,
 ) -> anyhow::Result<()> {
     let CompareAnswer { campaign, compared, comparison, .. } = answer;
-    let notes = notes(answer);
+    let notes = tagged_program_notes(&answer.notes);
     if json {
         let records = store.records(campaign.id)?;
-        let tagged = |met| tagged(met, sentence(&note(met)));
-        let notes: Vec<Value> = answer.notes.iter().map(tagged).collect();
         return output::print_json(&document(campaign, comparison, &notes, &records));
     }
     let files = Files::of_store(named);
-    output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
-}
-
-/// What to know of the comparison, in sentences: in the terminal, JSON and on the page.
-fn notes(answer: &CompareAnswer) -> Vec<String> {
-    answer.notes.iter().map(|met| sentence(&note(met))).collect()
-}
-
-/// The page of a comparison, with what its searches measured as far as that is still in the store.
-pub(crate) fn page(
-    store: &Store,
-    answer: &CompareAnswer,
-    files: Files<'_>,
-    characterization: Option<&StoredCharacterization>,
-) -> anyhow::Result<String> {
-    let CompareAnswer { campaign, compared, comparison, .. } = answer;
-    let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
-    for way in &compared.ways.contenders {
-        let Some((campaign, records)) =
-            way.campaign.and_then(|id| Some((id, store.records(id).ok()?)))
-        else {
-            continue;
-        };
-        // If two ways have the same search, the last one ran to its end.
-        searches.retain(|(known, ..)| *known != campaign);
-        searches.push((campaign, way.name.clone(), records));
-    }
-    let searches: Vec<_> = searches.into_iter().map(|(_, name, records)| (name, records)).collect();
-    Ok(pinwise_report::comparison_page(
-        campaign,
-        comparison,
-        &notes(answer),
-        &searches,
-        files,
-        characterization,
-    )?)
+    output::print(&text(campaign, compared, comparison, &texts(&notes), files, output::width()))
 }
 
 /// How far a comparison is, for one that has not ended.

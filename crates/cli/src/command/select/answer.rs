@@ -3,15 +3,14 @@
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::CampaignInfo;
-use pinwise_characterization::StoredCharacterization;
-use pinwise_jobs::{SelectAnswer, SelectRequest};
+use pinwise_jobs::SelectAnswer;
 use pinwise_placement::{DrawnSelection, PlacedSelection, SelectionOutcome};
-use pinwise_prediction::ThreadKinds;
 use pinwise_present::Files;
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{bound_notes, draw_assignment, simulated, tagged_bound_notes};
-use pinwise_report::Selection;
+use pinwise_present::{
+    alone_rate, bound_notes, draw_assignment, selection_name, simulated, tagged_bound_notes,
+};
 use pinwise_topology::{Assignment, SharingTree};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -27,27 +26,9 @@ pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> a
     output::print(&shown.text(&answer.outcome, files, output::width()))
 }
 
-/// The page of a selection.
-pub(crate) fn page(
-    answer: &SelectAnswer,
-    files: Files<'_>,
-    characterization: Option<&StoredCharacterization>,
-) -> anyhow::Result<String> {
-    let (shown, outcome) = (ShownSelection::new(answer), &answer.outcome);
-    let pieces = outcome.best.iter().flat_map(|best| &best.pieces);
-    let selection = Selection {
-        best: shown.named(pieces.map(|piece| piece.instance)),
-        names: outcome.selections.iter().map(|drawn| shown.counted(&drawn.counts)).collect(),
-        alone: shown.alone(),
-        ready: shown.names.len(),
-        outcome,
-    };
-    Ok(pinwise_report::selection_page(&answer.campaign, &selection, files, characterization)?)
-}
-
 struct ShownSelection<'a> {
+    answer: &'a SelectAnswer,
     info: &'a CampaignInfo,
-    selected: &'a SelectRequest,
     tree: SharingTree,
     /// The program of every ready instance.
     names: Vec<String>,
@@ -57,22 +38,11 @@ impl<'a> ShownSelection<'a> {
     fn new(answer: &'a SelectAnswer) -> Self {
         let info = &answer.campaign;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
-        Self { info, selected: &answer.request, tree, names: answer.request.names() }
+        Self { answer, info, tree, names: answer.request.names() }
     }
 
-    /// `intmul:2 + hash1_Mem`
-    fn named(&self, instances: impl Iterator<Item = usize>) -> String {
-        let mut counted: Vec<(&str, usize)> = Vec::new();
-        for name in instances.filter_map(|instance| self.names.get(instance)) {
-            match counted.iter_mut().find(|(known, _)| known == name) {
-                Some((_, count)) => *count += 1,
-                None => counted.push((name, 1)),
-            }
-        }
-        let named = |(name, count): (&str, usize)| {
-            if count > 1 { format!("{name}:{count}") } else { name.to_owned() }
-        };
-        counted.into_iter().map(named).collect::<Vec<_>>().join(" + ")
+    fn named(&self, instances: impl IntoIterator<Item = usize>) -> String {
+        selection_name(&self.names, instances)
     }
 
     /// Which threads are which program's: `ipfwd0, ipfwd1 = hash1_L1; ipfwd2 = intmul`.
@@ -97,18 +67,7 @@ impl<'a> ShownSelection<'a> {
 
     /// The selection in words, from the number of instances of each application.
     fn counted(&self, counts: &[usize]) -> String {
-        let thread_kinds = ThreadKinds::new(&self.info.new.workload);
-        let of = |application: usize| {
-            let all = thread_kinds.instances().iter().enumerate();
-            all.filter(move |(_, instance)| instance.application == application)
-                .map(|(index, _)| index)
-        };
-        self.named(
-            counts
-                .iter()
-                .enumerate()
-                .flat_map(|(application, count)| of(application).take(*count).collect::<Vec<_>>()),
-        )
+        self.named(self.answer.instances(counts))
     }
 
     /// The threads that run, and where.
@@ -138,7 +97,7 @@ impl<'a> ShownSelection<'a> {
         let machine = &self.info.new.machine;
         let scale = Scale::new(&self.info.new.unit, 1.0);
         let mut sheet = Sheet { text: String::new(), width };
-        let (ready, choose) = (self.names.len(), self.selected.question.choose);
+        let (ready, choose) = (self.names.len(), self.answer.request.question.choose);
         let caveat = simulated(self.info);
         match &outcome.best {
             Some(best) => {
@@ -212,12 +171,10 @@ impl<'a> ShownSelection<'a> {
         for note in bound_notes(bound, &self.info.new.unit, 1.0) {
             sheet.line("", &note);
         }
-        let alone = self
-            .alone()
-            .into_iter()
-            .map(|(name, rate)| format!("{name} {rate}"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let alone = self.answer.alone().into_iter();
+        let alone: Vec<String> =
+            alone.map(|(name, rate)| format!("{name} {}", alone_rate(rate))).collect();
+        let alone = alone.join(", ");
         sheet.line("alone", &format!("on the best placement of each: {alone}"));
         sheet.line("cost", &figures::counted(outcome.measurements, "measurement"));
         sheet.text.push('\n');
@@ -237,18 +194,6 @@ impl<'a> ShownSelection<'a> {
         sheet.text.push_str(&format!("\nSee it all on a page: pinwise report {id}{flag}\n"));
         sheet.text.push_str(&format!("Every measurement: pinwise campaign export {id}{flag}\n"));
         sheet.text
-    }
-
-    /// Every program's rate alone.
-    fn alone(&self) -> Vec<(String, String)> {
-        let packets = pinwise_measure::Unit::rate("packets/s");
-        let mut alone: Vec<(String, String)> = Vec::new();
-        for (name, rate) in self.names.iter().zip(&self.selected.alone) {
-            if alone.iter().all(|(known, _)| known != name) {
-                alone.push((name.clone(), Scale::new(&packets, *rate).show(*rate)));
-            }
-        }
-        alone
     }
 
     fn selections(&self, outcome: &SelectionOutcome, scale: &Scale, width: usize) -> String {
@@ -314,8 +259,8 @@ impl<'a> ShownSelection<'a> {
             "machine": self.info.new.machine.name,
             "workload": self.info.new.workload.name,
             "ready": self.names,
-            "alone": self.selected.alone,
-            "choose": self.selected.question.choose,
+            "alone": self.answer.request.alone,
+            "choose": self.answer.request.question.choose,
             "unit": self.info.new.unit.name,
             "confidence": bound.confidence,
             "best": outcome.best.as_ref().map(placed),

@@ -120,8 +120,9 @@ impl<'a> TuneJson<'a> {
             row["parameter"] = json!(self.parameter_of(way));
             row
         };
-        let placed =
-            self.placement().map(|placed| outcome::document(&placed.info, &placed.outcome, None));
+        let placed = self
+            .placement()
+            .map(|placed| outcome::document(&placed.info, &placed.question, &placed.outcome, None));
         let of = |field: &str| placed.as_ref().map_or(Value::Null, |placed| placed[field].clone());
         let surveyed = json!(self.surveyed);
         json!({
