@@ -71,12 +71,10 @@ pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
-pub use request::{
-    DEFAULT_WORKLOAD, RUNTIME_METRIC, ReadingOptions, SearchRequest, WORKLOAD_METRIC,
-};
+pub use request::{DEFAULT_WORKLOAD, ReadingOptions, SearchRequest, WORKLOAD_METRIC};
 pub use select::{SelectAnswer, SelectRequest};
 pub use simulated_processor::{DESCRIPTION_EXTENSION, SimulatedProcessor};
-pub use subject::{SimulationRequest, Subject};
+pub use subject::{RUNTIME_METRIC, SimulationRequest, Subject};
 pub use summary::Summary;
 pub use threads::{
     Confirmation, HostProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,

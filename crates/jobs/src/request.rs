@@ -1,7 +1,7 @@
 //! The program to place and the question about it, with every default decided. `place` and
 //! `compare` wrap [`SearchRequest`]. It is stored, so that a killed campaign can be resumed.
 
-use crate::subject::{SimulationRequest, Subject};
+use crate::subject::{RUNTIME_METRIC, SimulationRequest, Subject};
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use pinwise_topology::{Alike, CpuSet};
 use pinwise_workloads::BuiltInWorkload;
@@ -61,9 +61,6 @@ pub const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 
 /// The metric of the built-in workloads, read with the program's own clock.
 pub const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
-
-/// How long a run takes, as a metric: the usual one of a command.
-pub const RUNTIME_METRIC: &str = "runtime";
 
 /// The metric of a program on a simulated processor. The model counts it, so nothing reads this
 /// name.

@@ -1,6 +1,5 @@
 //! The subject of a request: where its threads come from.
 
-use crate::request::RUNTIME_METRIC;
 use crate::simulated_processor::SimulatedProcessor;
 use pinwise_placement::{Budget, StrategyName};
 use pinwise_processor::Window;
@@ -9,6 +8,9 @@ use pinwise_workloads::BuiltInWorkload;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// How long a run takes, as a metric: the usual one of a command.
+pub const RUNTIME_METRIC: &str = "runtime";
 
 /// The subject: the source of the threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

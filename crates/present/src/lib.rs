@@ -8,6 +8,7 @@ mod comparison;
 mod did_you_mean;
 mod drawing;
 mod export_note;
+mod gain;
 mod latency;
 mod note;
 mod notice;
@@ -35,6 +36,7 @@ pub use comparison::{
 pub use did_you_mean::did_you_mean;
 pub use drawing::draw_assignment;
 pub use export_note::{export_note, tagged_export_notes};
+pub use gain::gain_text;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use note::{note, sentence, tagged, tagged_program_notes, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
@@ -51,8 +53,8 @@ pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
-    TuneVerdict, gain_text, no_tune_verdict, policy_name, tune_next, tune_note, tune_step,
-    unannounced, unmeasured,
+    TuneVerdict, no_tune_verdict, policy_name, tune_next, tune_note, tune_step, unannounced,
+    unmeasured,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{

@@ -9,13 +9,12 @@ use crate::number::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
-use document::CharacterizationJson;
+use document::{CharacterizationJson, SoFar};
 use pinwise_campaign::Store;
-use pinwise_characterization::{Conditions, RunsSoFar};
+use pinwise_characterization::Conditions;
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::{Files, Unfinished, excerpt_reason, figures};
-use serde::Serialize;
+use pinwise_present::{Files, excerpt_reason, figures};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -64,19 +63,6 @@ pub(crate) struct Characterize {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// The JSON document of a campaign that is not complete.
-#[derive(Serialize)]
-struct SoFar<'a> {
-    campaign: i64,
-    machine: &'a str,
-    unit: &'a str,
-    unfinished: Option<Unfinished>,
-    /// One for each set of programs that was run.
-    runs: &'a [RunsSoFar],
-    seconds: f64,
-    store: &'a Path,
 }
 
 impl Characterize {

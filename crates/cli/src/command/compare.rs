@@ -1,14 +1,19 @@
 //! `pinwise compare`: compares ways of placing a program.
 
-mod answer;
-
-pub(crate) use answer::tell;
+mod document;
+mod text;
 
 use super::place::{SearchArguments, SubjectArguments};
 use crate::events::{self, Terminal};
 use crate::number::whole;
+use crate::output;
 use clap::Args;
-use pinwise_jobs::CompareRequest;
+use document::document;
+use pinwise_campaign::Store;
+use pinwise_jobs::{CompareAnswer, CompareRequest};
+use pinwise_present::{Files, tagged_program_notes, texts};
+use std::path::Path;
+use text::text;
 
 /// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
@@ -84,4 +89,21 @@ impl Compare {
             }
         }
     }
+}
+
+/// Prints what the records of a comparison show.
+pub(crate) fn tell(
+    store: &Store,
+    answer: &CompareAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
+    let CompareAnswer { campaign, compared, comparison, .. } = answer;
+    let notes = tagged_program_notes(&answer.notes);
+    if json {
+        let records = store.records(campaign.id)?;
+        return output::print_json(&document(campaign, comparison, &notes, &records));
+    }
+    let files = Files::of_store(named);
+    output::print(&text(campaign, compared, comparison, &texts(&notes), files, output::width()))
 }

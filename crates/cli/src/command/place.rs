@@ -2,19 +2,20 @@
 
 mod arguments;
 mod blackbox;
+mod document;
 mod profiling_cost;
 mod search;
 mod simulation;
 mod subject;
 
 pub(crate) use arguments::Place;
+pub(crate) use document::document;
 pub(crate) use search::{SearchArguments, confidence, fraction, percent, short, time};
 pub(crate) use simulation::WindowArguments;
 pub(crate) use subject::SubjectArguments;
 
 use super::apply;
 use crate::events;
-use crate::outcome;
 use crate::output;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context;
@@ -48,7 +49,7 @@ impl Place {
 pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
-        output::print_json(&outcome::document(campaign, question, outcome, plan.as_deref()))?;
+        output::print_json(&document(campaign, question, outcome, plan.as_deref()))?;
     } else {
         let files = Files { plan: plan.as_deref(), store: named };
         let text =

@@ -5,6 +5,7 @@ mod machine;
 use crate::command::campaign::{self, Id};
 use crate::events;
 use crate::output;
+use crate::page_file::free;
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -17,7 +18,6 @@ use pinwise_present::figures::counted;
 use pinwise_report::{campaign_mark, campaign_page};
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Write a campaign as one HTML page that works offline
@@ -117,15 +117,4 @@ fn characterized(store: &Store, info: &CampaignInfo) -> Option<StoredCharacteriz
             None
         },
     )
-}
-
-/// The file of a page in this directory: `STEM.html`. If another page has that name, it is the
-/// first name with a number that is free or has the page's `mark`.
-fn free(stem: &str, mark: &str) -> PathBuf {
-    let of_another = |path: &PathBuf| {
-        fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark))
-    };
-    let first = PathBuf::from(format!("{stem}.html"));
-    let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("{stem}-{copy}.html")));
-    if of_another(&first) { next.find(|path| !of_another(path)).unwrap_or(first) } else { first }
 }

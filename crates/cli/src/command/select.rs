@@ -1,17 +1,19 @@
 //! `pinwise select`: which of the ready programs run together, and where.
 
-mod answer;
-
-pub(crate) use answer::tell;
+mod document;
+mod text;
 
 use super::place::{self, WindowArguments};
 use crate::events;
 use crate::machine::Simulated;
 use crate::number::whole;
-use crate::output::Usage;
+use crate::output::{self, Usage};
 use clap::Args;
-use pinwise_jobs::{SelectRequest, Subject};
+use document::ShownSelection;
+use pinwise_jobs::{SelectAnswer, SelectRequest, Subject};
 use pinwise_placement::{PlacementQuestion, SelectionQuestion};
+use pinwise_present::Files;
+use std::path::Path;
 
 /// Choose which of the ready programs to run together, and where
 ///
@@ -99,4 +101,14 @@ impl Select {
         let answer = events::run(request, &caller, &mut store, self.json)?;
         tell(&answer, self.store.named(), self.json)
     }
+}
+
+/// Prints what the records of a selection show.
+pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    let shown = ShownSelection::new(answer);
+    if json {
+        return output::print_json(&shown.document(&answer.outcome));
+    }
+    let files = Files::of_store(named);
+    output::print(&shown.text(&answer.outcome, files, output::width()))
 }

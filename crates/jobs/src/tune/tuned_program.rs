@@ -6,8 +6,8 @@ use crate::job::Caller;
 use crate::last_comparison::{Seen, own_number};
 use crate::open_subject::{OpenSubject, Opening, open_with};
 use crate::other_load::WithOtherLoad;
-use crate::request::{RUNTIME_METRIC, SearchRequest};
-use crate::subject::Subject;
+use crate::request::SearchRequest;
+use crate::subject::{RUNTIME_METRIC, Subject};
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use pinwise_linux::{Pid, process};
 use pinwise_measure::{

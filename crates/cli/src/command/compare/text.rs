@@ -1,37 +1,17 @@
-//! A comparison as text and JSON, for `compare` at its end and `campaign show` later.
+//! A comparison as text.
 
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
-use pinwise_jobs::{CompareAnswer, CompareQuestion};
+use pinwise_campaign::{CampaignId, CampaignInfo};
+use pinwise_jobs::CompareQuestion;
 use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, simulated,
-    standing, tagged, tagged_program_notes, texts, unfinished,
+    standing, unfinished,
 };
-use pinwise_topology::SharingTree;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::path::Path;
-
-/// Prints what the records of a comparison show.
-pub(crate) fn tell(
-    store: &Store,
-    answer: &CompareAnswer,
-    named: Option<&Path>,
-    json: bool,
-) -> anyhow::Result<()> {
-    let CompareAnswer { campaign, compared, comparison, .. } = answer;
-    let notes = tagged_program_notes(&answer.notes);
-    if json {
-        let records = store.records(campaign.id)?;
-        return output::print_json(&document(campaign, comparison, &notes, &records));
-    }
-    let files = Files::of_store(named);
-    output::print(&text(campaign, compared, comparison, &texts(&notes), files, output::width()))
-}
 
 /// How far a comparison is, for one that has not ended.
 fn far(info: &CampaignInfo, compared: &CompareQuestion) -> String {
@@ -42,7 +22,7 @@ fn far(info: &CampaignInfo, compared: &CompareQuestion) -> String {
     )
 }
 
-fn text(
+pub(super) fn text(
     info: &CampaignInfo,
     compared: &CompareQuestion,
     comparison: &Comparison,
@@ -150,74 +130,4 @@ fn claim(row: &Row) -> Option<String> {
     };
     let verdict = claim_verdict(&judged);
     Some(format!("  {name:<18} within {gap} of the best possible{certificate}; {verdict}\n"))
-}
-
-/// The comparison as one JSON document; the fields are a contract.
-fn document(
-    info: &CampaignInfo,
-    comparison: &Comparison,
-    notes: &[Value],
-    records: &[Record],
-) -> Value {
-    let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let unit = &comparison.unit;
-    let row = |row: &Row| {
-        let [low, high] = unit.interval(row.performance.low, row.performance.high);
-        let assignment = row.assignment.as_ref().map(|assignment| {
-            let threads = info.new.workload.threads.iter().enumerate();
-            let placed = |(index, thread): (usize, &pinwise_measure::Thread)| {
-                let cpu = tree.leaves()[assignment.leaf(index)].0;
-                json!({"thread": thread.name, "cpu": cpu})
-            };
-            threads.map(placed).collect::<Vec<Value>>()
-        });
-        json!({
-            "name": row.name,
-            "performance": unit.quantity(row.performance.mean),
-            "low": low,
-            "high": high,
-            "n": row.performance.n,
-            "loss": finite(row.loss.estimate),
-            "loss_low": finite(row.loss.low),
-            "loss_high": finite(row.loss.high),
-            "standing": row.standing,
-            "measurements": row.spent,
-            "campaign": row.campaign,
-            "assignment": assignment,
-            "claim": row.claim.map(|judged| json!({
-                "upb": unit.quantity(judged.claim.bound),
-                "gap": judged.claim.gap,
-                "certified": judged.certified,
-                "verdict": judged.verdict,
-            })),
-        })
-    };
-    json!({
-        "campaign": info.id,
-        "machine": info.new.machine.name,
-        "simulated": info.new.simulated,
-        "workload": info.new.workload.name,
-        "unit": unit.name,
-        "lower_is_better": unit.reciprocal,
-        "confidence": comparison.confidence,
-        "within": comparison.within,
-        "best": comparison.best().map(|best| &best.name),
-        "contradicted_by": comparison.contradiction().map(|better| &better.name),
-        "rounds": comparison.rounds,
-        "before": comparison.before,
-        "rounds_needed": comparison.unclear().map(|unclear| unclear.rounds),
-        "ways": comparison.rows.iter().map(row).collect::<Vec<_>>(),
-        "left_out": comparison.left_out.iter().map(|way| {
-            json!({"name": way.name, "reason": tagged(&way.reason, left_out(&way.reason))})
-        }).collect::<Vec<_>>(),
-        "notes": notes,
-        "measurements": records.len(),
-        "seconds": records.last().map_or(0.0, |record| record.elapsed.as_secs_f64()),
-        "seed": info.new.seed,
-    })
-}
-
-/// JSON has no infinities.
-fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
 }

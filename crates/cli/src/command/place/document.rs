@@ -1,4 +1,4 @@
-//! An outcome as a JSON document.
+//! The outcome of a placement as a JSON document.
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
