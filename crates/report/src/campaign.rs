@@ -69,7 +69,7 @@ pub fn campaign_page(
             latency_page(&machine.name, &findings, &warnings)?
         }
     };
-    Ok(page + &campaign_mark(store, info))
+    Ok(page + "\n" + &campaign_mark(store, info))
 }
 
 /// The mark by which a page names its campaign, so that no other page overwrites it.
