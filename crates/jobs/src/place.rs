@@ -177,9 +177,9 @@ impl Job for PlaceRequest {
         caller: &Caller,
         store: &Store,
     ) -> Result<PlaceAnswer, JobError> {
+        let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
         // A `SearchRequest` is stored flat, so its `PlacementQuestion` can be read alone.
         let question = stored::question(info)?;
-        let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
         let plan = plan_file::plan_path(store, info);
         Ok(PlaceAnswer { campaign: info.clone(), question, outcome, plan, unwritten: None })
     }
