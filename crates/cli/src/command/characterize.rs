@@ -100,6 +100,31 @@ impl Characterize {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(
+    store: &Store,
+    answer: &CharacterizeAnswer,
+    named: Option<&Path>,
+) -> anyhow::Result<String> {
+    let CharacterizeAnswer { campaign, kept, time, excerpt, .. } = answer;
+    let Some(kept) = kept else { return output::json(&so_far(store, answer, named)) };
+    let (id, seconds) = (campaign.id.0, time.as_secs_f64());
+    output::json(&CharacterizationJson::new(id, kept, excerpt.as_ref(), seconds, store.path()))
+}
+
+fn so_far<'a>(store: &'a Store, answer: &'a CharacterizeAnswer, named: Option<&Path>) -> SoFar<'a> {
+    let campaign = &answer.campaign;
+    SoFar {
+        campaign: campaign.id.0,
+        machine: &campaign.new.machine.name,
+        unit: &campaign.new.unit.name,
+        unfinished: answer.unfinished(Files::of_store(named)),
+        runs: &answer.so_far,
+        seconds: answer.time.as_secs_f64(),
+        store: store.path(),
+    }
+}
+
 /// Prints what a campaign found, or its runs so far; `took` where it was measured just now. `named`
 /// is the store, where commands have to name it.
 pub(crate) fn tell(
@@ -109,35 +134,16 @@ pub(crate) fn tell(
     took: Option<Duration>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let CharacterizeAnswer { campaign, kept, time, excerpt, .. } = answer;
-    let Some(kept) = kept else {
-        let so_far = SoFar {
-            campaign: campaign.id.0,
-            machine: &campaign.new.machine.name,
-            unit: &campaign.new.unit.name,
-            unfinished: answer.unfinished(Files::of_store(named)),
-            runs: &answer.so_far,
-            seconds: time.as_secs_f64(),
-            store: store.path(),
-        };
-        return match json {
-            true => output::print_json(&so_far),
-            false => output::print(&text::so_far(&so_far)),
-        };
-    };
+    let excerpt = answer.excerpt.as_ref().filter(|_| answer.kept.is_some());
     if let Some(excerpt) = excerpt {
         output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
     }
     if json {
-        let document = CharacterizationJson::new(
-            campaign.id.0,
-            kept,
-            excerpt.as_ref(),
-            time.as_secs_f64(),
-            store.path(),
-        );
-        return output::print_json(&document);
+        return output::print_data(&self::json(store, answer, named)?);
     }
+    let Some(kept) = &answer.kept else {
+        return output::print(&text::so_far(&so_far(store, answer, named)));
+    };
     if let Some(took) = took {
         let path: &Path = store.path();
         output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));

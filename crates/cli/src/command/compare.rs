@@ -91,6 +91,13 @@ impl Compare {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(store: &Store, answer: &CompareAnswer) -> anyhow::Result<String> {
+    let CompareAnswer { campaign, comparison, notes, .. } = answer;
+    let records = store.records(campaign.id)?;
+    output::json(&document(campaign, comparison, &tagged_program_notes(notes), &records))
+}
+
 /// Prints what the records of a comparison show.
 pub(crate) fn tell(
     store: &Store,
@@ -98,12 +105,11 @@ pub(crate) fn tell(
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let CompareAnswer { campaign, compared, comparison, .. } = answer;
-    let notes = tagged_program_notes(&answer.notes);
     if json {
-        let records = store.records(campaign.id)?;
-        return output::print_json(&document(campaign, comparison, &notes, &records));
+        return output::print_data(&self::json(store, answer)?);
     }
+    let CompareAnswer { campaign, compared, comparison, notes } = answer;
+    let notes = texts(&tagged_program_notes(notes));
     let files = Files::of_store(named);
-    output::print(&text(campaign, compared, comparison, &texts(&notes), files, output::width()))
+    output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
 }

@@ -161,8 +161,17 @@ impl Shown {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Result<String> {
+    output::json(&of_campaign(answer, named)?.document)
+}
+
 /// Prints what a campaign measured. `named` is the store, where commands have to name it.
 pub(crate) fn tell(answer: &LatencyAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    of_campaign(answer, named)?.print(json)
+}
+
+fn of_campaign(answer: &LatencyAnswer, named: Option<&Path>) -> anyhow::Result<Shown> {
     let machine = &answer.campaign.new.machine;
-    Shown::of(answer, answer.findings(Some(machine), Files::of_store(named))?).print(json)
+    Ok(Shown::of(answer, answer.findings(Some(machine), Files::of_store(named))?))
 }

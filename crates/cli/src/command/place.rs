@@ -45,11 +45,17 @@ impl Place {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &PlaceAnswer) -> anyhow::Result<String> {
+    let PlaceAnswer { campaign, question, outcome, plan, .. } = answer;
+    output::json(&document(campaign, question, outcome, plan.as_deref()))
+}
+
 /// Prints what a campaign found. The answer first: that its plan could not be written comes after.
 pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
-        output::print_json(&document(campaign, question, outcome, plan.as_deref()))?;
+        output::print_data(&self::json(answer)?)?;
     } else {
         let files = Files { plan: plan.as_deref(), store: named };
         let text =

@@ -103,12 +103,16 @@ impl Select {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &SelectAnswer) -> anyhow::Result<String> {
+    output::json(&ShownSelection::new(answer).document(&answer.outcome))
+}
+
 /// Prints what the records of a selection show.
 pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    let shown = ShownSelection::new(answer);
     if json {
-        return output::print_json(&shown.document(&answer.outcome));
+        return output::print_data(&self::json(answer)?);
     }
-    let files = Files::of_store(named);
+    let (shown, files) = (ShownSelection::new(answer), Files::of_store(named));
     output::print(&shown.text(&answer.outcome, files, output::width()))
 }
