@@ -5,7 +5,6 @@ mod command;
 mod events;
 mod help;
 mod machine;
-mod name;
 mod number;
 mod opening;
 mod output;
