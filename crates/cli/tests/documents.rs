@@ -66,8 +66,8 @@ fn placed(profiled: &str) -> Value {
     document
 }
 
-/// The document of `tune`. What a budget in time has room for depends on how busy the machine is: it
-/// grows until there are measurements of each stage.
+/// The document of `tune`. What a budget in time has room for depends on how busy the machine is.
+/// It grows until there are measurements of each stage.
 fn tuned(folder: &Path) -> Value {
     let file = |name: String| folder.join(name).to_str().unwrap().to_owned();
     let question = ["tune", "--json", "--method", "reinforcer", "--max", "2", "--default", "1"];
