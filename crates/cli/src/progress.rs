@@ -103,14 +103,13 @@ mod tests {
     use pinwise_topology::Assignment;
 
     #[test]
-    fn the_line_of_a_long_search_fits_eighty_columns() {
+    fn the_line_of_a_long_search_says_what_counts_in_few_words() {
         let mut progress = Progress::new(Budget::Measurements(5000), Unit::rate("packets/s"));
         let pinned = Setting::Pinned(Assignment::new(vec![0, 1]));
         progress.take(&Setting::Unpinned, Some(1.124e6), 1, Duration::from_secs(1));
         progress.take(&pinned, Some(1.322e6), 4000, Duration::from_secs(3600));
         let message = progress.bar.message();
+        // The time and the bar before it take 22 columns of 80.
         assert_eq!(message, "4,000 measurements, best 1.32, unpinned 1.12 M packets/s");
-        let before = "[01:00:00] ".len() + 10 + 1;
-        assert!(before + message.len() < 80);
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn misplaced_option(words: &[OsString]) -> Option<String> {
     ))
 }
 
-/// Options that name the threads without a command.
+/// Options that say what to place, so that no command has to.
 const NO_COMMAND: [&str; 4] = ["--pid", "--tree", "--cgroup", "--workload"];
 
 /// What to do if `--` is the last word: a search would go on without the program that was meant.

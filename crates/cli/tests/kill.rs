@@ -132,8 +132,6 @@ fn question_kills() -> usize {
 
 /// What comes of a question that is killed again and again.
 struct Outlasted {
-    /// `null` if the kills left too little of a budget in time: how much is left depends on how
-    /// busy the machine is.
     answer: Value,
     /// Of every campaign.
     records: Vec<Vec<Record>>,
@@ -211,9 +209,6 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
         if ended.success() {
             break serde_json::from_str(&said).unwrap();
         }
-        if ended.code() == Some(1) && complained.contains("raise --budget") {
-            break Value::Null;
-        }
         assert!(ended.code().is_none(), "{ended}: {words:?} was not killed: {complained}");
     };
     println!("{}: {met} of {kills} kills met a record", question[0]);
@@ -226,7 +221,8 @@ fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
     let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
     let search = [&sweep[..], &["--budget", "2s"]].concat();
     let program = ["--", "sh", "-c", spin, "{n}"];
-    let Outlasted { answer, records, .. } = answer_in_spite_of_kills(&search, &program, STARTING);
+    let Outlasted { answer, records, met } = answer_in_spite_of_kills(&search, &program, STARTING);
+    assert!(met > 0, "no kill met a record: this proves nothing");
     let stopped = &answer["stopped_because"][0]["kind"];
     assert_eq!((records[0].len(), stopped), (12, &"all_tried".into()), "{answer:#}");
     // The fresh windows of the number and of the default, in rounds.
@@ -271,9 +267,12 @@ fn every_other_kind_of_question_that_is_killed_and_resumed_ends_with_its_answer(
         return;
     }
     let latency = answer_in_spite_of_kills(&["latency"], &[], MEASURING);
+    assert!(latency.met > 0, "no kill met a record of latency");
     assert!(latency.answer["matrix"].is_array(), "{:#}", latency.answer);
-    let tune = ["tune", "--max", "2", "--budget", "6s"];
+    // Each kill costs up to a second of the budget.
+    let budget = format!("{}s", 6 + question_kills());
+    let tune = ["tune", "--max", "2", "--budget", &budget];
     let tune = answer_in_spite_of_kills(&tune, &["--", "sh", "-c", counts, "{n}"], MEASURING * 2);
     assert!(tune.met > 0, "no kill met a record of tune");
-    assert!(tune.answer.is_null() || tune.answer["ways"].is_array(), "{:#}", tune.answer);
+    assert!(tune.answer["ways"].is_array(), "{:#}", tune.answer);
 }

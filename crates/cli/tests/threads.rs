@@ -552,6 +552,10 @@ fn calibrated_thresholds_are_a_file_that_a_search_takes() {
     fs::write(&file, &calibrated.stdout).unwrap();
     let shown = pinwise(["campaign", "show", "1"].iter().chain(&at));
     assert_eq!(shown.stdout, calibrated.stdout, "as it was printed");
+    let page = folder.path().join("calibrated.html");
+    let written = pinwise(["report", "1", "-o", page.to_str().unwrap()].iter().chain(&at));
+    assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
+    assert!(fs::read_to_string(&page).unwrap().contains("The thresholds are for steps of 8"));
     let listed = json(&pinwise(["campaign", "list", "--json"].iter().chain(&at)));
     assert_eq!(listed["campaigns"][0]["kind"], "calibrate");
     assert_eq!(listed["campaigns"].as_array().unwrap().len(), 4, "one part for each example");

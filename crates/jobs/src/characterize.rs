@@ -20,7 +20,7 @@ use pinwise_characterization::{
 use pinwise_hardware::HostBench;
 use pinwise_measure::{Bench, Interrupt, Pace, Unit, Workload, optional_value_or_text};
 use pinwise_placement::Budget;
-use pinwise_present::{Notice, did_you_mean};
+use pinwise_present::{Files, Notice, Unfinished, did_you_mean};
 use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};
@@ -69,6 +69,13 @@ pub struct CharacterizeAnswer {
     pub time: Duration,
     /// Why other commands must not rely on these results; `None` if they may.
     pub excerpt: Option<ExcerptReason>,
+}
+
+impl CharacterizeAnswer {
+    /// How far the campaign is; `None` if it has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        Unfinished::of(&self.campaign, self.runs, self.planned, "runs are made", files)
+    }
 }
 
 /// The conclusion of a campaign of this kind.

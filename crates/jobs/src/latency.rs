@@ -15,6 +15,7 @@ use pinwise_measure::{
     Detail, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
 };
 use pinwise_placement::Budget;
+use pinwise_present::{Files, LatencyFindings, Unfinished};
 use pinwise_topology::{Alike, CpuId, CpuSet, LatencyLevels, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,33 @@ pub struct LatencyAnswer {
     pub latencies: Latencies,
     /// The directions that are asked for.
     pub planned: u64,
+}
+
+impl LatencyAnswer {
+    /// How far the campaign is; `None` if it has ended.
+    pub fn unfinished(&self, files: Files<'_>) -> Option<Unfinished> {
+        let made = self.latencies.directions.len() as u64;
+        Unfinished::of(&self.campaign, made, self.planned, "directions are measured", files)
+    }
+
+    /// What follows from the latencies, compared with what `declared` declares.
+    ///
+    /// # Errors
+    /// Nothing is measured yet.
+    pub fn findings(
+        &self,
+        declared: Option<&Machine>,
+        files: Files<'_>,
+    ) -> Result<LatencyFindings, JobError> {
+        let unfinished = self.unfinished(files);
+        if self.latencies.contexts.len() < 2 {
+            let far = unfinished.map_or(String::new(), |far| format!(". {}", far.text));
+            let id = self.campaign.id.0;
+            return Err(JobError::failed(format!("campaign {id} has no latency yet{far}")));
+        }
+        let matrix = self.latencies.matrix().map_err(JobError::failed)?;
+        Ok(LatencyFindings::new(matrix, unfinished, declared))
+    }
 }
 
 impl Job for LatencyRequest {

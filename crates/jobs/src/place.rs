@@ -43,6 +43,8 @@ pub struct PlaceRequest {
 pub struct PlaceAnswer {
     /// The campaign.
     pub campaign: CampaignInfo,
+    /// The question.
+    pub question: PlacementQuestion,
     /// The outcome of the search.
     pub outcome: Outcome,
     /// The plan, if there is one to write.
@@ -62,6 +64,7 @@ impl PlaceAnswer {
     fn with_plan(
         store: &Store,
         campaign: CampaignInfo,
+        question: PlacementQuestion,
         outcome: Outcome,
         fingerprint: Fingerprint,
         wanted: Option<PathBuf>,
@@ -71,7 +74,7 @@ impl PlaceAnswer {
             Ok(plan) => (plan, None),
             Err(error) => (None, Some(error)),
         };
-        Self { campaign, outcome, plan, unwritten }
+        Self { campaign, question, outcome, plan, unwritten }
     }
 }
 
@@ -145,10 +148,10 @@ impl Job for PlaceRequest {
             note(events, about)?;
         }
         let testbed = &mut *testbed;
-        let question = &request.question;
-        let outcome = search_stored(store, info, question, search, testbed, caller, events)?;
-        let fingerprint = testbed.fingerprint();
-        Ok(PlaceAnswer::with_plan(store, store.get(info.id)?, outcome, fingerprint, plan))
+        let question = request.question;
+        let outcome = search_stored(store, info, &question, search, testbed, caller, events)?;
+        let (fingerprint, info) = (testbed.fingerprint(), store.get(info.id)?);
+        Ok(PlaceAnswer::with_plan(store, info, question, outcome, fingerprint, plan))
     }
 
     fn finished(
@@ -165,7 +168,8 @@ impl Job for PlaceRequest {
         let plan = plan_file::still_writable(store, info, plan);
         // Kernel and settings may be others by now: those of the search are not known any more.
         let fingerprint = Fingerprint::of(&info.new.machine);
-        Ok(PlaceAnswer::with_plan(store, answer.campaign, answer.outcome, fingerprint, plan))
+        let PlaceAnswer { campaign, question, outcome, .. } = answer;
+        Ok(PlaceAnswer::with_plan(store, campaign, question, outcome, fingerprint, plan))
     }
 
     fn answer(
@@ -174,8 +178,10 @@ impl Job for PlaceRequest {
         store: &Store,
     ) -> Result<PlaceAnswer, JobError> {
         let outcome = outcome(caller, store, info, &store.records(info.id)?)?;
+        // A `PlacementRequest` is stored flat, so its `PlacementQuestion` can be read alone.
+        let question = stored::question(info)?;
         let plan = plan_file::plan_path(store, info);
-        Ok(PlaceAnswer { campaign: info.clone(), outcome, plan, unwritten: None })
+        Ok(PlaceAnswer { campaign: info.clone(), question, outcome, plan, unwritten: None })
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
@@ -220,6 +226,8 @@ pub(crate) fn search_stored(
 pub struct StoredSearch {
     /// The campaign.
     pub info: CampaignInfo,
+    /// The question.
+    pub question: PlacementQuestion,
     /// The outcome of the search.
     pub outcome: Outcome,
 }
@@ -243,16 +251,17 @@ pub(crate) fn place_part(
         if matches!(request.subject, Subject::Pids(_)) {
             info.new.question["subject"] = serde_json::to_value(&request.subject)?;
         }
-        let outcome = resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?.outcome;
-        return Ok(StoredSearch { info: store.get(info.id)?, outcome });
+        let PlaceAnswer { question, outcome, .. } =
+            resume_job::<PlaceRequest>(&info, caller, store, &mut Quiet(events))?;
+        return Ok(StoredSearch { info: store.get(info.id)?, question, outcome });
     }
     let prepared = prepare_search(request, parent, Instant::now(), None, store, caller, events)?;
     let PreparedSearch { request, mut testbed, new, search } = prepared;
     let id = store.create(&new)?;
     let info = store.get(id)?;
-    let question = &request.question;
-    let outcome = search_stored(store, &info, question, search, &mut *testbed, caller, events)?;
-    Ok(StoredSearch { info: store.get(id)?, outcome })
+    let question = request.question;
+    let outcome = search_stored(store, &info, &question, search, &mut *testbed, caller, events)?;
+    Ok(StoredSearch { info: store.get(id)?, question, outcome })
 }
 
 /// The events of a part, which has no separate answer.
@@ -273,7 +282,6 @@ fn outcome(
     if let Some(concluded) = stored::conclusion(info)? {
         return Ok(concluded);
     }
-    // A `PlacementRequest` is stored flat, so its `PlacementQuestion` can be read alone.
     let question: PlacementQuestion = stored::question(info)?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = PlacementSearch::replay(&question, &tree, &info.new.workload, records)?;

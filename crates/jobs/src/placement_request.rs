@@ -3,7 +3,7 @@
 //! `place` and `compare` wrap it. It is stored, so that a killed campaign can be resumed.
 
 use crate::simulation::SimulationRequest;
-use crate::subject::Subject;
+use crate::subject::{RUNTIME_METRIC, Subject};
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use pinwise_programs::{LiveOptions, RerunOptions};
 use pinwise_topology::{Alike, CpuSet};
@@ -64,9 +64,6 @@ pub const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 
 /// The metric of the built-in workloads, read with the program's own clock.
 pub const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
-
-/// How long a run takes, as a metric: the usual one of a command.
-pub const RUNTIME_METRIC: &str = "runtime";
 
 /// The metric of a program on a simulated processor. The model counts it, so nothing reads this
 /// name.

@@ -73,10 +73,12 @@ fn changed(
 }
 
 fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
-    // How much memory a node has is no matter for a placement, and changes with the kernel.
+    // How much memory a node has is no matter for a placement, and changes with the kernel. Notes
+    // were text in earlier versions; the tree has what they are about.
     let compared = |machine: &Machine| {
         let mut machine = machine.clone();
         machine.numa.iter_mut().for_each(|node| node.memory = None);
+        machine.notes.clear();
         machine
     };
     let (began_on, now) = (compared(began_on), compared(now));

@@ -16,6 +16,7 @@ use pinwise_measure::Testbed;
 use pinwise_placement::{
     Budget, Outcome, SelectionError, SelectionOutcome, SelectionQuestion, SelectionSearch,
 };
+use pinwise_prediction::ThreadKinds;
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,30 @@ pub struct SelectAnswer {
     pub request: SelectRequest,
     /// The outcome so far.
     pub outcome: SelectionOutcome,
+}
+
+impl SelectAnswer {
+    /// The instances that a drawn selection runs, from its number of each application.
+    pub fn instances(&self, counts: &[usize]) -> Vec<usize> {
+        let kinds = ThreadKinds::new(&self.campaign.new.workload);
+        let of = |(application, count): (usize, &usize)| {
+            let all = kinds.instances().iter().enumerate();
+            let own = all.filter(move |(_, instance)| instance.application == application);
+            own.map(|(index, _)| index).take(*count).collect::<Vec<_>>()
+        };
+        counts.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// Each program, and what an instance of it reaches alone, in packets/s.
+    pub fn alone(&self) -> Vec<(String, f64)> {
+        let mut alone: Vec<(String, f64)> = Vec::new();
+        for (name, rate) in self.request.names().into_iter().zip(&self.request.alone) {
+            if alone.iter().all(|(known, _)| *known != name) {
+                alone.push((name, *rate));
+            }
+        }
+        alone
+    }
 }
 
 /// Measurements of each program alone, to find what it does at best.

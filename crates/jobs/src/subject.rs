@@ -1,12 +1,14 @@
 //! [`Subject`]: a command, processes, a cgroup, a built-in workload or a simulated program.
 
-use crate::placement_request::RUNTIME_METRIC;
 use crate::simulation::SimulationRequest;
 use pinwise_placement::{Budget, StrategyName};
 use pinwise_workloads::BuiltInWorkload;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// How long a run takes, as a metric: the usual one of a command.
+pub const RUNTIME_METRIC: &str = "runtime";
 
 /// The subject: the source of the threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::last_comparison::{LastComparison, LastComparisonQuestion};
-use crate::place::{PlaceRequest, StoredSearch};
+use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored;
@@ -329,9 +329,10 @@ fn stored_placements(store: &Store, info: &CampaignInfo) -> Result<Vec<TunedPlac
         if part.state != CampaignState::Finished {
             continue;
         }
-        let outcome = PlaceRequest::answer(&part, &Caller::default(), store)?.outcome;
+        let PlaceAnswer { campaign: info, question, outcome, .. } =
+            PlaceRequest::answer(&part, &Caller::default(), store)?;
         placed.retain(|earlier| earlier.parameter != parameter);
-        let searched = Some(StoredSearch { info: part, outcome });
+        let searched = Some(StoredSearch { info, question, outcome });
         placed.push(TunedPlacement { parameter, searched, reason: None });
     }
     Ok(placed)
@@ -405,7 +406,7 @@ fn plan(
     let Some(n) = parameter else { return Ok(None) };
     let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::this_machine()?);
     let placed = match (searched, choice) {
-        (Some(StoredSearch { info, outcome }), LastComparisonVerdict::Placed) => {
+        (Some(StoredSearch { info, outcome, .. }), LastComparisonVerdict::Placed) => {
             let tree = SharingTree::new(&info.new.machine, info.new.alike);
             Plan::from_outcome(&info.new.workload, &tree, fingerprint.clone(), outcome)
         }

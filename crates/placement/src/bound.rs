@@ -48,6 +48,7 @@ pub enum BoundMethod {
     /// Every different assignment was measured.
     Exact,
     /// A learned predictor supports it.
+    // Stores of earlier versions have the former word.
     #[serde(alias = "steered")]
     Predicted,
     /// It is what instances did alone.

@@ -5,7 +5,7 @@ use crate::unfinished::Unfinished;
 use pinwise_hardware::LatencyWarning;
 use pinwise_topology::{
     DeclaredGroups, Difference, DomainKind, HeaderCheck, LatencyComparison, LatencyLevels,
-    LatencyUnit, Oddity,
+    LatencyMatrix, Machine, Oddity,
 };
 
 /// Contradictions, oddities and directions that are shown.
@@ -24,23 +24,45 @@ pub fn difference(difference: &Difference) -> String {
 }
 
 /// What follows from a matrix of latencies.
-#[derive(Clone, Copy, Debug)]
-pub struct LatencyFindings<'a> {
-    /// What latencies are in.
-    pub unit: LatencyUnit,
+#[derive(Clone, Debug)]
+pub struct LatencyFindings {
+    /// The latencies.
+    pub matrix: LatencyMatrix,
     /// How far the campaign is, if it has not ended.
-    pub unfinished: Option<&'a Unfinished>,
+    pub unfinished: Option<Unfinished>,
     /// The levels that they imply.
-    pub levels: &'a LatencyLevels,
-    /// Whether that is what is declared; `None` if nothing is.
-    pub agrees: Option<bool>,
+    pub levels: LatencyLevels,
     /// What the head of a file declares.
-    pub header: &'a [HeaderCheck],
+    pub header: Vec<HeaderCheck>,
     /// The levels beside those that a machine declares, where one does.
-    pub comparison: Option<&'a LatencyComparison>,
+    pub comparison: Option<LatencyComparison>,
 }
 
-impl LatencyFindings<'_> {
+impl LatencyFindings {
+    /// Of all latencies of a machine, or of those so far, compared with what `declared` declares.
+    /// Before the end nothing is compared: a matrix with holes implies other levels than the whole
+    /// one.
+    pub fn new(
+        matrix: LatencyMatrix,
+        unfinished: Option<Unfinished>,
+        declared: Option<&Machine>,
+    ) -> Self {
+        let levels = LatencyLevels::of(&matrix);
+        let declared = declared.filter(|_| unfinished.is_none());
+        let comparison = declared.map(|machine| LatencyComparison::new(&matrix, &levels, machine));
+        Self { matrix, unfinished, levels, header: Vec::new(), comparison }
+    }
+
+    /// Whether the levels are what is declared; `None` if nothing is.
+    pub fn agrees(&self) -> Option<bool> {
+        let header = self.header.iter().all(|check| check.agrees);
+        match &self.comparison {
+            Some(comparison) => Some(comparison.agrees() && header),
+            None if self.header.is_empty() => None,
+            None => Some(header),
+        }
+    }
+
     /// `The latencies imply 3 levels, at 30, 110, 300 cycles, as declared.`
     pub fn verdict(&self) -> String {
         let levels = &self.levels.levels;
@@ -48,9 +70,9 @@ impl LatencyFindings<'_> {
         let medians: Vec<String> = medians.map(|latency| self.show(latency.median)).collect();
         let at = match medians.as_slice() {
             [] => String::new(),
-            medians => format!(", at {} {}", medians.join(", "), self.unit),
+            medians => format!(", at {} {}", medians.join(", "), self.matrix.unit()),
         };
-        let declared = match self.agrees {
+        let declared = match self.agrees() {
             None => "",
             Some(true) => ", as declared",
             Some(false) => ", which DIFFERS from what is declared",
@@ -62,7 +84,7 @@ impl LatencyFindings<'_> {
 
     /// What does not fit a table: classes, contradictions, odd values.
     pub fn notes(&self) -> Vec<String> {
-        let unit = self.unit;
+        let unit = self.matrix.unit();
         let mut notes = Vec::new();
         for (number, level) in (1..).zip(&self.levels.levels) {
             if !level.classes.is_empty() {
@@ -102,7 +124,7 @@ impl LatencyFindings<'_> {
             format!("{what}: {declared}; latencies imply {implied}: {verdict}")
         };
         let mut lines: Vec<String> = self.header.iter().map(check).collect();
-        let Some(comparison) = self.comparison else { return lines };
+        let Some(comparison) = &self.comparison else { return lines };
         for (number, level) in (1..).zip(&comparison.levels) {
             let shown = level.difference.iter();
             lines.extend(shown.map(|one| format!("level {number}: {}", difference(one))));
@@ -119,7 +141,7 @@ impl LatencyFindings<'_> {
 
     fn hidden(&self, unseen: &DeclaredGroups) -> String {
         let middle = |value: Option<f64>| value.map_or("?".into(), |value| self.show(value));
-        let unit = self.unit;
+        let unit = self.matrix.unit();
         format!(
             "{} ({} groups) does not show in the latencies: median {} {unit} inside, {} {unit} to \
              its neighbours",
@@ -137,11 +159,11 @@ impl LatencyFindings<'_> {
             more => format!("; and {more} more"),
         };
         let shown = items[..items.len().min(FEW)].join("; ");
-        (!items.is_empty()).then(|| format!("{what} ({}): {shown}{more}", self.unit))
+        (!items.is_empty()).then(|| format!("{what} ({}): {shown}{more}", self.matrix.unit()))
     }
 
     fn show(&self, value: f64) -> String {
-        figures::latency(self.unit, value)
+        figures::latency(self.matrix.unit(), value)
     }
 }
 

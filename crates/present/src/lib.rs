@@ -8,7 +8,9 @@ mod comparison;
 mod did_you_mean;
 mod drawing;
 mod export_note;
+mod gain;
 mod latency;
+mod machine_note;
 mod note;
 mod notice;
 mod other_load;
@@ -16,6 +18,7 @@ mod outcome;
 mod outline;
 mod printable;
 mod reason;
+mod selection;
 mod sheet;
 mod shell;
 mod threads;
@@ -34,8 +37,10 @@ pub use comparison::{
 pub use did_you_mean::did_you_mean;
 pub use drawing::draw_assignment;
 pub use export_note::{export_note, tagged_export_notes};
+pub use gain::gain_text;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
-pub use note::{note, sentence, tagged, texts};
+pub use machine_note::{machine_note, tagged_machine_notes};
+pub use note::{note, sentence, tagged, tagged_program_notes, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use other_load::notable_share;
 pub use outcome::{
@@ -45,12 +50,13 @@ pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use printable::{one_line, printable};
 pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons};
+pub use selection::{alone_rate, selection_name};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};
 pub use tune::{
-    TuneVerdict, gain_text, last_comparison_note, no_tune_verdict, policy_name, tune_next,
-    tune_part, unannounced, unmeasured,
+    TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
+    unannounced, unmeasured,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{

@@ -8,6 +8,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// Notes as sentences, each with its kind and values.
+pub fn tagged_program_notes(notes: &[ProgramNote]) -> Vec<Value> {
+    notes.iter().map(|met| tagged(met, sentence(&note(met)))).collect()
+}
+
 /// A note as text that begins small and has no full stop.
 pub fn note(note: &ProgramNote) -> String {
     match note {

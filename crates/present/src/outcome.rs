@@ -25,13 +25,14 @@ const RIVALS_SHOWN: usize = 8;
 /// The outcome as text, for a terminal `width` columns wide; ends in a newline.
 pub fn outcome_text(
     info: &CampaignInfo,
+    question: &PlacementQuestion,
     outcome: &Outcome,
     files: Files<'_>,
     width: usize,
 ) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let mut sheet = Sheet { text: String::new(), width };
-    sheet.paragraph("", 0, &verdict(info, outcome).to_string());
+    sheet.paragraph("", 0, &verdict(info, question, outcome).to_string());
     let simulated = simulated(info);
     for note in simulated.iter().cloned().chain(notes(info, outcome)) {
         sheet.paragraph("", 0, &note);
@@ -51,7 +52,7 @@ pub fn outcome_text(
         ));
         sheet.text.push('\n');
     }
-    evidence(&mut sheet, info, outcome, &tree, files);
+    evidence(&mut sheet, info, question, outcome, &tree, files);
     sheet.text.push('\n');
     next(&mut sheet, info, outcome, files);
     sheet.text
@@ -82,6 +83,7 @@ pub fn typical(outcome: &Outcome) -> f64 {
 fn evidence(
     sheet: &mut Sheet,
     info: &CampaignInfo,
+    question: &PlacementQuestion,
     outcome: &Outcome,
     tree: &SharingTree,
     files: Files<'_>,
@@ -138,7 +140,7 @@ fn evidence(
     let gap =
         gap_text(&outcome.bound).map_or_else(String::new, |gap| format!(": the gap is {gap}"));
     sheet.line("bound", &format!("{bound}{gap}"));
-    if let Some((certified, within)) = certified(info, &outcome.bound) {
+    if let Some((certified, within)) = certified(question, &outcome.bound) {
         let [within, confidence] = [within, outcome.bound.confidence].map(figures::percent);
         let text = if certified {
             format!("certified: within {within} of the best possible, {confidence} confidence")
@@ -289,8 +291,7 @@ pub fn gap_text(bound: &Bound) -> Option<String> {
 
 /// Whether the upper end of the gap is what was asked for, and what that is; `None` if nothing
 /// is claimed of the gap.
-pub fn certified(info: &CampaignInfo, bound: &Bound) -> Option<(bool, f64)> {
-    let question: PlacementQuestion = serde_json::from_value(info.new.question.clone()).ok()?;
+pub fn certified(question: &PlacementQuestion, bound: &Bound) -> Option<(bool, f64)> {
     Some((bound.gap_high? <= question.within, question.within))
 }
 

@@ -1,8 +1,8 @@
 //! The sentences about a search for a number of threads.
 
 use crate::advice::advice_text;
+use crate::gain::{against, compared_longer, gain_text};
 use crate::other_load::{beside, busy};
-use crate::tune::{against, compared_longer, gain_text};
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
 use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Way};

@@ -108,7 +108,7 @@ fn qualification(about: &OutcomeNote) -> String {
 
 /// The verdict of `outcome`. A model has no operating system: balanced placements stand for its
 /// default.
-pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
+pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Verdict {
     // BlackBox measures few assignments: its verdict covers these alone.
     let few = outcome.forecast.is_some();
     let (heading, reason) = match outcome.advice {
@@ -146,7 +146,8 @@ pub fn verdict(info: &CampaignInfo, outcome: &Outcome) -> Verdict {
             ("Undecided", "no assignment could be measured.")
         }
         PlacementVerdict::Undecided if outcome.best.is_none() => {
-            let remedy = enough(info, outcome).unwrap_or_else(|| "raise --budget".to_owned());
+            let remedy =
+                enough(info, question, outcome).unwrap_or_else(|| "raise --budget".to_owned());
             let reason =
                 format!("the budget ended before an assignment had fresh windows: {remedy}.");
             return Verdict { heading: "Undecided", reason };
@@ -179,10 +180,9 @@ fn decides(outcome: &Outcome) -> &'static str {
 
 /// The budget that may suffice if measurements keep taking as long as they did: at least twice the
 /// one that did not.
-fn enough(info: &CampaignInfo, outcome: &Outcome) -> Option<String> {
-    let question: PlacementQuestion = serde_json::from_value(info.new.question.clone()).ok()?;
+fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Option<String> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let search = PlacementSearch::new(&question, &tree, &info.new.workload).ok()?;
+    let search = PlacementSearch::new(question, &tree, &info.new.workload).ok()?;
     let each = outcome.cost.time.checked_div(outcome.cost.measurements.try_into().ok()?)?;
     let enough = search.enough().max(outcome.cost.measurements.saturating_mul(2));
     // Getting to know the program takes a measurement or more.

@@ -10,8 +10,9 @@ use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
 use crate::html_frame::{HtmlFrame, ReportError};
 use askama::Template;
-use pinwise_campaign::{CampaignInfo, Purpose, Record};
+use pinwise_campaign::{CampaignId, CampaignInfo, Purpose, Record, Store};
 use pinwise_characterization::StoredCharacterization;
+use pinwise_jobs::CompareQuestion;
 use pinwise_measure::Setting;
 use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
@@ -60,6 +61,21 @@ pub fn comparison_page(
         .collect();
     let title = format!("{}: ways of placing, campaign {}", info.new.workload.name, info.id.0);
     HtmlFrame::page(title, document.render()?, &charts)
+}
+
+/// What the searches of a comparison measured, by name, as far as it is still in the store.
+pub(crate) fn searches(store: &Store, compared: &CompareQuestion) -> Vec<(String, Vec<Record>)> {
+    let mut searches: Vec<(CampaignId, String, Vec<Record>)> = Vec::new();
+    for way in &compared.ways.contenders {
+        let Some((id, records)) = way.campaign.and_then(|id| Some((id, store.records(id).ok()?)))
+        else {
+            continue;
+        };
+        // If two ways have the same search, the last one ran to its end.
+        searches.retain(|(known, ..)| *known != id);
+        searches.push((id, way.name.clone(), records));
+    }
+    searches.into_iter().map(|(_, name, records)| (name, records)).collect()
 }
 
 /// The ways that are not compared, and why.

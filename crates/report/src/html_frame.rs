@@ -2,18 +2,18 @@
 
 use crate::chart::Chart;
 use askama::Template;
+use pinwise_campaign::StoreError;
+use pinwise_jobs::JobError;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The campaign's question is not one of placement.
-    #[error("campaign {id} asks no placement question that this version can read: {source}")]
-    Question {
-        /// The campaign.
-        id: i64,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
+    /// The store could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is nothing to show yet.
+    #[error(transparent)]
+    Answer(#[from] JobError),
     /// An assignment names threads or contexts that the campaign does not have.
     #[error(
         "campaign {id}: an assignment does not fit its {threads} threads and {contexts} allowed \

@@ -20,18 +20,17 @@ const GROUPS: usize = 8;
 /// Shades of the style sheet, from the nearest to the farthest.
 const SHADES: usize = 8;
 
-/// The page of a latency matrix of the machine `name`: a complete HTML document. It holds what
-/// follows from the matrix, and `warnings` about it.
+/// The page of the latencies of the machine `name`: a complete HTML document. It holds what
+/// follows from them, and `warnings` about them.
 ///
 /// # Errors
 /// The template could not be filled in.
 pub fn latency_page(
     name: &str,
-    matrix: &LatencyMatrix,
-    findings: &LatencyFindings<'_>,
+    findings: &LatencyFindings,
     warnings: &[String],
 ) -> Result<String, ReportError> {
-    let levels = findings.levels;
+    let LatencyFindings { matrix, levels, .. } = findings;
     let order = levels.order(matrix.contexts());
     let numbers = (order.len() <= NUMBERS).then(|| numbers(matrix, levels, &order));
     let drawing = if numbers.is_none() { drawing(matrix, levels, &order) } else { String::new() };
@@ -42,12 +41,12 @@ pub fn latency_page(
         unit: matrix.unit().to_string(),
         contexts: order.len(),
         verdict: findings.verdict(),
-        unfinished: findings.unfinished.map(|unfinished| unfinished.text.as_str()),
+        unfinished: findings.unfinished.as_ref().map(|unfinished| unfinished.text.as_str()),
         numbers,
         drawing,
         own: order.len() <= OWN,
         scale,
-        levels: table(matrix, levels, findings.comparison),
+        levels: table(matrix, levels, findings.comparison.as_ref()),
         sentences: findings
             .notes()
             .into_iter()

@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 mod bound_plots;
+mod calibration;
+mod campaign;
 mod characterization;
 mod chart;
 mod comparison;
@@ -18,7 +20,7 @@ mod figure;
 mod floorplan;
 mod html_frame;
 mod latency;
-mod page;
+mod placement;
 mod progress;
 mod question;
 mod repetitions;
@@ -26,11 +28,13 @@ mod selection;
 mod threads;
 mod tune;
 
+pub use calibration::calibration_page;
+pub use campaign::{campaign_mark, campaign_page};
 pub use characterization::{characterization_mark, characterization_page, runs_so_far_page};
 pub use comparison::comparison_page;
 pub use html_frame::ReportError;
 pub use latency::latency_page;
-pub use page::page;
+pub use placement::placement_page;
 pub use selection::{Selection, selection_page};
 pub use threads::{ThreadsSearch, threads_page};
 pub use tune::{PlacedNumber, TriedPolicy, TuneSearch, tune_page};

@@ -9,10 +9,11 @@ use crate::html_frame::{HtmlFrame, ReportError};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::StoredCharacterization;
+use pinwise_jobs::SelectAnswer;
 use pinwise_measure::Thread;
 use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, bound_notes, simulated};
+use pinwise_present::{Files, NextStep, alone_rate, bound_notes, selection_name, simulated};
 use pinwise_topology::{Assignment, SharingTree};
 
 /// Selections that the chart has room for; the table has all.
@@ -30,6 +31,28 @@ pub struct Selection<'a> {
     pub alone: Vec<(String, String)>,
     /// Instances that are ready.
     pub ready: usize,
+}
+
+impl<'a> Selection<'a> {
+    /// Of an answer.
+    pub fn of(answer: &'a SelectAnswer) -> Self {
+        let (outcome, names) = (&answer.outcome, answer.request.names());
+        let best = outcome.best.iter().flat_map(|best| &best.pieces);
+        let drawn = outcome.selections.iter();
+        Self {
+            best: selection_name(&names, best.map(|piece| piece.instance)),
+            names: drawn
+                .map(|drawn| selection_name(&names, answer.instances(&drawn.counts)))
+                .collect(),
+            alone: answer
+                .alone()
+                .into_iter()
+                .map(|(name, rate)| (name, alone_rate(rate)))
+                .collect(),
+            ready: names.len(),
+            outcome,
+        }
+    }
 }
 
 /// The page of a selection: a complete HTML document that needs nothing else.

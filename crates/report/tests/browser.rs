@@ -17,7 +17,7 @@ use pinwise_placement::{
     Standing,
 };
 use pinwise_present::{Files, against, caveat, comparison_verdict, standing};
-use pinwise_report::{comparison_page, page};
+use pinwise_report::comparison_page;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -129,9 +129,7 @@ fn check(name: &str, campaign: &Synthetic, charts: usize) {
         excerpt: Some(ExcerptReason::SomeBenchmarks),
         characterization,
     };
-    let html =
-        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), Some(&kept))
-            .unwrap();
+    let html = campaign.page(Files::default(), Some(&kept)).unwrap();
     legible(name, &html, charts, 50);
 }
 

@@ -5,7 +5,7 @@ mod synthetic;
 
 use pinwise_characterization::{Characterization, ExcerptReason, StoredCharacterization};
 use pinwise_present::Files;
-use pinwise_report::{characterization_mark, characterization_page, page};
+use pinwise_report::{characterization_mark, characterization_page};
 use std::path::Path;
 use synthetic::{Plot, campaign};
 
@@ -74,8 +74,7 @@ fn a_machine_s_name_stays_text_and_ends_no_comment() {
 fn a_campaign_s_page_shows_what_is_shared_on_its_machine() {
     let campaign = campaign(&Plot::default());
     let files = Files::of_store(Some(Path::new("other.db")));
-    let render =
-        |kept| page(&campaign.info, &campaign.records, &campaign.outcome, files, kept).unwrap();
+    let render = |kept| campaign.page(files, kept).unwrap();
     assert!(!render(None).contains("What shares what"));
     let html = render(Some(&kept(false)));
     for said in [

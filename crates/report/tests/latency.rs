@@ -3,10 +3,10 @@
 
 mod matrices;
 
-use matrices::{findings, matrix, page_of};
+use matrices::{matrix, page_of};
 use pinwise_present::LatencyFindings;
 use pinwise_report::latency_page;
-use pinwise_topology::{CpuSet, DomainKind, LatencyComparison, LatencyLevels, LevelMatch};
+use pinwise_topology::{CpuSet, DomainKind, LatencyComparison, LevelMatch};
 
 #[test]
 fn few_contexts_are_numbers_in_the_order_of_the_tree() {
@@ -52,8 +52,6 @@ fn many_contexts_are_a_drawing_of_a_size_that_can_be_sent() {
 
 #[test]
 fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
-    let matrix = matrix(8);
-    let levels = LatencyLevels::of(&matrix);
     let declared = [vec![DomainKind::Core], vec![], vec![DomainKind::Machine]];
     let comparison = LatencyComparison {
         levels: declared.map(|declared| LevelMatch { declared, difference: None }).into(),
@@ -62,13 +60,12 @@ fn levels_and_sentences_are_told_and_hostile_names_stay_text() {
         unmeasured: CpuSet::new(),
     };
     let findings = LatencyFindings {
-        agrees: Some(false),
-        comparison: Some(&comparison),
-        ..findings(&matrix, &levels)
+        comparison: Some(comparison),
+        ..LatencyFindings::new(matrix(8), None, None)
     };
     let page = || {
         let warning = "</li><script>alert(1)</script>".to_owned();
-        latency_page("<b>box</b>", &matrix, &findings, &[warning]).unwrap()
+        latency_page("<b>box</b>", &findings, &[warning]).unwrap()
     };
     let html = page();
     assert!(html.contains(&findings.verdict()) && html.contains("which DIFFERS from"), "{html}");

@@ -5,15 +5,17 @@ mod tuned;
 
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_evt::Method;
+use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
 use pinwise_measure::{Measure, Piece, Probe, ProgramNote, Progress, SchedulingProfile, Unit};
 use pinwise_placement::{
     DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
 };
 use pinwise_present::{Files, no_tune_verdict, outcome_text};
 use pinwise_report::{
-    ReportError, Selection, ThreadsSearch, TuneSearch, page, selection_page, threads_page,
-    tune_page,
+    ReportError, Selection, ThreadsSearch, TuneSearch, calibration_page, placement_page,
+    selection_page, threads_page, tune_page,
 };
+use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, calibrate};
 use pinwise_topology::Assignment;
 use serde_json::Value;
 use std::path::Path;
@@ -22,7 +24,7 @@ use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
 use tuned::tuned;
 
 fn render(campaign: &Synthetic) -> String {
-    page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None).unwrap()
+    campaign.page(Files::default(), None).unwrap()
 }
 
 /// What a reader without script sees: no tags, no style, no script.
@@ -207,16 +209,11 @@ fn an_estimate_without_interval_is_no_number_of_the_page() {
 fn an_assignment_beyond_the_machine_is_refused() {
     let mut campaign = campaign(&Plot::default());
     campaign.outcome.best.as_mut().unwrap().assignment = Assignment::new(vec![0, 1, 2, 3, 4, 99]);
-    let refused =
-        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
+    let refused = campaign.page(Files::default(), None);
     assert!(
         matches!(refused, Err(ReportError::Misfit { threads: 6, contexts: 16, .. })),
         "{refused:?}"
     );
-    campaign.info.new.question = Value::Null;
-    let refused =
-        page(&campaign.info, &campaign.records, &campaign.outcome, Files::default(), None);
-    assert!(matches!(refused, Err(ReportError::Question { id: 12, .. })), "{refused:?}");
 }
 
 #[test]
@@ -225,8 +222,7 @@ fn the_commands_at_the_end_name_the_files_there_are() {
     let store = std::path::Path::new("/tmp/my store.db");
     let plan = std::path::Path::new("/home/u/plans/1.toml");
     let files = Files { plan: Some(plan), store: Some(store) };
-    let text =
-        text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap());
+    let text = text(&campaign.page(files, None).unwrap());
     for said in [
         "pinwise apply /home/u/plans/1.toml --pid PID",
         "campaign export",
@@ -244,9 +240,7 @@ fn the_commands_at_the_end_name_the_files_there_are() {
 fn a_plan_of_a_simulated_processor_is_not_offered_for_a_real_one() {
     let mut campaign = campaign(&Plot::default());
     let files = Files { plan: Some(std::path::Path::new("1.toml")), store: None };
-    let shown = |campaign: &Synthetic| {
-        text(&page(&campaign.info, &campaign.records, &campaign.outcome, files, None).unwrap())
-    };
+    let shown = |campaign: &Synthetic| text(&campaign.page(files, None).unwrap());
     assert!(shown(&campaign).contains("pinwise apply 1.toml"));
     campaign.info.new.simulated = true;
     let model = shown(&campaign);
@@ -268,8 +262,10 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         }
         let notes = vec![ProgramNote::Text { text: "the machine was busy".into() }];
         let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
-        let page = page(&info, &campaign.records, &outcome, Files::default(), None).unwrap();
-        let terminal = outcome_text(&info, &outcome, Files::default(), usize::MAX);
+        let (question, records) = (&campaign.question, &campaign.records);
+        let files = Files::default();
+        let page = placement_page(&info, question, records, &outcome, files, None).unwrap();
+        let terminal = outcome_text(&info, question, &outcome, Files::default(), usize::MAX);
         // Of a model the second line says so.
         let said: Vec<&str> = terminal.lines().take(2 + usize::from(simulated)).collect();
         assert_eq!(said.last(), Some(&"The machine was busy."));
@@ -430,4 +426,68 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     campaign.outcome.as_found = Some(found(0.5));
     let text = text(&render(&campaign));
     assert!(text.contains("placement. As found it did 50"), "{text}");
+}
+
+#[test]
+fn a_calibration_shows_its_thresholds_and_the_two_lines_of_each_example() {
+    let curve = |of: fn(f64) -> SchedulingProfile| {
+        ProfilesByNumber((1..=9).map(|step| (step * 2, of(f64::from(step * 2)))).collect())
+    };
+    let locks = curve(|n| SchedulingProfile {
+        lock: 10.0 + n + 3.0 * (n - 8.0).max(0.0),
+        migr_rate: 20.0 * n,
+        ..SchedulingProfile::default()
+    });
+    let switches =
+        curve(|n| SchedulingProfile { vcx_rate: 900.0 * n, ..SchedulingProfile::default() });
+    let parallelism =
+        curve(|n| SchedulingProfile { cpu_util: n.min(8.0) * 2.0, ..SchedulingProfile::default() });
+    let examples = CalibrationExamples::Commands([HOSTILE, "b", "c"].map(str::to_owned));
+    let range = ThreadRange { min: 2, max: 18, step: 2 };
+    let thresholds = calibrate(range, 10, &locks, &switches, &parallelism).unwrap();
+    let mut answer = CalibrationAnswer {
+        campaign: campaign(&Plot::default()).info,
+        request: CalibrationRequest {
+            examples,
+            max: Some(18),
+            step: Some(2),
+            rounds: 1,
+            probe: Duration::from_millis(20),
+        },
+        step: 2,
+        contexts: 10,
+        examples: vec![
+            (Example::Locks, HOSTILE.to_owned(), locks),
+            (Example::Switches, "b".to_owned(), switches),
+            (Example::Parallelism, "c".to_owned(), parallelism),
+        ],
+        thresholds: Some(thresholds),
+    };
+    let html = calibration_page(&answer, Files::default()).unwrap();
+    assert_eq!(ids(&html), ["chart-lock", "chart-migr-rate", "chart-vcx-rate", "chart-cpu-util"]);
+    assert!(!html.contains(HOSTILE), "a name is no markup");
+    let said = text(&html);
+    for part in [
+        "The thresholds are for steps of 2 threads on 10 contexts.",
+        "lock 18.0 %",
+        "delta_lock 5.00 %",
+        "The lines meet with 8 threads at 18.0 %.",
+        "pinwise campaign show",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let line = &charts(&html)[0]["series"][0];
+    assert_eq!((&line["x"][3], &line["y"][3]), (&Value::from(8.0), &Value::from(18.0)));
+    answer.thresholds = None;
+    answer.examples[0].2.0.truncate(3);
+    answer.examples[2].2.0.clear();
+    let said = text(&calibration_page(&answer, Files::default()).unwrap());
+    for part in [
+        "There are no thresholds for steps of 2 threads on 10 contexts yet.",
+        "Two lines need four numbers of threads; 3 are probed.",
+        "The example for parallelism is not probed yet.",
+        "pinwise campaign resume",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }

@@ -62,5 +62,6 @@ pub use thread_ceiling::ThreadCeiling;
 pub use thread_range::{ThreadRange, ThreadRangeError, counted_threads};
 pub use threads_per_n::{ThreadsPerN, ThreadsPerNError};
 pub use thresholds::{
-    CalibrationError, Example, ProfilesByNumber, ThresholdError, Thresholds, calibrate,
+    CalibrationError, Characteristic, Example, Knee, ProfilesByNumber, ThresholdError, Thresholds,
+    calibrate,
 };

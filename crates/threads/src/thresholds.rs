@@ -122,22 +122,79 @@ impl fmt::Display for Example {
     }
 }
 
+/// A quantity of a profile that one of the examples shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Characteristic {
+    /// The share of the threads' time that is spent waiting for locks, in percent.
+    Lock,
+    /// Migrations per second.
+    MigrRate,
+    /// Voluntary context switches per second.
+    VcxRate,
+    /// The share of the machine's time that the program uses, in percent.
+    CpuUtil,
+}
+
+impl Characteristic {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Lock, Self::MigrRate, Self::VcxRate, Self::CpuUtil];
+
+    /// The example that shows it.
+    pub fn example(self) -> Example {
+        match self {
+            Self::Lock | Self::MigrRate => Example::Locks,
+            Self::VcxRate => Example::Switches,
+            Self::CpuUtil => Example::Parallelism,
+        }
+    }
+
+    /// Its value with each number of threads that counts on `contexts` contexts, from its example.
+    /// VCX_RATE is looked at up to as many threads as contexts, MIGR_RATE from there on, as the
+    /// search does; LOCK and CPU_UTIL over all.
+    pub fn points(self, curve: &ProfilesByNumber, contexts: u32) -> Vec<(f64, f64)> {
+        let (from, to) = match self {
+            Self::Lock | Self::CpuUtil => (1, u32::MAX),
+            Self::MigrRate => (contexts, u32::MAX),
+            Self::VcxRate => (1, contexts),
+        };
+        let value = |profile: &SchedulingProfile| match self {
+            Self::Lock => profile.lock,
+            Self::MigrRate => profile.migr_rate,
+            Self::VcxRate => profile.vcx_rate,
+            Self::CpuUtil => profile.cpu_util,
+        };
+        let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
+        inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect()
+    }
+}
+
+impl fmt::Display for Characteristic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lock => "LOCK",
+            Self::MigrRate => "MIGR_RATE",
+            Self::VcxRate => "VCX_RATE",
+            Self::CpuUtil => "CPU_UTIL",
+        })
+    }
+}
+
 /// Why there are no thresholds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no threshold of {characteristic} from the example for {example}: {reason}")]
+#[error(
+    "no threshold of {characteristic} from the example for {}: {reason}",
+    .characteristic.example()
+)]
 pub struct CalibrationError {
-    /// The example.
-    pub example: Example,
-    /// LOCK, VCX_RATE, MIGR_RATE or CPU_UTIL.
-    pub characteristic: &'static str,
+    /// What has no threshold.
+    pub characteristic: Characteristic,
     /// The reason: what is missing.
     pub reason: &'static str,
 }
 
 /// Thresholds for searches over `range` on `contexts` contexts, from the curve of each example: one
-/// for locks, one for switches, one for parallelism. VCX_RATE is looked at up to as many threads as
-/// contexts, MIGR_RATE from there on, as the search does; LOCK and CPU_UTIL over all. Errors: fewer
-/// than four numbers of threads to look at, or a characteristic that grows nowhere.
+/// for locks, one for switches, one for parallelism. Errors: fewer than four numbers of threads to
+/// look at, or a characteristic that grows nowhere.
 pub fn calibrate(
     range: ThreadRange,
     contexts: u32,
@@ -145,62 +202,67 @@ pub fn calibrate(
     switches: &ProfilesByNumber,
     parallelism: &ProfilesByNumber,
 ) -> Result<Thresholds, CalibrationError> {
-    let step = f64::from(range.step);
-    let knee = |example,
-                characteristic,
-                curve: &ProfilesByNumber,
-                from: u32,
-                to: u32,
-                value: fn(&SchedulingProfile) -> f64| {
-        let inside = curve.0.iter().filter(|(threads, _)| (from..=to).contains(threads));
-        let points: Vec<(f64, f64)> =
-            inside.map(|(threads, profile)| (f64::from(*threads), value(profile))).collect();
-        let error = |reason| CalibrationError { example, characteristic, reason };
-        let knee = Knee::of(&points)
+    let knee = |characteristic: Characteristic| {
+        let curve = match characteristic.example() {
+            Example::Locks => locks,
+            Example::Switches => switches,
+            Example::Parallelism => parallelism,
+        };
+        let error = |reason| CalibrationError { characteristic, reason };
+        let knee = Knee::of(&characteristic.points(curve, contexts))
             .ok_or_else(|| error("fewer than four numbers of threads were probed"))?;
-        let delta = (knee.before + knee.after) / 2.0 * step;
+        let delta = knee.delta(range.step);
         if delta > 0.0 {
             Ok((knee.value, delta))
         } else {
             Err(error("it does not grow with the number of threads"))
         }
     };
-    let all = u32::MAX;
-    let (lock, delta_lock) = knee(Example::Locks, "LOCK", locks, 1, all, |profile| profile.lock)?;
-    let (_, delta_migr_rate) =
-        knee(Example::Locks, "MIGR_RATE", locks, contexts, all, |profile| profile.migr_rate)?;
-    let (_, delta_vcx_rate) =
-        knee(Example::Switches, "VCX_RATE", switches, 1, contexts, |profile| profile.vcx_rate)?;
-    let (_, delta_cpu_util) =
-        knee(Example::Parallelism, "CPU_UTIL", parallelism, 1, all, |profile| profile.cpu_util)?;
+    let (lock, delta_lock) = knee(Characteristic::Lock)?;
+    let (_, delta_migr_rate) = knee(Characteristic::MigrRate)?;
+    let (_, delta_vcx_rate) = knee(Characteristic::VcxRate)?;
+    let (_, delta_cpu_util) = knee(Characteristic::CpuUtil)?;
     Ok(Thresholds { lock, delta_lock, delta_vcx_rate, delta_migr_rate, delta_cpu_util })
 }
 
 /// Two straight lines that meet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Knee {
+pub struct Knee {
+    /// The number of threads at which they meet.
+    pub threads: f64,
     /// The value at which they meet.
-    value: f64,
+    pub value: f64,
     /// Slope up to there.
-    before: f64,
+    pub before: f64,
     /// Slope from there.
-    after: f64,
+    pub after: f64,
 }
 
 impl Knee {
     /// The best two lines that meet at one of the inner points; `None` for fewer than four points.
-    fn of(points: &[(f64, f64)]) -> Option<Self> {
+    pub fn of(points: &[(f64, f64)]) -> Option<Self> {
         let inner = points.get(1..points.len().checked_sub(1)?)?;
         if points.len() < 4 {
             return None;
         }
-        let fits = inner.iter().map(|&(meeting, _)| Self::at(meeting, points));
+        let fits = inner.iter().map(|&(meeting, _)| Self::meeting(meeting, points));
         fits.min_by(|(one, _), (other, _)| one.total_cmp(other)).map(|(_, knee)| knee)
+    }
+
+    /// The value of the lines with a number of threads.
+    pub fn at(&self, threads: f64) -> f64 {
+        let beyond = threads - self.threads;
+        self.value + beyond * if beyond < 0.0 { self.before } else { self.after }
+    }
+
+    /// The Δ threshold: half way between the slopes, times a step of the search.
+    pub fn delta(&self, step: u32) -> f64 {
+        (self.before + self.after) / 2.0 * f64::from(step)
     }
 
     /// Least squares of y = value + before · min(x - meeting, 0) + after · max(x - meeting, 0), and
     /// its squared error.
-    fn at(meeting: f64, points: &[(f64, f64)]) -> (f64, Self) {
+    fn meeting(meeting: f64, points: &[(f64, f64)]) -> (f64, Self) {
         let row = |x: f64| [1.0, (x - meeting).min(0.0), (x - meeting).max(0.0)];
         let mut normal = [[0.0; 4]; 3];
         for &(x, y) in points {
@@ -213,11 +275,8 @@ impl Knee {
             }
         }
         let [value, before, after] = solve(normal);
-        let knee = Self { value, before, after };
-        let error = |&(x, y): &(f64, f64)| {
-            let row = row(x);
-            (y - value * row[0] - before * row[1] - after * row[2]).powi(2)
-        };
+        let knee = Self { threads: meeting, value, before, after };
+        let error = |&(x, y): &(f64, f64)| (y - knee.at(x)).powi(2);
         (points.iter().map(error).sum(), knee)
     }
 }
@@ -250,7 +309,8 @@ mod tests {
             (0..20).map(f64::from).map(|x| (x, 5.0 + x + 3.0 * (x - 12.0).max(0.0))).collect();
         let knee = Knee::of(&points).unwrap();
         assert!(
-            (knee.value - 17.0).abs() < 1e-9
+            knee.threads == 12.0
+                && (knee.value - 17.0).abs() < 1e-9
                 && (knee.before - 1.0).abs() < 1e-9
                 && (knee.after - 4.0).abs() < 1e-9
         );
@@ -321,7 +381,9 @@ mod tests {
     fn examples_that_show_nothing_are_refused() {
         let flat = curve(|_| SchedulingProfile::default());
         let error = calibrate(ThreadRange::PUBLISHED, 24, &flat, &flat, &flat).unwrap_err();
-        assert_eq!((error.example, error.characteristic), (Example::Locks, "LOCK"));
+        assert_eq!(error.characteristic, Characteristic::Lock);
+        let expected = "no threshold of LOCK from the example for locks: it does not grow with";
+        assert!(error.to_string().starts_with(expected), "{error}");
         let short = ProfilesByNumber(vec![(8, SchedulingProfile::default())]);
         assert!(
             calibrate(ThreadRange::PUBLISHED, 24, &short, &flat, &flat)

@@ -12,7 +12,8 @@
 use crate::core_kinds::{self, Traits};
 use crate::nesting::{ReportedDomain, nest};
 use crate::{
-    Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
+    Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, MachineNote,
+    NumaNode,
 };
 use roxmltree::{Document, Node, ParsingOptions};
 use std::str::FromStr;
@@ -200,7 +201,7 @@ impl Reader<'_> {
         &self,
         topology: Node,
         nodes: &[(Node, NumaNode)],
-        notes: &mut Vec<String>,
+        notes: &mut Vec<MachineNote>,
     ) -> Result<Option<Distances>, MachineError> {
         let latencies = |node: &Node| {
             node.has_tag_name("distances2")
@@ -233,9 +234,7 @@ impl Reader<'_> {
         let Some(places) =
             places.filter(|_| values.len() == indexes.len().saturating_mul(indexes.len()))
         else {
-            notes.push(
-                "NUMA distances left out: they are not between the nodes of this topology".into(),
-            );
+            notes.push(MachineNote::DistancesForeign);
             return Ok(None);
         };
         let cell = |row: usize, column: usize| {

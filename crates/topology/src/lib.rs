@@ -23,6 +23,7 @@ mod fingerprint;
 mod hwloc_xml;
 mod latency;
 mod machine;
+mod machine_note;
 mod models;
 mod nesting;
 mod policy;
@@ -48,6 +49,7 @@ pub use machine::{
     Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, DomainWalk, Machine,
     MachineError, NumaNode,
 };
+pub use machine_note::MachineNote;
 pub use policy::{Footprint, Policy};
 pub use random::Random;
 pub use snapshot::{Snapshot, SnapshotFiles, component};

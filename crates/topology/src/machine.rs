@@ -1,6 +1,6 @@
 //! A machine: its tree of sharing domains, its contexts, caches, NUMA nodes and kinds of cores.
 
-use crate::{CpuId, CpuSet};
+use crate::{CpuId, CpuSet, MachineNote, machine_note};
 use serde::{Deserialize, Serialize};
 
 /// What the contexts of a domain have in common.
@@ -135,9 +135,9 @@ pub struct Machine {
     pub offline: CpuSet,
     /// Online contexts that the cpuset and the affinity mask of the asker allow.
     pub allowed: CpuSet,
-    /// Where the description contradicts itself, and what was left out of the tree for it; one
-    /// sentence each.
-    pub notes: Vec<String>,
+    /// Where the description contradicts itself, and what was left out for it.
+    #[serde(deserialize_with = "machine_note::notes")]
+    pub notes: Vec<MachineNote>,
 }
 
 /// Why a description is no machine.

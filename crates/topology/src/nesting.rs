@@ -11,7 +11,7 @@
 //! is the same one for all of its contexts. The cost is the sum of all domains' sizes.
 
 use crate::shape::MOST_CONTEXTS;
-use crate::{CpuId, CpuSet, Domain, DomainKind, MachineError};
+use crate::{CpuId, CpuSet, Domain, DomainKind, MachineError, MachineNote};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
@@ -41,6 +41,10 @@ fn trust(kind: DomainKind) -> u8 {
     }
 }
 
+/// Domains that are left out, by their kind and the kind that is kept: how many, and the contexts
+/// of the first of them and of the domain that it crosses.
+type Crossings = BTreeMap<(DomainKind, DomainKind), (usize, CpuSet, CpuSet)>;
+
 struct Node {
     found: ReportedDomain,
     parent: Option<usize>,
@@ -53,7 +57,7 @@ struct Node {
 pub(crate) fn nest(
     online: &CpuSet,
     found: Vec<ReportedDomain>,
-) -> Result<(Domain, Vec<String>), MachineError> {
+) -> Result<(Domain, Vec<MachineNote>), MachineError> {
     if online.len() as u64 > MOST_CONTEXTS {
         let reason = format!("there are {}; a machine has at most {MOST_CONTEXTS}", online.len());
         return Err(MachineError::malformed("the CPUs", reason));
@@ -75,7 +79,7 @@ pub(crate) fn nest(
     let mut nodes = vec![Node { found: root, parent: None, depth: 0, alive: true }];
     let highest = online.iter().last().map_or(0, |cpu| cpu.0 as usize);
     let mut deepest = vec![0usize; highest + 1];
-    let mut crossings: BTreeMap<(DomainKind, DomainKind), (usize, String)> = BTreeMap::new();
+    let mut crossings: Crossings = BTreeMap::new();
     for found in all {
         let against = crossed(&nodes, &deepest, &found);
         let outranked =
@@ -102,14 +106,14 @@ pub(crate) fn nest(
         }
         nodes.push(Node { found, parent: Some(parent), depth, alive: true });
     }
-    let notes = crossings
-        .into_iter()
-        .map(|((left_out, kept), (count, example))| {
-            let (left_out, kept) = (left_out.name(), kept.name());
-            format!("{count} {left_out} left out of the tree for crossing {kept}: {example}")
-        })
-        .collect();
-    Ok((grow(nodes), notes))
+    let note = |((left_out, kept), (domains, cpus, kept_cpus))| MachineNote::Crossing {
+        domains,
+        left_out,
+        cpus,
+        kept,
+        kept_cpus,
+    };
+    Ok((grow(nodes), crossings.into_iter().map(note).collect()))
 }
 
 /// Drops empty domains, repeated ones, and groupings without a meaning of their own that equal
@@ -146,22 +150,9 @@ fn crossed(nodes: &[Node], deepest: &[usize], found: &ReportedDomain) -> Vec<usi
     against
 }
 
-fn note(
-    crossings: &mut BTreeMap<(DomainKind, DomainKind), (usize, String)>,
-    left_out: &ReportedDomain,
-    kept: &ReportedDomain,
-) {
-    let entry = crossings.entry((left_out.kind, kept.kind)).or_insert_with(|| {
-        let example = format!(
-            "{} of CPUs {}, {} of CPUs {}",
-            left_out.kind.name(),
-            left_out.cpus,
-            kept.kind.name(),
-            kept.cpus
-        );
-        (0, example)
-    });
-    entry.0 += 1;
+fn note(crossings: &mut Crossings, left_out: &ReportedDomain, kept: &ReportedDomain) {
+    let first = || (0, left_out.cpus.clone(), kept.cpus.clone());
+    crossings.entry((left_out.kind, kept.kind)).or_insert_with(first).0 += 1;
 }
 
 /// Takes a node out: its children and its contexts fall to its parent.
@@ -254,10 +245,14 @@ mod tests {
         ];
         let (root, notes) = nest(&"0-5".parse().unwrap(), domains).unwrap();
         assert_eq!(outline(&root), "Machine(Package(0 1 2) Package(3 4 5))");
-        assert_eq!(
-            notes,
-            ["1 L3 left out of the tree for crossing Package: L3 of CPUs 2-5, Package of CPUs 0-2"]
-        );
+        let crossing = MachineNote::Crossing {
+            domains: 1,
+            left_out: DomainKind::L3,
+            cpus: "2-5".parse().unwrap(),
+            kept: DomainKind::Package,
+            kept_cpus: "0-2".parse().unwrap(),
+        };
+        assert_eq!(notes, [crossing]);
     }
 
     #[test]

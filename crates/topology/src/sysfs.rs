@@ -15,8 +15,8 @@ use crate::core_kinds;
 use crate::nesting::{ReportedDomain, nest};
 use crate::snapshot::CPU;
 use crate::{
-    Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, NumaNode,
-    Snapshot,
+    Cache, CacheKind, CpuId, CpuSet, Distances, DomainKind, Machine, MachineError, MachineNote,
+    NumaNode, Snapshot,
 };
 use std::collections::HashSet;
 
@@ -247,7 +247,7 @@ fn size(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit).filter(|&bytes| bytes > 0)
 }
 
-type Numa = (Vec<NumaNode>, Option<Distances>, Vec<String>);
+type Numa = (Vec<NumaNode>, Option<Distances>, Vec<MachineNote>);
 
 fn numa(snapshot: &Snapshot, online: &CpuSet) -> Result<Numa, MachineError> {
     let numbers = snapshot.numbered(NODE, "node");
@@ -284,7 +284,7 @@ fn numa(snapshot: &Snapshot, online: &CpuSet) -> Result<Numa, MachineError> {
     }
     let complete = rows.iter().all(|row| row.len() == numbers.len());
     if !complete && rows.iter().any(|row| !row.is_empty()) {
-        notes.push("NUMA distances left out: the rows do not have one number per node".into());
+        notes.push(MachineNote::DistancesIncomplete);
     }
     Ok((nodes, complete.then_some(Distances(rows)), notes))
 }

@@ -61,7 +61,7 @@ fn every_recorded_machine_has_the_domains_and_caches_that_hwloc_expects() {
         let mut theirs = case.expected().items;
         in_our_terms(case, &mut theirs, &ours);
         compare(&case.name, &ours, &theirs);
-        assert_eq!(machine.notes, Vec::<String>::new(), "{}", case.name);
+        assert_eq!(machine.notes, [], "{}", case.name);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The microbenchmarks of V. Čakarević et al., MICRO 2009: Table 2 and figures 2 to 5.
 
 use pinwise_processor::Processor;
-use pinwise_processor::program::Microbenchmark;
+use pinwise_processor::program::PublishedBenchmark;
 use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure, Spread};
 use std::error::Error;
 use std::fmt::Write;
@@ -20,12 +20,13 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     let figures = Figure::parse_all(&read("characterization.csv")?)
         .map_err(|reason| format!("characterization.csv: {reason}"))?;
     let processor = Processor::model("ultrasparc-t2")?;
-    let alone: Vec<_> = Microbenchmark::ALL.into_iter().map(BenchmarkExperiment::alone).collect();
+    let alone: Vec<_> =
+        PublishedBenchmark::ALL.into_iter().map(BenchmarkExperiment::alone).collect();
     let stressed: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
     let mut results = published_experiments::run(&processor, &[alone, stressed].concat(), SETS)?;
-    let beside = results.split_off(Microbenchmark::ALL.len());
+    let beside = results.split_off(PublishedBenchmark::ALL.len());
     let isolated = |benchmark| {
-        &results[Microbenchmark::ALL.iter().position(|&other| other == benchmark).unwrap_or(0)]
+        &results[PublishedBenchmark::ALL.iter().position(|&other| other == benchmark).unwrap_or(0)]
     };
 
     let mut text = format!(
@@ -102,10 +103,10 @@ fn difference(ours: f64, published: f64) -> String {
 }
 
 /// `benchmark,level,pipelined,cpi` after comments and a heading.
-fn parse_cpis(csv: &str) -> Result<Vec<(Microbenchmark, f64)>, String> {
+fn parse_cpis(csv: &str) -> Result<Vec<(PublishedBenchmark, f64)>, String> {
     let rows = csv.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).skip(1);
     rows.map(|line| {
-        let benchmark = line.split(',').next().and_then(Microbenchmark::named);
+        let benchmark = line.split(',').next().and_then(PublishedBenchmark::named);
         let cpi = line.rsplit(',').next().and_then(|text| text.parse().ok());
         benchmark.zip(cpi).ok_or_else(|| format!("cpi.csv: '{line}' is no benchmark with its CPI"))
     })

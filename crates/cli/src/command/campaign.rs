@@ -120,10 +120,15 @@ impl Campaign {
             Self::Resume(one) => resume(&one),
             Self::Export { one, format } => {
                 let (store, info) = one.open()?;
-                let document = export::document(&store, info)?;
+                let named = one.store.named();
                 match format {
-                    Format::Csv => print_data(&export::csv(&document)),
-                    Format::Json => print_json(&document),
+                    Format::Csv => {
+                        print_data(&export::csv(&export::document(&store, info, &|_| None)?))
+                    }
+                    Format::Json => {
+                        let answer = |info: &CampaignInfo| document(&store, info, named);
+                        print_json(&export::document(&store, info, &answer)?)
+                    }
                 }
             }
             Self::Delete { ids, store } => delete(&store, &ids),
@@ -438,6 +443,26 @@ fn resume(one: &One) -> anyhow::Result<()> {
     let answer = pinwise_jobs::resume(info.id, &caller, &mut store, &mut Terminal::new(one.json))
         .map_err(|error| events::explained(error, &caller, &store))?;
     tell(&store, &answer, one)
+}
+
+/// The document of `campaign show --json`. `None`: there is no answer that this version can read,
+/// or the campaign is a part without one of its own.
+fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
+    if let Kind::Policies | Kind::Finals | Kind::Caches | Kind::Example = info.new.kind {
+        return None;
+    }
+    let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
+    let text = match pinwise_jobs::answer(info.id, &caller, store).ok()? {
+        Answer::Place(answer) => place::json(&answer),
+        Answer::Compare(answer) => compare::json(store, &answer),
+        Answer::Select(answer) => select::json(&answer),
+        Answer::Characterize(answer) => characterize::json(store, &answer, named),
+        Answer::Latency(answer) => latency::json(&answer, named),
+        Answer::Tune(answer) => tune::json(&answer, named),
+        Answer::Threads(answer) => threads::json(&answer, named),
+        Answer::Calibrate(answer) => threads::calibration_json(&answer),
+    };
+    serde_json::from_str(&text.ok()?).ok()
 }
 
 fn tell(store: &Store, answer: &Answer, one: &One) -> anyhow::Result<()> {

@@ -9,13 +9,12 @@ use crate::number_argument::whole;
 use crate::output::{self, Usage};
 use crate::store::StoreArguments;
 use clap::Args;
-use document::CharacterizationJson;
+use document::{CharacterizationJson, SoFar};
 use pinwise_campaign::Store;
-use pinwise_characterization::{Conditions, RunsSoFar};
+use pinwise_characterization::Conditions;
 use pinwise_jobs::{CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS};
 use pinwise_measure::Fame;
-use pinwise_present::{Files, Unfinished, excerpt_reason, figures};
-use serde::Serialize;
+use pinwise_present::{Files, excerpt_reason, figures};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -66,19 +65,6 @@ pub(crate) struct Characterize {
     json: bool,
 }
 
-/// The JSON document of a campaign that is not complete.
-#[derive(Serialize)]
-struct SoFar<'a> {
-    campaign: i64,
-    machine: &'a str,
-    unit: &'a str,
-    unfinished: Option<Unfinished>,
-    /// One for each set of programs that was run.
-    runs: &'a [RunsSoFar],
-    seconds: f64,
-    store: &'a Path,
-}
-
 impl Characterize {
     fn request(&self) -> Result<CharacterizeRequest, Usage> {
         let model = match self.machine.as_str() {
@@ -114,20 +100,29 @@ impl Characterize {
     }
 }
 
-/// The page of what a campaign found, or of its runs so far.
-pub(crate) fn page(answer: &CharacterizeAnswer, files: Files<'_>) -> anyhow::Result<String> {
-    Ok(match &answer.kept {
-        Some(kept) => pinwise_report::characterization_page(kept)?,
-        None => {
-            let (unfinished, runs) = (unfinished(answer, files), &answer.so_far);
-            pinwise_report::runs_so_far_page(&answer.campaign, unfinished.as_ref(), runs)?
-        }
-    })
+/// The JSON document of an answer, as text.
+pub(crate) fn json(
+    store: &Store,
+    answer: &CharacterizeAnswer,
+    named: Option<&Path>,
+) -> anyhow::Result<String> {
+    let CharacterizeAnswer { campaign, kept, time, excerpt, .. } = answer;
+    let Some(kept) = kept else { return output::json(&so_far(store, answer, named)) };
+    let (id, seconds) = (campaign.id.0, time.as_secs_f64());
+    output::json(&CharacterizationJson::new(id, kept, excerpt.as_ref(), seconds, store.path()))
 }
 
-fn unfinished(answer: &CharacterizeAnswer, files: Files<'_>) -> Option<Unfinished> {
-    let CharacterizeAnswer { campaign, runs, planned, .. } = answer;
-    Unfinished::of(campaign, *runs, *planned, "runs are made", files)
+fn so_far<'a>(store: &'a Store, answer: &'a CharacterizeAnswer, named: Option<&Path>) -> SoFar<'a> {
+    let campaign = &answer.campaign;
+    SoFar {
+        campaign: campaign.id.0,
+        machine: &campaign.new.machine.name,
+        unit: &campaign.new.unit.name,
+        unfinished: answer.unfinished(Files::of_store(named)),
+        runs: &answer.so_far,
+        seconds: answer.time.as_secs_f64(),
+        store: store.path(),
+    }
 }
 
 /// Prints what a campaign found, or its runs so far; `took` where it was measured just now. `named`
@@ -139,35 +134,16 @@ pub(crate) fn tell(
     took: Option<Duration>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let CharacterizeAnswer { campaign, kept, time, excerpt, .. } = answer;
-    let Some(kept) = kept else {
-        let so_far = SoFar {
-            campaign: campaign.id.0,
-            machine: &campaign.new.machine.name,
-            unit: &campaign.new.unit.name,
-            unfinished: unfinished(answer, Files::of_store(named)),
-            runs: &answer.so_far,
-            seconds: time.as_secs_f64(),
-            store: store.path(),
-        };
-        return match json {
-            true => output::print_json(&so_far),
-            false => output::print(&text::so_far(&so_far)),
-        };
-    };
+    let excerpt = answer.excerpt.as_ref().filter(|_| answer.kept.is_some());
     if let Some(excerpt) = excerpt {
         output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
     }
     if json {
-        let document = CharacterizationJson::new(
-            campaign.id.0,
-            kept,
-            excerpt.as_ref(),
-            time.as_secs_f64(),
-            store.path(),
-        );
-        return output::print_json(&document);
+        return output::print_data(&self::json(store, answer, named)?);
     }
+    let Some(kept) = &answer.kept else {
+        return output::print(&text::so_far(&so_far(store, answer, named)));
+    };
     if let Some(took) = took {
         let path: &Path = store.path();
         output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));

@@ -1,14 +1,19 @@
 //! `pinwise compare`: compares ways of placing a program.
 
-mod answer;
-
-pub(crate) use answer::{page, tell};
+mod document;
+mod text;
 
 use super::place::{SearchArguments, SubjectArguments};
 use crate::events::{self, Terminal};
 use crate::number_argument::whole;
+use crate::output;
 use clap::Args;
-use pinwise_jobs::CompareRequest;
+use document::document;
+use pinwise_campaign::Store;
+use pinwise_jobs::{CompareAnswer, CompareRequest};
+use pinwise_present::{Files, tagged_program_notes, texts};
+use std::path::Path;
+use text::text;
 
 /// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
@@ -84,4 +89,27 @@ impl Compare {
             }
         }
     }
+}
+
+/// The JSON document of an answer, as text.
+pub(crate) fn json(store: &Store, answer: &CompareAnswer) -> anyhow::Result<String> {
+    let CompareAnswer { campaign, comparison, notes, .. } = answer;
+    let records = store.records(campaign.id)?;
+    output::json(&document(campaign, comparison, &tagged_program_notes(notes), &records))
+}
+
+/// Prints what the records of a comparison show.
+pub(crate) fn tell(
+    store: &Store,
+    answer: &CompareAnswer,
+    named: Option<&Path>,
+    json: bool,
+) -> anyhow::Result<()> {
+    if json {
+        return output::print_data(&self::json(store, answer)?);
+    }
+    let CompareAnswer { campaign, compared, comparison, notes } = answer;
+    let notes = texts(&tagged_program_notes(notes));
+    let files = Files::of_store(named);
+    output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
 }

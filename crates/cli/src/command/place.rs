@@ -2,19 +2,20 @@
 
 mod arguments;
 mod blackbox;
+mod document;
 mod profiling_cost;
 mod search;
 mod simulation;
 mod subject;
 
 pub(crate) use arguments::Place;
+pub(crate) use document::document;
 pub(crate) use search::{SearchArguments, confidence, fraction, percent, short, time};
 pub(crate) use simulation::WindowArguments;
 pub(crate) use subject::SubjectArguments;
 
 use super::apply;
 use crate::events;
-use crate::outcome;
 use crate::output;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context;
@@ -44,14 +45,21 @@ impl Place {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &PlaceAnswer) -> anyhow::Result<String> {
+    let PlaceAnswer { campaign, question, outcome, plan, .. } = answer;
+    output::json(&document(campaign, question, outcome, plan.as_deref()))
+}
+
 /// Prints what a campaign found. The answer first: that its plan could not be written comes after.
 pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    let PlaceAnswer { campaign, outcome, plan, unwritten } = answer;
+    let PlaceAnswer { campaign, question, outcome, plan, unwritten } = answer;
     if json {
-        output::print_json(&outcome::document(campaign, outcome, plan.as_deref()))?;
+        output::print_data(&self::json(answer)?)?;
     } else {
         let files = Files { plan: plan.as_deref(), store: named };
-        let text = pinwise_present::outcome_text(campaign, outcome, files, output::width());
+        let text =
+            pinwise_present::outcome_text(campaign, question, outcome, files, output::width());
         output::print(&text)?;
     }
     match unwritten {

@@ -3,22 +3,21 @@
 mod machine;
 
 use crate::command::campaign::{self, Id};
-use crate::command::{characterize, compare, latency, select};
 use crate::events;
 use crate::output;
+use crate::page_file::free;
 use crate::store::StoreArguments;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use machine::OfMachine;
-use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
+use pinwise_campaign::{CampaignInfo, Store};
 use pinwise_characterization::StoredCharacterization;
-use pinwise_jobs::{Answer, Caller};
+use pinwise_jobs::Caller;
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
-use pinwise_report::{ThreadsSearch, TuneSearch};
+use pinwise_report::{campaign_mark, campaign_page};
 use pinwise_topology::Fingerprint;
 use serde::Serialize;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Write a campaign as one HTML page that works offline
@@ -80,41 +79,14 @@ impl Report {
         let id = self.id.context("the number of the campaign is missing")?;
         let asked = Id { id, store: self.store };
         let (store, info) = asked.open()?;
-        let records = store.records(info.id)?;
         let plan = pinwise_jobs::plan_path(&store, &info);
         let files = Files { plan: plan.as_deref(), store: asked.store.named() };
-        let characterization = characterized(&store, &info);
-        let characterization = characterization.as_ref();
         let caller = Caller { store: asked.store.named().map(Path::to_owned), ..Caller::default() };
         let answer = pinwise_jobs::answer(info.id, &caller, &store)
             .map_err(|error| events::explained(error, &caller, &store))?;
-        let page = match &answer {
-            Answer::Compare(answer) => compare::page(&store, answer, files, characterization)?,
-            Answer::Select(answer) => select::page(answer, files, characterization)?,
-            Answer::Tune(answer) => {
-                let whole = &answer.campaign;
-                let parts = store.parts(whole.id)?;
-                pinwise_report::tune_page(whole, &TuneSearch::of(answer, &parts), files)?
-            }
-            Answer::Latency(answer) => latency::page(answer, files)?,
-            Answer::Characterize(answer) => characterize::page(answer, files)?,
-            Answer::Threads(answer) => {
-                let search = ThreadsSearch::of(&answer.outcome, answer.confirmation.as_ref());
-                pinwise_report::threads_page(&answer.campaign, &search, files)?
-            }
-            Answer::Calibrate(_) => anyhow::bail!(
-                "campaign {id} is a calibration and has no page; see it with: pinwise campaign \
-                 show {id}{}",
-                files.flag()
-            ),
-            Answer::Place(answer) => {
-                pinwise_report::page(&info, &records, &answer.outcome, files, characterization)?
-            }
-        };
-        // The page says whose it is, so that another campaign's of the same number is not written
-        // over.
-        let mark = mark(&store.identity(&info));
-        let page = page.replace("</html>", &format!("{mark}</html>"));
+        let characterization = characterized(&store, &info);
+        let page = campaign_page(&store, &info, &answer, files, characterization.as_ref())?;
+        let mark = campaign_mark(&store, &info);
         let file = self.output.unwrap_or_else(|| free(&format!("pinwise-{}", info.id.0), &mark));
         output::write(&file, page.as_bytes())?;
         if self.json {
@@ -125,22 +97,13 @@ impl Report {
             });
         }
         // Some have no records of their own, but parts.
-        let measured = match records.len() as u64 {
+        let measured = match info.records {
             0 => pinwise_jobs::record_count(&store, info.id)?,
             own => own,
         };
         let (measurements, size) = (counted(measured, "measurement"), page.len() / 1000);
         output::print(&format!("{}: {measurements}, {size} kB\n", file.display()))
     }
-}
-
-/// The mark by which a page names its campaign, so that no other page overwrites it.
-fn mark(campaign: &CampaignIdentity) -> String {
-    let CampaignIdentity { store, number, started } = campaign;
-    let begun = pinwise_present::figures::date(*started);
-    let text = format!("campaign {} of {store}, begun {begun} ({started})", number.0);
-    // Two dashes end a comment.
-    format!("<!-- {} -->\n", text.replace("--", "-"))
 }
 
 /// What is known of the machine of a campaign; one that cannot be read is said, and no reason to
@@ -154,15 +117,4 @@ fn characterized(store: &Store, info: &CampaignInfo) -> Option<StoredCharacteriz
             None
         },
     )
-}
-
-/// The file of a page in this directory: `STEM.html`. If another page has that name, it is the
-/// first name with a number that is free or has the page's `mark`.
-fn free(stem: &str, mark: &str) -> PathBuf {
-    let of_another = |path: &PathBuf| {
-        fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark))
-    };
-    let first = PathBuf::from(format!("{stem}.html"));
-    let mut next = (2..=u32::MAX).map(|copy| PathBuf::from(format!("{stem}-{copy}.html")));
-    if of_another(&first) { next.find(|path| !of_another(path)).unwrap_or(first) } else { first }
 }

@@ -1,17 +1,19 @@
 //! `pinwise select`: which of the ready programs run together, and where.
 
-mod answer;
-
-pub(crate) use answer::{page, tell};
+mod document;
+mod text;
 
 use super::place::{self, WindowArguments};
 use crate::events;
 use crate::machine::Simulated;
 use crate::number_argument::whole;
-use crate::output::Usage;
+use crate::output::{self, Usage};
 use clap::Args;
-use pinwise_jobs::{SelectRequest, Subject};
+use document::ShownSelection;
+use pinwise_jobs::{SelectAnswer, SelectRequest, Subject};
 use pinwise_placement::{PlacementQuestion, SelectionQuestion};
+use pinwise_present::Files;
+use std::path::Path;
 
 /// Choose which of the ready programs to run together, and where
 ///
@@ -99,4 +101,18 @@ impl Select {
         let answer = events::run(request, &caller, &mut store, self.json)?;
         tell(&answer, self.store.named(), self.json)
     }
+}
+
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &SelectAnswer) -> anyhow::Result<String> {
+    output::json(&ShownSelection::new(answer).document(&answer.outcome))
+}
+
+/// Prints what the records of a selection show.
+pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    if json {
+        return output::print_data(&self::json(answer)?);
+    }
+    let (shown, files) = (ShownSelection::new(answer), Files::of_store(named));
+    output::print(&shown.text(&answer.outcome, files, output::width()))
 }

@@ -6,7 +6,7 @@ mod document;
 mod text;
 
 pub(crate) use arguments::{Asked, Edges, Least, RunFiles, Threads};
-pub(crate) use calibrate::tell as tell_calibration;
+pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
 pub(crate) use document::ThreadsJson;
 pub(crate) use text::{probed, watched};
 
@@ -39,6 +39,31 @@ impl Threads {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &ThreadsAnswer, named: Option<&Path>) -> anyhow::Result<String> {
+    match shown(answer, named) {
+        Ok(document) => output::json(&document),
+        Err(remains) => output::json(&remains),
+    }
+}
+
+/// What a search found, or its probes if it has no answer yet.
+fn shown(answer: &ThreadsAnswer, named: Option<&Path>) -> Result<ThreadsJson, Box<Remains>> {
+    let ThreadsAnswer { campaign, outcome, confirmation, .. } = answer;
+    let id = campaign.id;
+    match &outcome.found {
+        Ok(found) => Ok(ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))),
+        Err(why) => {
+            let resume = Files::of_store(named).resume(id);
+            let why = match why {
+                Some(why) => why.to_string(),
+                None => format!("it has not ended; continue with: {resume}"),
+            };
+            Err(Box::new(Remains::new(outcome, Some(id), why)))
+        }
+    }
+}
+
 /// Prints what a search found, or its probes if it has no answer yet. `named` is the store,
 /// where commands have to name it.
 pub(crate) fn tell(
@@ -48,26 +73,24 @@ pub(crate) fn tell(
     verbose: bool,
 ) -> anyhow::Result<()> {
     let id = answer.campaign.id;
-    let found = match &answer.outcome.found {
-        Ok(found) => found,
-        Err(why) => {
-            let resume = format!("continue with: {}", Files::of_store(named).resume(id));
-            let why = match why {
-                Some(why) => why.to_string(),
-                None => format!("it has not ended; {resume}"),
-            };
-            print_remains(&Remains::new(&answer.outcome, Some(id), why.clone()), json)?;
-            output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
+    let confirmation = answer.confirmation.as_ref();
+    let shown = shown(answer, named);
+    if json {
+        output::print_data(&self::json(answer, named)?)?;
+    }
+    let document = match &shown {
+        Ok(document) => document,
+        Err(remains) => {
+            if !json {
+                print_remains(remains, false)?;
+            }
+            output::aside(&format!("note: campaign {} has no answer: {}", id.0, remains.error));
             return Ok(());
         }
     };
     // The answer first: what went wrong after it does not take it away.
-    let confirmation = answer.confirmation.as_ref();
-    let document = ThreadsJson::new(&answer.outcome, found, confirmation, Some(id));
-    if json {
-        output::print_json(&document)?;
-    } else {
-        output::print(&text::result(&document, output::width(), verbose))?;
+    if !json {
+        output::print(&text::result(document, output::width(), verbose))?;
     }
     let rounds = confirmation.map_or(0, |shown| shown.comparison.rounds.count() as u64);
     let far = format!("{} of fresh windows made", counted(rounds, "round"));

@@ -3,10 +3,13 @@
 use crate::machine::LookedAt;
 use crate::output::{self, Usage};
 use clap::Args;
-use pinwise_present::{Entry, Outline, figures, one_line, runs};
+use pinwise_present::{
+    Entry, Outline, figures, machine_note, one_line, runs, tagged_machine_notes,
+};
 use pinwise_processor::Processor;
 use pinwise_topology::{Alike, CpuId, CpuSet, DomainKind, Machine, SharingTree};
 use serde::Serialize;
+use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -78,6 +81,8 @@ struct TopologyJson<'a> {
     counts: Counts,
     levels: Vec<LevelJson>,
     machine: &'a Machine,
+    /// The notes of the machine, with their text.
+    notes: Vec<Value>,
 }
 
 /// How many of each there are, online.
@@ -112,7 +117,9 @@ impl<'a> TopologyJson<'a> {
             l3: machine.data_caches(3).count(),
         };
         let levels = levels(machine);
-        Self { name: &machine.name, contexts: machine.contexts.len(), counts, levels, machine }
+        let notes = tagged_machine_notes(&machine.notes);
+        let (name, contexts) = (machine.name.as_str(), machine.contexts.len());
+        Self { name, contexts, counts, levels, machine, notes }
     }
 }
 
@@ -168,7 +175,7 @@ fn text(machine: &Machine, width: usize) -> String {
         let _ = writeln!(text, "\nnot allowed by the cpuset or the affinity mask: CPUs {hidden}");
     }
     for note in &machine.notes {
-        let _ = writeln!(text, "\nnote: {note}");
+        let _ = writeln!(text, "\nnote: {}", machine_note(note));
     }
     text
 }

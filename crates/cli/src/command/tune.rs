@@ -14,6 +14,7 @@ use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
 use pinwise_placement::Unmeasured;
 use pinwise_present::Files;
 use pinwise_present::unmeasured;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Find how many threads a program should run and where, and save one plan for both
@@ -78,9 +79,7 @@ pub(crate) fn tell(
     verbose: bool,
 ) -> anyhow::Result<()> {
     let Some(document) = TuneJson::of(answer) else {
-        let id = answer.campaign.id;
-        let resume = Files::of_store(named).resume(id);
-        let (id, why) = (id.0, format!("it has not ended; continue with: {resume}"));
+        let (id, why) = (answer.campaign.id.0, not_ended(answer, named));
         print_remains(answer, why.clone(), named, json)?;
         output::aside(&format!("note: campaign {id} has no answer: {why}"));
         return Ok(());
@@ -105,6 +104,22 @@ pub(crate) fn tell(
         Unmeasured::Interrupted => Err(Interrupted(why).into()),
         _ => anyhow::bail!(why),
     }
+}
+
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> anyhow::Result<String> {
+    output::json(&match TuneJson::of(answer) {
+        Some(document) => document.json(),
+        None => Remains::of(answer, not_ended(answer, named))
+            .map_or(Value::Null, |remains| remains.json()),
+    })
+}
+
+fn not_ended(answer: &TuneAnswer, named: Option<&Path>) -> String {
+    format!(
+        "it has not ended; continue with: {}",
+        Files::of_store(named).resume(answer.campaign.id)
+    )
 }
 
 /// Prints the results so far of a search that ended in an error after some measurements.

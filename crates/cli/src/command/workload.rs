@@ -1,10 +1,10 @@
 //! `pinwise workload`: runs a program that ships with pinwise, as an ordinary program that others
 //! can place.
 
-use crate::name::no_workload;
 use crate::number_argument::whole;
 use crate::output::{Usage, print, print_json};
 use clap::Args;
+use pinwise_present::did_you_mean;
 use pinwise_workloads::{
     BuiltInProgram, BuiltInWorkload as Instances, Capture, Error, FinalCounts, RunningWorkload,
     Traffic,
@@ -274,6 +274,17 @@ fn interval(text: &str) -> Result<Duration, String> {
         Ok(interval) if interval >= Duration::from_millis(1) => Ok(interval),
         _ => Err("must be at least 1ms".to_owned()),
     }
+}
+
+/// A workload that does not run, with the name that may have been meant.
+pub(crate) fn no_workload(error: &Error) -> Usage {
+    let similar = match error {
+        Error::UnknownProgram { name } => {
+            did_you_mean(name, BuiltInProgram::ALL.map(BuiltInProgram::name))
+        }
+        _ => String::new(),
+    };
+    Usage(format!("{error}{similar}"))
 }
 
 #[cfg(test)]

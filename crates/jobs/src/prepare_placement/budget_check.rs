@@ -31,7 +31,7 @@ struct TooFew {
 
 /// A notice, before the first measurement, if the remaining time fits fewer measurements than a
 /// verdict needs. Examples are a number that comes once a second, and long runs. `spent` was used
-/// to examine the program. A budget that counts measurements is taken as meant.
+/// to examine the program. A budget that counts measurements is only refused.
 ///
 /// # Errors
 /// It has room for less than a fifth of them.
@@ -43,10 +43,7 @@ pub(crate) fn too_few(
 ) -> Result<Option<Notice>, JobError> {
     let enough = search.enough();
     let left = match request.question.budget {
-        Budget::Measurements(asked) if is_hopeless(asked, enough) => {
-            let verdict = pinwise_present::budget_for(enough, None, spent);
-            return Err(JobError::Usage(format!("--budget {asked} is too small: {verdict}")));
-        }
+        Budget::Measurements(asked) => return check_count(asked, enough).map(|()| None),
         Budget::Time(left) if testbed.time() == Time::Real => left,
         _ => return Ok(None),
     };
@@ -55,6 +52,15 @@ pub(crate) fn too_few(
         Some(few) if few.hopeless => Err(JobError::Usage(notice(&few.notice))),
         few => Ok(few.map(|few| few.notice)),
     }
+}
+
+/// Refuses a budget of `asked` measurements that is hopeless.
+fn check_count(asked: u64, enough: u64) -> Result<(), JobError> {
+    if !is_hopeless(asked, enough) {
+        return Ok(());
+    }
+    let verdict = pinwise_present::budget_for(enough, None, Duration::ZERO);
+    Err(JobError::Usage(format!("--budget {asked} is too small: {verdict}")))
 }
 
 /// The finding that `left` has no room for `enough` measurements of `each`, if it has none.
@@ -75,6 +81,15 @@ fn is_hopeless(fits: u64, enough: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_with_room_for_less_than_a_fifth_of_a_verdict_is_refused() {
+        let Err(JobError::Usage(refused)) = check_count(9, 50) else { panic!("9 are taken") };
+        let expected = "--budget 9 is too small: a verdict takes at least about 50 measurements: \
+            --budget 50";
+        assert_eq!(refused, expected);
+        assert!(check_count(10, 50).is_ok());
+    }
 
     #[test]
     fn a_budget_without_room_for_a_verdict_is_told_before_the_first_measurement() {

@@ -3,7 +3,7 @@
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use pinwise_measure::{Effort, Setting, Testbed};
-use pinwise_processor::program::{Microbenchmark, PacketProgram};
+use pinwise_processor::program::{PacketProgram, PublishedBenchmark};
 use pinwise_processor::{
     ClockMode, PlacedThread, Processor, ProgramSet, SimulatedTestbed, UnplacedJob, Window,
 };
@@ -81,7 +81,7 @@ fn packets_24_threads_on_3_cores(bencher: Bencher, program: &str) {
 #[divan::bench]
 fn dcache_8_threads(bencher: Bencher) {
     let job = ProgramSet::independent(
-        (0..8).map(|instance| Microbenchmark::Dcache.program(instance)).collect(),
+        (0..8).map(|instance| PublishedBenchmark::Dcache.program(instance)).collect(),
     );
     measure(bencher, &job, 0..8, ClockMode::Events);
 }
@@ -90,7 +90,7 @@ fn dcache_8_threads(bencher: Bencher) {
 #[divan::bench]
 fn mem_8_threads(bencher: Bencher) {
     let job = ProgramSet::independent(
-        (0..8).map(|instance| Microbenchmark::Mem.program(instance)).collect(),
+        (0..8).map(|instance| PublishedBenchmark::Mem.program(instance)).collect(),
     );
     measure(bencher, &job, 0..8, ClockMode::Events);
 }

@@ -18,7 +18,7 @@
 //! thousand operations otherwise. Hits are not spread evenly over `mem`'s array, and FAME makes at
 //! least five repetitions.
 
-use crate::program::{Microbenchmark as Program, ProgramSet, Region};
+use crate::program::{ProgramSet, PublishedBenchmark, Region};
 use crate::{Chip, ClockMode as Stepping, PlacedThread, Processor};
 use pinwise_measure::{
     Bench, Fame, Interrupt, MeasureError, Microbenchmark, Pace, PaceUnit, Retry, Seat,
@@ -63,13 +63,13 @@ impl ModelBench {
             processor,
             machine,
             contexts,
-            benchmarks: Program::ALL.map(describe).to_vec(),
+            benchmarks: PublishedBenchmark::ALL.map(describe).to_vec(),
             cancelled,
         }
     }
 
     /// How often the arrays of these programs are read through beforehand.
-    fn passes(&self, programs: &[Program]) -> u64 {
+    fn passes(&self, programs: &[PublishedBenchmark]) -> u64 {
         let arrays = programs.iter().filter(|&&program| self.beyond_first_level(program));
         if self.fits(arrays.map(|program| program.array()).sum()) { 1 } else { PASSES }
     }
@@ -79,12 +79,12 @@ impl ModelBench {
         bytes <= u64::from(self.processor.inter_core.l2.size_kib) << 10
     }
 
-    fn beyond_first_level(&self, program: Program) -> bool {
+    fn beyond_first_level(&self, program: PublishedBenchmark) -> bool {
         self.processor.beyond_first_level(program.array())
     }
 
     /// Whether the arrays of a core drive each other out of its first level.
-    fn compete(&self, layout: &[Seat], programs: &[Program]) -> bool {
+    fn compete(&self, layout: &[Seat], programs: &[PublishedBenchmark]) -> bool {
         let core =
             |seat: &Seat| self.contexts[seat.leaf as usize] / self.processor.contexts_per_core();
         layout.iter().any(|of| {
@@ -96,12 +96,12 @@ impl ModelBench {
     }
 
     /// Instructions in a repetition.
-    fn repetition(&self, program: Program) -> u64 {
+    fn repetition(&self, program: PublishedBenchmark) -> u64 {
         let lines = program.array() / u64::from(self.processor.inter_core.l2.line);
         match program {
-            Program::L2cache => lines,
-            Program::Mem => lines / 5,
-            Program::IntAdd | Program::Dcache => 10_000,
+            PublishedBenchmark::L2cache => lines,
+            PublishedBenchmark::Mem => lines / 5,
+            PublishedBenchmark::IntAdd | PublishedBenchmark::Dcache => 10_000,
             _ => 2_000,
         }
     }
@@ -111,7 +111,7 @@ impl ModelBench {
     fn run_from_one_start(
         &self,
         layout: &[Seat],
-        programs: &[Program],
+        programs: &[PublishedBenchmark],
         fame: &Fame,
         longest: u64,
         random: &mut Random,
@@ -161,16 +161,22 @@ impl ModelBench {
 }
 
 /// What a program stresses (MICRO 2009, Table 2).
-fn describe(program: Program) -> Microbenchmark {
+fn describe(program: PublishedBenchmark) -> Microbenchmark {
     let (resource, level, pipelined) = match program {
-        Program::IntAdd => ("instruction fetch and integer unit", DomainKind::Pipe, true),
-        Program::IntMul => ("floating-point unit, pipelined (multiply)", DomainKind::Core, true),
-        Program::IntDiv => ("divide unit (integer)", DomainKind::Core, false),
-        Program::FpAdd => ("floating-point unit, pipelined (add)", DomainKind::Core, true),
-        Program::FpDiv => ("divide unit (floating point)", DomainKind::Core, false),
-        Program::Dcache => ("load/store unit and L1 data cache", DomainKind::Core, true),
-        Program::L2cache => ("crossbar and L2 cache", DomainKind::L2, true),
-        Program::Mem => ("memory controllers", DomainKind::Package, true),
+        PublishedBenchmark::IntAdd => {
+            ("instruction fetch and integer unit", DomainKind::Pipe, true)
+        }
+        PublishedBenchmark::IntMul => {
+            ("floating-point unit, pipelined (multiply)", DomainKind::Core, true)
+        }
+        PublishedBenchmark::IntDiv => ("divide unit (integer)", DomainKind::Core, false),
+        PublishedBenchmark::FpAdd => {
+            ("floating-point unit, pipelined (add)", DomainKind::Core, true)
+        }
+        PublishedBenchmark::FpDiv => ("divide unit (floating point)", DomainKind::Core, false),
+        PublishedBenchmark::Dcache => ("load/store unit and L1 data cache", DomainKind::Core, true),
+        PublishedBenchmark::L2cache => ("crossbar and L2 cache", DomainKind::L2, true),
+        PublishedBenchmark::Mem => ("memory controllers", DomainKind::Package, true),
     };
     Microbenchmark { name: program.name().into(), resource: resource.into(), level, pipelined }
 }
@@ -193,8 +199,8 @@ impl Bench for ModelBench {
     }
 
     fn run(&self, layout: &[Seat], fame: &Fame, seed: u64) -> Result<Vec<Pace>, MeasureError> {
-        let programs: Vec<Program> =
-            layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+        let programs: Vec<PublishedBenchmark> =
+            layout.iter().map(|seat| PublishedBenchmark::ALL[seat.benchmark]).collect();
         let mut random = Random::new(seed);
         let compete = self.compete(layout, &programs);
         let beyond = programs.iter().any(|&program| self.beyond_first_level(program));
@@ -269,8 +275,9 @@ mod tests {
     }
 
     fn seats(names: &[(u32, &str)]) -> Vec<Seat> {
-        let find =
-            |name: &str| Program::ALL.iter().position(|program| program.name() == name).unwrap();
+        let find = |name: &str| {
+            PublishedBenchmark::ALL.iter().position(|program| program.name() == name).unwrap()
+        };
         names.iter().map(|&(leaf, name)| Seat { leaf, benchmark: find(name) }).collect()
     }
 
@@ -299,7 +306,7 @@ mod tests {
         assert!((pace.time / 33.0 - 1.0).abs() < 0.01 && !pace.steady, "{pace:?}");
         // For each start, the operations up to the last whole repetition. In all it takes no more
         // cycles than a set that is watched once.
-        let repetition = bench().repetition(Program::FpDiv);
+        let repetition = bench().repetition(PublishedBenchmark::FpDiv);
         let most = LONGEST as f64 / pace.time / repetition as f64;
         let repetitions = pace.repetitions as f64;
         assert!(
@@ -325,8 +332,8 @@ mod tests {
     fn arrays_compete_where_a_first_level_does_not_hold_them_together() {
         let compete = |names: &[(u32, &str)]| {
             let layout = seats(names);
-            let programs: Vec<Program> =
-                layout.iter().map(|seat| Program::ALL[seat.benchmark]).collect();
+            let programs: Vec<PublishedBenchmark> =
+                layout.iter().map(|seat| PublishedBenchmark::ALL[seat.benchmark]).collect();
             bench().compete(&layout, &programs)
         };
         let in_a_core = |count: u32| (0..count).map(|leaf| (leaf, "Dcache")).collect::<Vec<_>>();

@@ -35,13 +35,13 @@
 //! ```
 
 mod check;
-pub mod microbenchmark;
 mod packet;
+pub mod published_benchmark;
 mod ring;
 
 pub use check::{ProgramSetError, SimulatedProgramError};
-pub use microbenchmark::Microbenchmark;
 pub use packet::PacketProgram;
+pub use published_benchmark::PublishedBenchmark;
 pub use ring::{PacketRing, Side};
 
 /// A step of a program. Those that are instructions take a fetch slot of the pipe; the others

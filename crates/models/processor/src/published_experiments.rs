@@ -17,7 +17,7 @@
 //! [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
-use crate::program::{Microbenchmark, ProgramSet};
+use crate::program::{ProgramSet, PublishedBenchmark};
 use crate::{Chip, ClockMode, PlacedThread, PlacementError, Processor};
 use pinwise_topology::Random;
 use std::fmt;
@@ -40,9 +40,9 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BenchmarkExperiment {
     /// The benchmark that is measured.
-    pub reference: Microbenchmark,
+    pub reference: PublishedBenchmark,
     /// The one that runs with it.
-    pub stressor: Microbenchmark,
+    pub stressor: PublishedBenchmark,
     /// How often; 0: the reference runs alone.
     pub count: usize,
     /// Where.
@@ -97,7 +97,7 @@ impl FromStr for Place {
 
 impl BenchmarkExperiment {
     /// `reference` by itself.
-    pub fn alone(reference: Microbenchmark) -> Self {
+    pub fn alone(reference: PublishedBenchmark) -> Self {
         Self { reference, stressor: reference, count: 0, place: Place::Pipe }
     }
 
@@ -152,8 +152,9 @@ impl BenchmarkExperiment {
 }
 
 /// Cycles until the steady state, and cycles to measure for.
-fn duration(processor: &Processor, benchmarks: &[Microbenchmark]) -> (u64, u64) {
-    let beyond_l1 = |benchmark: &&Microbenchmark| processor.beyond_first_level(benchmark.array());
+fn duration(processor: &Processor, benchmarks: &[PublishedBenchmark]) -> (u64, u64) {
+    let beyond_l1 =
+        |benchmark: &&PublishedBenchmark| processor.beyond_first_level(benchmark.array());
     let arrays: u64 = benchmarks.iter().filter(beyond_l1).map(|benchmark| benchmark.array()).sum();
     if arrays == 0 {
         (50_000, 500_000)
@@ -240,7 +241,8 @@ impl Figure {
             return Err(format!("{} fields, expected 7", fields.len()));
         };
         let benchmark = |name| {
-            Microbenchmark::named(name).ok_or_else(|| format!("'{name}' is not a microbenchmark"))
+            PublishedBenchmark::named(name)
+                .ok_or_else(|| format!("'{name}' is not a microbenchmark"))
         };
         let number = |text: &str| text.parse().map_err(|_| format!("'{text}' is not a number"));
         let experiment = BenchmarkExperiment {
@@ -259,7 +261,7 @@ impl Figure {
 
     /// Why no model can agree with this figure and with the rest of the paper, where that is so.
     pub fn contradiction(&self) -> Option<&'static str> {
-        use Microbenchmark::{FpAdd, IntMul, L2cache, Mem};
+        use PublishedBenchmark::{FpAdd, IntMul, L2cache, Mem};
         let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;
         match (reference, stressor, count, place) {
             (IntMul, IntMul, 5.., Place::Pipe) => Some(
@@ -290,8 +292,8 @@ mod tests {
                    reference,stressor,count,where,slowdown,exact,source\n\
                    FPdiv,FPdiv,4,pipe+core,7.6,1,4.2 fig4b\n";
         let experiment = BenchmarkExperiment {
-            reference: Microbenchmark::FpDiv,
-            stressor: Microbenchmark::FpDiv,
+            reference: PublishedBenchmark::FpDiv,
+            stressor: PublishedBenchmark::FpDiv,
             count: 4,
             place: Place::Pipe,
         };
@@ -314,7 +316,7 @@ mod tests {
             (beside / alone * 10.0).round() / 10.0
         };
         use crate::AfterLoad::{Alike, LoadsYield};
-        use Microbenchmark::{Dcache, IntAdd};
+        use PublishedBenchmark::{Dcache, IntAdd};
         assert_eq!([LoadsYield, Alike].map(|rule| slowdown(rule, IntAdd, Dcache)), [2.0, 4.0]);
         for (reference, stressor) in [(Dcache, IntAdd), (Dcache, Dcache)] {
             assert_eq!(
@@ -329,7 +331,7 @@ mod tests {
         let processor = Processor::model("ultrasparc-t2").unwrap();
         let beside = |count| BenchmarkExperiment {
             count,
-            ..BenchmarkExperiment::alone(Microbenchmark::IntMul)
+            ..BenchmarkExperiment::alone(PublishedBenchmark::IntMul)
         };
         let experiments = [beside(0), beside(6)];
         let together = run(&processor, &experiments, 2).unwrap();

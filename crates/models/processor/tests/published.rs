@@ -2,7 +2,7 @@
 //! figures beside the shared data.
 
 use pinwise_processor::Processor;
-use pinwise_processor::program::Microbenchmark;
+use pinwise_processor::program::PublishedBenchmark;
 use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure};
 use std::path::{Path, PathBuf};
 
@@ -28,17 +28,17 @@ fn each_microbenchmark_alone_has_the_cpi_of_table_2() {
     let processor = Processor::model("ultrasparc-t2").unwrap();
     let results = published_experiments::run(
         &processor,
-        &Microbenchmark::ALL.map(BenchmarkExperiment::alone),
+        &PublishedBenchmark::ALL.map(BenchmarkExperiment::alone),
         1,
     )
     .unwrap();
     let mut rows = 0;
-    for (benchmark, result) in Microbenchmark::ALL.into_iter().zip(results) {
+    for (benchmark, result) in PublishedBenchmark::ALL.into_iter().zip(results) {
         let row =
             csv.lines().find(|line| line.starts_with(&format!("{},", benchmark.name()))).unwrap();
         let cpi: f64 = row.rsplit(',').next().unwrap().parse().unwrap();
         // The latency of a division depends on its operands, which the paper does not give.
-        let tolerance = if benchmark == Microbenchmark::IntDiv { 0.04 } else { 0.01 };
+        let tolerance = if benchmark == PublishedBenchmark::IntDiv { 0.04 } else { 0.01 };
         assert!((result.mean() / cpi - 1.0).abs() <= tolerance, "{row}: {}", result.mean());
         rows += 1;
     }
@@ -54,14 +54,14 @@ fn every_printed_slowdown_is_within_5_percent_unless_it_contradicts_others() {
     assert!(figures.len() >= 35, "{} figures", figures.len());
     let alone = published_experiments::run(
         &processor,
-        &Microbenchmark::ALL.map(BenchmarkExperiment::alone),
+        &PublishedBenchmark::ALL.map(BenchmarkExperiment::alone),
         1,
     )
     .unwrap();
     let experiments: Vec<_> = figures.iter().map(|figure| figure.experiment).collect();
     let results = published_experiments::run(&processor, &experiments, SETS).unwrap();
     for (figure, result) in figures.iter().zip(&results) {
-        let reference = Microbenchmark::ALL
+        let reference = PublishedBenchmark::ALL
             .iter()
             .position(|&other| other == figure.experiment.reference)
             .unwrap();

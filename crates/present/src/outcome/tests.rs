@@ -5,10 +5,11 @@ use crate::verdict::budget_for;
 use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
 use pinwise_measure::{ProgramNote, Thread, Unit, Workload};
 use pinwise_placement::{
-    BoundMethod, BoundNote, Budget, Drift, Estimate, PlacementVerdict, StopReason, StrategyReason,
+    BoundMethod, BoundNote, Budget, Drift, Estimate, PlacementVerdict, StopReason, StrategyName,
+    StrategyReason,
 };
 use pinwise_topology::{Alike, Assignment, Machine};
-use serde_json::Value;
+use serde::Deserialize as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ fn campaign(unit: Unit) -> CampaignInfo {
             },
             unit,
             simulated: false,
-            question: Value::Null,
+            question: serde_json::to_value(question()).unwrap(),
             seed: 1,
         },
         started: 0,
@@ -37,6 +38,10 @@ fn campaign(unit: Unit) -> CampaignInfo {
         records: 240,
         running: false,
     }
+}
+
+fn question() -> PlacementQuestion {
+    PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(240))
 }
 
 fn figure(mean: f64, half: f64) -> Estimate {
@@ -88,7 +93,7 @@ fn assert_text(text: &str, expected: &str) {
 fn advice_to_pin_names_the_plan_and_the_store() {
     let unit = Unit::rate("packets/s");
     let files = Files { plan: Some(Path::new("plans/7.toml")), store: Some(Path::new("my.db")) };
-    let text = outcome_text(&campaign(unit.clone()), &outcome(unit, 1.72e6), files, 100);
+    let text = text_of(&campaign(unit.clone()), &outcome(unit, 1.72e6), files, 100);
     assert_text(&text, PIN);
 }
 
@@ -101,7 +106,7 @@ fn what_the_measurements_met_is_told_beside_the_verdict() {
         notes: vec![ProgramNote::Text { text: "the machine was busy".into() }],
         ..outcome(unit.clone(), 1.72e6)
     };
-    let text = outcome_text(&campaign(unit), &met, Files::default(), 100);
+    let text = text_of(&campaign(unit), &met, Files::default(), 100);
     let verdict = text.split("\n\n").next().unwrap();
     assert!(
         verdict.contains("\nThe machine was busy.\nThe machine or the load changed meanwhile:"),
@@ -121,7 +126,7 @@ fn before_there_are_fresh_windows_what_leads_is_told_as_that() {
         ties: Vec::new(),
         ..outcome(unit, 1.72e6)
     };
-    let text = outcome_text(&stopped, &so_far, Files::default(), 100);
+    let text = text_of(&stopped, &so_far, Files::default(), 100);
     assert!(
         text.contains("The assignment that leads so far, without fresh windows yet:\n"),
         "{text}"
@@ -135,7 +140,7 @@ fn before_there_are_fresh_windows_what_leads_is_told_as_that() {
 #[test]
 fn a_narrow_terminal_has_hanging_lines() {
     let unit = Unit::rate("packets/s");
-    let text = outcome_text(&campaign(unit.clone()), &outcome(unit, 1.72e6), Files::default(), 60);
+    let text = text_of(&campaign(unit.clone()), &outcome(unit, 1.72e6), Files::default(), 60);
     assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
     assert_text(&text, NARROW);
 }
@@ -150,7 +155,7 @@ fn a_cost_is_told_as_the_cost_and_the_default_may_be_best() {
         ..outcome(unit.clone(), 0.5)
     };
     let files = Files { plan: Some(Path::new("plans/7.toml")), store: None };
-    assert_text(&outcome_text(&campaign(unit), &kept, files, 100), KEEP);
+    assert_text(&text_of(&campaign(unit), &kept, files, 100), KEEP);
 }
 
 #[test]
@@ -165,6 +170,7 @@ fn without_anything_measured_nothing_is_claimed() {
         bound: Bound {
             upb: None,
             upb_high: None,
+            gap_high: None,
             notes: vec!["there are no values".to_owned().into()],
             ..outcome(unit.clone(), 1.0).bound
         },
@@ -172,7 +178,7 @@ fn without_anything_measured_nothing_is_claimed() {
         stopped_because: vec![StopReason::NoAssignment],
         ..outcome(unit.clone(), 1.0)
     };
-    assert_text(&outcome_text(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
+    assert_text(&text_of(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
 }
 
 #[test]
@@ -188,23 +194,29 @@ fn what_few_windows_leave_open_is_left_open() {
         ..whole
     };
     let mut info = campaign(unit);
-    let text = outcome_text(&info, &few, Files::default(), 1000);
+    let text = text_of(&info, &few, Files::default(), 1000);
     assert!(text.contains("(too few windows for an interval)"), "{text}");
     let decided = Outcome { advice: PlacementVerdict::Pin, ..few.clone() };
-    let shown = outcome_text(&info, &decided, Files::default(), 1000);
+    let shown = text_of(&info, &decided, Files::default(), 1000);
     assert!(shown.contains("interval +20.0 % to +30.0 %"), "{shown}");
     assert!(text.contains("not measured since the first pin"), "{text}");
     info.state = CampaignState::Open;
-    let text = outcome_text(&info, &few, Files::default(), 1000);
+    let text = text_of(&info, &few, Files::default(), 1000);
     assert!(
         text.starts_with("Undecided so far: the campaign was killed before its end."),
         "{text}"
     );
 }
 
+/// The text, with the question that the campaign stores.
+fn text_of(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>, width: usize) -> String {
+    let question = PlacementQuestion::deserialize(&info.new.question).unwrap();
+    outcome_text(info, &question, outcome, files, width)
+}
+
 /// What is said before the best assignment.
 fn said(info: &CampaignInfo, outcome: &Outcome) -> String {
-    let text = outcome_text(info, outcome, Files::default(), 1000);
+    let text = text_of(info, outcome, Files::default(), 1000);
     text.split("\n\n").next().unwrap_or_default().replace('\n', " ")
 }
 
@@ -346,7 +358,7 @@ fn what_is_searched_is_called_an_assignment_in_every_line() {
             BoundNote::FewWindows,
             BoundNote::AllMeasured,
         ];
-        let text = outcome_text(&info, &outcome, Files::default(), usize::MAX);
+        let text = text_of(&info, &outcome, Files::default(), usize::MAX);
         let in_use = [
             "the operating system's own placement",
             "beats balanced placements, which are the default of the model",
@@ -370,6 +382,7 @@ Core 1: free (2,3)
   ties      0:rx 2:tx, 1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)
   bound     no assignment is better than 1.75 M packets/s with 95 % confidence: the gap is at most
             2.0 %
+            certified: within 2.5 % of the best possible, 95 % confidence
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
   failed    the last: thread 125 may not run on CPU 3
@@ -402,6 +415,8 @@ Core 1: free (2,3)
             1.70 to 1.74 M packets/s, n = 12)
   bound     no assignment is better than 1.75 M packets/s
             with 95 % confidence: the gap is at most 2.0 %
+            certified: within 2.5 % of the best possible,
+            95 % confidence
             every assignment was measured: the bound rests
             on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different
@@ -425,6 +440,7 @@ Core 1: free (2,3)
   unpinned  2.50 s (95 % interval 2.35 to 2.67 s, n = 12)
   gain      -2.0 % (95 % interval -3.0 % to -1.0 %)
   bound     no assignment is better than 1.96 s with 95 % confidence: the gap is at most 2.0 %
+            certified: within 2.5 % of the best possible, 95 % confidence
             every assignment was measured: the bound rests on noise alone
   cost      240 measurements (3 failed) of 2 of 2 different assignments in 12 s
   failed    the last: thread 125 may not run on CPU 3

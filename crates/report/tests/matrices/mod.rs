@@ -2,7 +2,7 @@
 
 use pinwise_present::LatencyFindings;
 use pinwise_report::latency_page;
-use pinwise_topology::{CpuId, LatencyLevels, LatencyMatrix, LatencyUnit};
+use pinwise_topology::{CpuId, LatencyMatrix, LatencyUnit};
 
 /// `n` contexts, a multiple of 4: siblings are `n / 2` apart, packages halve the cores. Values
 /// differ by up to 6 %.
@@ -24,22 +24,6 @@ pub(crate) fn matrix(n: u32) -> LatencyMatrix {
 
 /// Its page.
 pub(crate) fn page_of(name: &str, n: u32) -> String {
-    let matrix = matrix(n);
-    let levels = LatencyLevels::of(&matrix);
-    latency_page(name, &matrix, &findings(&matrix, &levels), &["a sentence".into()]).unwrap()
-}
-
-/// What follows from it, if nothing is declared.
-pub(crate) fn findings<'a>(
-    matrix: &LatencyMatrix,
-    levels: &'a LatencyLevels,
-) -> LatencyFindings<'a> {
-    LatencyFindings {
-        unit: matrix.unit(),
-        unfinished: None,
-        levels,
-        agrees: None,
-        header: &[],
-        comparison: None,
-    }
+    let findings = LatencyFindings::new(matrix(n), None, None);
+    latency_page(name, &findings, &["a sentence".into()]).unwrap()
 }

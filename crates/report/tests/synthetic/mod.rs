@@ -6,20 +6,36 @@
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Purpose, Record, Trial,
 };
+use pinwise_characterization::StoredCharacterization;
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_placement::{
     Best, Bound, BoundMethod, BoundNote, Budget, Cost, Drift, Estimate, Outcome, PlacementQuestion,
     PlacementVerdict, StopReason, StrategyName, StrategyReason,
 };
+use pinwise_present::Files;
+use pinwise_report::{ReportError, placement_page};
 use pinwise_topology::{Alike, Assignment, Machine, Random};
 use std::time::Duration;
 
 /// A campaign, its records and its outcome.
 pub(crate) struct Synthetic {
     pub(crate) info: CampaignInfo,
+    pub(crate) question: PlacementQuestion,
     pub(crate) records: Vec<Record>,
     pub(crate) outcome: Outcome,
+}
+
+impl Synthetic {
+    /// Its page.
+    pub(crate) fn page(
+        &self,
+        files: Files<'_>,
+        characterization: Option<&StoredCharacterization>,
+    ) -> Result<String, ReportError> {
+        let Self { info, question, records, outcome } = self;
+        placement_page(info, question, records, outcome, files, characterization)
+    }
 }
 
 /// What to invent.
@@ -174,7 +190,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             workload: Workload { name: "ipfwd".to_owned(), threads },
             unit: plot.unit.clone(),
             simulated: false,
-            question: serde_json::to_value(question).unwrap(),
+            question: serde_json::to_value(&question).unwrap(),
             seed: 42,
         },
         state: CampaignState::Finished,
@@ -182,7 +198,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         records: records.len() as u64,
         conclusion: None,
     };
-    Synthetic { info, records, outcome }
+    Synthetic { info, question, records, outcome }
 }
 
 struct Maker {

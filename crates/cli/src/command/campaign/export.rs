@@ -2,9 +2,11 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
-use pinwise_measure::{Placed, Retry, Setting};
+use pinwise_measure::{OtherLoad, Placed, Retry, Setting};
+use pinwise_present::tagged_program_notes;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
+use serde_json::Value;
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -48,27 +50,49 @@ struct RecordJson {
     retry: Option<Retry>,
 }
 
+/// What disturbed a session.
+#[derive(Serialize)]
+struct DisturbancesJson {
+    others: Option<OtherLoad>,
+    notes: Vec<Value>,
+}
+
 /// The document of an export.
 #[derive(Serialize)]
 pub(super) struct CampaignExportJson {
     campaign: CampaignInfo,
+    /// What `campaign show --json` prints.
+    answer: Option<Value>,
+    /// What disturbed each session.
+    disturbances: Vec<DisturbancesJson>,
     records: Vec<RecordJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parts: Vec<CampaignExportJson>,
 }
 
-/// A campaign with its parts.
+/// A campaign with its parts. `answer` is asked for the answer of each.
 pub(super) fn document(
     store: &Store,
     info: CampaignInfo,
+    answer: &dyn Fn(&CampaignInfo) -> Option<Value>,
 ) -> Result<CampaignExportJson, StoreError> {
     let names = match info.new.kind {
         Kind::Characterize => pinwise_jobs::benchmark_names(&info, store),
         _ => Vec::new(),
     };
     let records = rows(&info, &store.records(info.id)?, &names);
-    let parts = store.parts(info.id)?.into_iter().map(|part| document(store, part));
-    Ok(CampaignExportJson { parts: parts.collect::<Result<_, _>>()?, campaign: info, records })
+    let disturbances = store.disturbances(info.id)?.into_iter().map(|met| DisturbancesJson {
+        notes: tagged_program_notes(&met.notes),
+        others: met.others,
+    });
+    let parts = store.parts(info.id)?.into_iter().map(|part| document(store, part, answer));
+    Ok(CampaignExportJson {
+        parts: parts.collect::<Result<_, _>>()?,
+        answer: answer(&info),
+        disturbances: disturbances.collect(),
+        campaign: info,
+        records,
+    })
 }
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
@@ -250,7 +274,13 @@ mod tests {
         let records: Vec<Record> = (0..).zip(settings).map(record).collect();
         let names = ["intadd", "mem"].map(str::to_owned);
         let records = rows(&info, &records, &names);
-        let csv = csv(&CampaignExportJson { campaign: info, records, parts: Vec::new() });
+        let csv = csv(&CampaignExportJson {
+            campaign: info,
+            answer: None,
+            disturbances: Vec::new(),
+            records,
+            parts: Vec::new(),
+        });
         let tried: Vec<String> = csv
             .lines()
             .map(|line| line.split(',').skip(2).take(4).collect::<Vec<_>>().join(","))

@@ -3,15 +3,30 @@
 
 use pinwise_characterization::{
     Absent, Arranged, Characterization, CoRunners, Conditions, Critical, ExcerptReason, Findings,
-    Isolated, Level, Noise, Reference, Remote, Sensitivity, Slowdown, SpaceSizes,
+    Isolated, Level, Noise, Reference, Remote, RunsSoFar, Sensitivity, Slowdown, SpaceSizes,
     StoredCharacterization, Undecided,
 };
 use pinwise_measure::{Microbenchmark, PaceUnit, WorkingSets};
-use pinwise_present::{absence, characterization_warning, doubt, excerpt_reason, tagged};
+use pinwise_present::{
+    Unfinished, absence, characterization_warning, doubt, excerpt_reason, tagged,
+};
 use pinwise_topology::{DomainKind, Fingerprint};
 use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
+
+/// The JSON document of a campaign that is not complete.
+#[derive(Serialize)]
+pub(super) struct SoFar<'a> {
+    pub(super) campaign: i64,
+    pub(super) machine: &'a str,
+    pub(super) unit: &'a str,
+    pub(super) unfinished: Option<Unfinished>,
+    /// One for each set of programs that was run.
+    pub(super) runs: &'a [RunsSoFar],
+    pub(super) seconds: f64,
+    pub(super) store: &'a Path,
+}
 
 /// The JSON document.
 #[derive(Serialize)]

@@ -1,7 +1,7 @@
 //! A characterization for the terminal: a table per level, at most 80 columns wide for eight
 //! benchmarks and 105 for those of a host.
 
-use super::SoFar;
+use super::document::SoFar;
 use pinwise_characterization::{Characterization, Remote, Slowdown};
 use pinwise_measure::WorkingSets;
 use pinwise_present::{

@@ -4,7 +4,7 @@
 //! Rows and columns are in the order of the implied tree, so that groups are blocks along the
 //! diagonal.
 
-use super::LatencyJson;
+use super::document::LatencyJson;
 use pinwise_present::figures;
 use pinwise_topology::{LatencyLevels, Oddity};
 use std::fmt::Write as _;

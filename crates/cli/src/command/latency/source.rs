@@ -1,11 +1,10 @@
 //! `--from`: latencies that were measured before, or by others.
 
-use super::{LatencyJson, Pair};
+use super::document::LatencyJson;
 use crate::output::{Usage, no_input};
 use anyhow::Context as _;
-use pinwise_present::Unfinished;
-use pinwise_topology::{LatencyError, LatencyLevels, LatencyMatrix, MctFile};
-use serde_json::Value;
+use pinwise_present::LatencyFindings;
+use pinwise_topology::{LatencyError, LatencyLevels, LatencyMatrix, Machine, MctFile};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -18,17 +17,8 @@ pub(super) enum Source {
     Mct(MctFile),
     /// The name of the file, and what it holds.
     Csv(String, LatencyMatrix),
-    /// What is kept of an earlier document; the rest follows from it.
-    Json {
-        campaign: Option<i64>,
-        unfinished: Option<Unfinished>,
-        name: String,
-        matrix: LatencyMatrix,
-        pairs: Vec<Pair>,
-        tsc_ghz: Option<f64>,
-        seconds: Option<f64>,
-        warnings: Vec<Value>,
-    },
+    /// An earlier document, and its matrix. Its levels follow from the matrix again.
+    Json(Box<LatencyJson>, LatencyMatrix),
 }
 
 impl Source {
@@ -53,6 +43,26 @@ impl Source {
                     format!("{error}; expected what 'pinwise latency --json' prints")
                 })?;
                 let matrix = document.latencies().map_err(told)?;
+                Ok(Self::Json(Box::new(document), matrix))
+            }
+            _ => Ok(Self::Csv(name, LatencyMatrix::from_csv(text).map_err(told)?)),
+        }
+    }
+
+    /// What it says, and what follows from it, compared with what `declared` declares.
+    pub(super) fn document(self, declared: Option<&Machine>) -> (LatencyJson, LatencyFindings) {
+        match self {
+            Self::Mct(file) => {
+                let header = file.check(&LatencyLevels::of(&file.matrix));
+                let findings =
+                    LatencyFindings { header, ..LatencyFindings::new(file.matrix, None, declared) };
+                (LatencyJson::new(file.name, &findings), findings)
+            }
+            Self::Csv(name, matrix) => {
+                let findings = LatencyFindings::new(matrix, None, declared);
+                (LatencyJson::new(name, &findings), findings)
+            }
+            Self::Json(read, matrix) => {
                 let LatencyJson {
                     campaign,
                     unfinished,
@@ -62,51 +72,11 @@ impl Source {
                     seconds,
                     warnings,
                     ..
-                } = document;
-                Ok(Self::Json {
-                    campaign,
-                    unfinished,
-                    name,
-                    matrix,
-                    pairs,
-                    tsc_ghz,
-                    seconds,
-                    warnings,
-                })
+                } = *read;
+                let findings = LatencyFindings::new(matrix, unfinished, declared);
+                let new = LatencyJson::new(name, &findings);
+                (LatencyJson { campaign, pairs, tsc_ghz, seconds, warnings, ..new }, findings)
             }
-            _ => Ok(Self::Csv(name, LatencyMatrix::from_csv(text).map_err(told)?)),
-        }
-    }
-
-    /// What it says, and what follows from it.
-    pub(super) fn document(self) -> LatencyJson {
-        match self {
-            Self::Mct(file) => {
-                let header = file.check(&LatencyLevels::of(&file.matrix));
-                let mut document = LatencyJson::new(file.name, &file.matrix);
-                document.agrees = Some(header.iter().all(|check| check.agrees));
-                document.header = header;
-                document
-            }
-            Self::Csv(name, matrix) => LatencyJson::new(name, &matrix),
-            Self::Json {
-                campaign,
-                unfinished,
-                name,
-                matrix,
-                pairs,
-                tsc_ghz,
-                seconds,
-                warnings,
-            } => LatencyJson {
-                campaign,
-                unfinished,
-                pairs,
-                tsc_ghz,
-                seconds,
-                warnings,
-                ..LatencyJson::new(name, &matrix)
-            },
         }
     }
 }
@@ -118,9 +88,9 @@ mod tests {
     #[test]
     fn a_document_is_read_back_as_it_was_written() {
         let csv = ",,,\n8.1,,,\n50.2,51.3,,\n49.8,50.1,8.3,\n";
-        let written = Source::parse("box".into(), csv).unwrap().document();
+        let written = Source::parse("box".into(), csv).unwrap().document(None).0;
         let json = serde_json::to_string(&written).unwrap();
-        let read = Source::parse("copy".into(), &json).unwrap().document();
+        let read = Source::parse("copy".into(), &json).unwrap().document(None).0;
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         assert_eq!(read.name, "box");
     }

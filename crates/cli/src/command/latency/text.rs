@@ -1,8 +1,8 @@
 //! The answer of `pinwise latency` as text: the matrix, the levels, how they compare, how far
 //! measurements spread, and what to doubt.
 
+use super::document::{ImpliedLevel, LatencyJson, Pair};
 use super::map::map;
-use super::{ImpliedLevel, LatencyJson, Pair};
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_hardware::Quantiles;
 use pinwise_present::figures::{self, percent};
@@ -16,14 +16,14 @@ const SHOWN: usize = 12;
 
 pub(super) fn text(
     document: &LatencyJson,
-    said: &LatencyFindings<'_>,
+    said: &LatencyFindings,
     width: usize,
     colour: bool,
 ) -> String {
     let unit = document.unit;
     let n = document.contexts.len();
     let mut text = format!("{}\n", said.verdict());
-    if let Some(unfinished) = said.unfinished {
+    if let Some(unfinished) = &said.unfinished {
         let _ = writeln!(text, "{}", one_line(&unfinished.text));
     }
     let _ = write!(text, "{}: {n} contexts", one_line(&document.name));
@@ -35,7 +35,7 @@ pub(super) fn text(
         );
     }
     let _ = writeln!(text, "\nlatency of a cache line, one way, in {unit}; rows write first\n");
-    match map(document, said.levels, width, colour) {
+    match map(document, &said.levels, width, colour) {
         Some((map, legend)) => {
             text += &map;
             text += legend;

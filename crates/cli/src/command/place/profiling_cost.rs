@@ -1,6 +1,6 @@
 //! `place --strategy blackbox --dry-run`: what profiling takes, on one line.
 
-use super::Place;
+use super::arguments::Place;
 use crate::events::{self, Terminal};
 use crate::output;
 use pinwise_jobs::ProfilingCost;

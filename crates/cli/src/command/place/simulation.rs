@@ -1,7 +1,7 @@
 //! The part of `pinwise place` that is about simulated processors.
 
+use crate::command::workload::no_workload;
 use crate::machine::Simulated;
-use crate::name::no_workload;
 use crate::number_argument::whole;
 use crate::output::Usage;
 use clap::Args;

@@ -1,8 +1,8 @@
 //! `pinwise report characterization`: what was found of a machine, from the store.
 
-use super::free;
 use crate::machine::Simulated;
 use crate::output::{self, Usage};
+use crate::page_file::free;
 use crate::store::StoreArguments;
 use clap::Args;
 use pinwise_characterization::StoredCharacterization;

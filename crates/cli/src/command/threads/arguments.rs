@@ -435,7 +435,6 @@ fn size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Threads;
     use super::*;
     use clap::Parser;
 

@@ -154,6 +154,11 @@ impl<'a> CalibrationJson<'a> {
     }
 }
 
+/// The JSON document of an answer, as text.
+pub(crate) fn json(answer: &CalibrationAnswer) -> anyhow::Result<String> {
+    output::json(&CalibrationJson::new(answer))
+}
+
 /// Prints the thresholds, or what was probed where there are none yet. `named` is the store, where
 /// commands have to name it.
 pub(crate) fn tell(

@@ -1,8 +1,8 @@
 //! The answer of `pinwise tune`, as `--json` prints it; docs/reference/json.md describes the
 //! fields.
 
+use crate::command::place;
 use crate::command::threads;
-use crate::outcome;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{
     LastComparison, LastComparisonQuestion, PolicyMeasurement, PolicyMeasurements, StoredSearch,
@@ -120,8 +120,9 @@ impl<'a> TuneJson<'a> {
             row["parameter"] = json!(self.parameter_of(way));
             row
         };
-        let placed =
-            self.placement().map(|placed| outcome::document(&placed.info, &placed.outcome, None));
+        let placed = self
+            .placement()
+            .map(|placed| place::document(&placed.info, &placed.question, &placed.outcome, None));
         let of = |field: &str| placed.as_ref().map_or(Value::Null, |placed| placed[field].clone());
         let surveyed = json!(self.surveyed);
         json!({

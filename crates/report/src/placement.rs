@@ -29,15 +29,14 @@ const TIES_DRAWN: usize = 6;
 ///
 /// # Errors
 /// See [`ReportError`]; all mean that the arguments do not belong together.
-pub fn page(
+pub fn placement_page(
     info: &CampaignInfo,
+    question: &PlacementQuestion,
     records: &[Record],
     outcome: &Outcome,
     files: Files<'_>,
     characterization: Option<&StoredCharacterization>,
 ) -> Result<String, ReportError> {
-    let question: PlacementQuestion = serde_json::from_value(info.new.question.clone())
-        .map_err(|source| ReportError::Question { id: info.id.0, source })?;
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     fits(info, records, outcome, tree.leaves())?;
     let evidence = Evidence::new(records);
@@ -48,16 +47,16 @@ pub fn page(
     let looks = if matches!(outcome.bound.method, BoundMethod::Exact | BoundMethod::Predicted) {
         Vec::new()
     } else {
-        bound_plots::looks(&evidence, &question)
+        bound_plots::looks(&evidence, question)
     };
-    let (tail, no_tail) = match bound_plots::figures(&evidence, &question, outcome, &scale) {
+    let (tail, no_tail) = match bound_plots::figures(&evidence, question, outcome, &scale) {
         Ok(figures) => (figures.into_iter().collect(), String::new()),
         Err(reason) => (Vec::new(), reason),
     };
     let document = PlacementDocument {
         info,
         simulated: simulated(info),
-        verdict: verdict(info, outcome),
+        verdict: verdict(info, question, outcome),
         notes: notes(info, outcome),
         bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
         facts: facts(outcome, &scale),
@@ -73,7 +72,7 @@ pub fn page(
         tail,
         no_tail,
         drift: drift::figure(&evidence, outcome, &scale),
-        asked: question::asked(info, &question, outcome, &tree),
+        asked: question::asked(info, question, outcome, &tree),
         cost: question::cost(outcome),
         failures: question::failures(&evidence),
         sharing: characterization.map(|kept| Sharing::of(kept, files)),

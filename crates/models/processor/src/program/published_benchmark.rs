@@ -8,7 +8,7 @@ use super::{Address, ProgramStep, Region, SimulatedProgram};
 
 /// A microbenchmark: stresses one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Microbenchmark {
+pub enum PublishedBenchmark {
     /// Integer additions.
     IntAdd,
     /// Integer multiplications.
@@ -37,7 +37,7 @@ const DIVISIONS: [u32; 3] = [19, 20, 19];
 /// the second level. So equal instances do not use the same sets at the same time.
 const INSTANCE: u64 = (8 << 20) + 64;
 
-impl Microbenchmark {
+impl PublishedBenchmark {
     /// All of them, in the order of Table 2.
     pub const ALL: [Self; 8] = [
         Self::IntAdd,
@@ -115,11 +115,11 @@ mod tests {
 
     #[test]
     fn every_microbenchmark_is_a_program_found_by_its_name() {
-        for benchmark in Microbenchmark::ALL {
+        for benchmark in PublishedBenchmark::ALL {
             assert!(benchmark.program(0).steps().len() >= 4);
-            assert_eq!(Microbenchmark::named(benchmark.name()), Some(benchmark));
+            assert_eq!(PublishedBenchmark::named(benchmark.name()), Some(benchmark));
             assert!(benchmark.array() < INSTANCE);
         }
-        assert_eq!(Microbenchmark::named("intsub"), None);
+        assert_eq!(PublishedBenchmark::named("intsub"), None);
     }
 }

@@ -1,80 +1,16 @@
-//! A selection as text and JSON, for `select` at its end and `campaign show` later.
+//! A selection as text.
 
+use super::document::ShownSelection;
 use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
-use pinwise_campaign::CampaignInfo;
-use pinwise_characterization::StoredCharacterization;
-use pinwise_jobs::{SelectAnswer, SelectRequest};
-use pinwise_placement::{DrawnSelection, PlacedSelection, SelectionOutcome};
-use pinwise_prediction::ThreadKinds;
+use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::Files;
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{bound_notes, draw_assignment, simulated, tagged_bound_notes};
-use pinwise_report::Selection;
-use pinwise_topology::{Assignment, SharingTree};
-use serde_json::{Value, json};
+use pinwise_present::{alone_rate, bound_notes, draw_assignment, simulated};
 use std::collections::BTreeSet;
-use std::path::Path;
 
-/// Prints what the records of a selection show.
-pub(crate) fn tell(answer: &SelectAnswer, named: Option<&Path>, json: bool) -> anyhow::Result<()> {
-    let shown = ShownSelection::new(answer);
-    if json {
-        return output::print_json(&shown.document(&answer.outcome));
-    }
-    let files = Files::of_store(named);
-    output::print(&shown.text(&answer.outcome, files, output::width()))
-}
-
-/// The page of a selection.
-pub(crate) fn page(
-    answer: &SelectAnswer,
-    files: Files<'_>,
-    characterization: Option<&StoredCharacterization>,
-) -> anyhow::Result<String> {
-    let (shown, outcome) = (ShownSelection::new(answer), &answer.outcome);
-    let pieces = outcome.best.iter().flat_map(|best| &best.pieces);
-    let selection = Selection {
-        best: shown.named(pieces.map(|piece| piece.instance)),
-        names: outcome.selections.iter().map(|drawn| shown.counted(&drawn.counts)).collect(),
-        alone: shown.alone(),
-        ready: shown.names.len(),
-        outcome,
-    };
-    Ok(pinwise_report::selection_page(&answer.campaign, &selection, files, characterization)?)
-}
-
-struct ShownSelection<'a> {
-    info: &'a CampaignInfo,
-    selected: &'a SelectRequest,
-    tree: SharingTree,
-    /// The program of every ready instance.
-    names: Vec<String>,
-}
-
-impl<'a> ShownSelection<'a> {
-    fn new(answer: &'a SelectAnswer) -> Self {
-        let info = &answer.campaign;
-        let tree = SharingTree::new(&info.new.machine, info.new.alike);
-        Self { info, selected: &answer.request, tree, names: answer.request.names() }
-    }
-
-    /// `intmul:2 + hash1_Mem`
-    fn named(&self, instances: impl Iterator<Item = usize>) -> String {
-        let mut counted: Vec<(&str, usize)> = Vec::new();
-        for name in instances.filter_map(|instance| self.names.get(instance)) {
-            match counted.iter_mut().find(|(known, _)| known == name) {
-                Some((_, count)) => *count += 1,
-                None => counted.push((name, 1)),
-            }
-        }
-        let named = |(name, count): (&str, usize)| {
-            if count > 1 { format!("{name}:{count}") } else { name.to_owned() }
-        };
-        counted.into_iter().map(named).collect::<Vec<_>>().join(" + ")
-    }
-
+impl ShownSelection<'_> {
     /// Which threads are which program's: `ipfwd0, ipfwd1 = hash1_L1; ipfwd2 = intmul`.
     fn pipelines(&self, best: &PlacedSelection) -> String {
         let workload = &self.info.new.workload;
@@ -95,33 +31,6 @@ impl<'a> ShownSelection<'a> {
         programs.iter().map(named).collect::<Vec<_>>().join("; ")
     }
 
-    /// The selection in words, from the number of instances of each application.
-    fn counted(&self, counts: &[usize]) -> String {
-        let thread_kinds = ThreadKinds::new(&self.info.new.workload);
-        let of = |application: usize| {
-            let all = thread_kinds.instances().iter().enumerate();
-            all.filter(move |(_, instance)| instance.application == application)
-                .map(|(index, _)| index)
-        };
-        self.named(
-            counts
-                .iter()
-                .enumerate()
-                .flat_map(|(application, count)| of(application).take(*count).collect::<Vec<_>>()),
-        )
-    }
-
-    /// The threads that run, and where.
-    fn placed(&self, best: &PlacedSelection) -> (Vec<String>, Assignment) {
-        let workload = &self.info.new.workload;
-        let names = best.pieces.iter().flat_map(|piece| workload.members(piece.instance));
-        let names = names.map(|thread| workload.threads[thread].name.clone()).collect();
-        (
-            names,
-            Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect()),
-        )
-    }
-
     /// The other selections whose fresh windows do not differ from those of the best, `selection`.
     fn open(&self, selection: &str, outcome: &SelectionOutcome) -> String {
         let ties = outcome.ties.iter();
@@ -134,11 +43,16 @@ impl<'a> ShownSelection<'a> {
         format!(". Not told apart from it: {others}. A larger --budget may choose another")
     }
 
-    fn text(&self, outcome: &SelectionOutcome, files: Files<'_>, width: usize) -> String {
+    pub(super) fn text(
+        &self,
+        outcome: &SelectionOutcome,
+        files: Files<'_>,
+        width: usize,
+    ) -> String {
         let machine = &self.info.new.machine;
         let scale = Scale::new(&self.info.new.unit, 1.0);
         let mut sheet = Sheet { text: String::new(), width };
-        let (ready, choose) = (self.names.len(), self.selected.question.choose);
+        let (ready, choose) = (self.names.len(), self.answer.request.question.choose);
         let caveat = simulated(self.info);
         match &outcome.best {
             Some(best) => {
@@ -212,12 +126,10 @@ impl<'a> ShownSelection<'a> {
         for note in bound_notes(bound, &self.info.new.unit, 1.0) {
             sheet.line("", &note);
         }
-        let alone = self
-            .alone()
-            .into_iter()
-            .map(|(name, rate)| format!("{name} {rate}"))
-            .collect::<Vec<_>>()
-            .join(", ");
+        let alone = self.answer.alone().into_iter();
+        let alone: Vec<String> =
+            alone.map(|(name, rate)| format!("{name} {}", alone_rate(rate))).collect();
+        let alone = alone.join(", ");
         sheet.line("alone", &format!("on the best placement of each: {alone}"));
         sheet.line("cost", &figures::counted(outcome.measurements, "measurement"));
         sheet.text.push('\n');
@@ -237,18 +149,6 @@ impl<'a> ShownSelection<'a> {
         sheet.text.push_str(&format!("\nSee it all on a page: pinwise report {id}{flag}\n"));
         sheet.text.push_str(&format!("Every measurement: pinwise campaign export {id}{flag}\n"));
         sheet.text
-    }
-
-    /// Every program's rate alone.
-    fn alone(&self) -> Vec<(String, String)> {
-        let packets = pinwise_measure::Unit::rate("packets/s");
-        let mut alone: Vec<(String, String)> = Vec::new();
-        for (name, rate) in self.names.iter().zip(&self.selected.alone) {
-            if alone.iter().all(|(known, _)| known != name) {
-                alone.push((name.clone(), Scale::new(&packets, *rate).show(*rate)));
-            }
-        }
-        alone
     }
 
     fn selections(&self, outcome: &SelectionOutcome, scale: &Scale, width: usize) -> String {
@@ -277,58 +177,5 @@ impl<'a> ShownSelection<'a> {
             ]);
         }
         output::fitted(table, width, &[])
-    }
-
-    /// The selection as one JSON document; the fields are a contract.
-    fn document(&self, outcome: &SelectionOutcome) -> Value {
-        let finite = |value: f64| value.is_finite().then_some(value);
-        let placed = |best: &PlacedSelection| {
-            let (names, assignment) = self.placed(best);
-            let thread = |(index, name): (usize, &String)| {
-                let cpu = self.tree.leaves()[assignment.leaf(index)].0;
-                json!({ "thread": name, "cpu": cpu })
-            };
-            json!({
-                "instances": best.pieces.iter().map(|piece| &self.names[piece.instance])
-                    .collect::<Vec<_>>(),
-                "assignment": names.iter().enumerate().map(thread).collect::<Vec<Value>>(),
-                "performance": best.performance.mean,
-                "low": finite(best.performance.low),
-                "high": finite(best.performance.high),
-                "n": best.performance.n,
-            })
-        };
-        let drawn = |drawn: &DrawnSelection| {
-            json!({
-                "selection": self.counted(&drawn.counts),
-                "mean": drawn.performance.mean,
-                "low": finite(drawn.performance.low),
-                "high": finite(drawn.performance.high),
-                "draws": drawn.performance.n,
-                "best_window": drawn.best,
-            })
-        };
-        let bound = &outcome.bound;
-        json!({
-            "campaign": self.info.id,
-            "machine": self.info.new.machine.name,
-            "workload": self.info.new.workload.name,
-            "ready": self.names,
-            "alone": self.selected.alone,
-            "choose": self.selected.question.choose,
-            "unit": self.info.new.unit.name,
-            "confidence": bound.confidence,
-            "best": outcome.best.as_ref().map(placed),
-            "ties": outcome.ties.iter().map(placed).collect::<Vec<_>>(),
-            "chance": outcome.chance.map(|chance| chance.mean),
-            "upb": bound.upb,
-            "upb_high": bound.upb_high,
-            "gap_high": bound.gap_high,
-            "notes": tagged_bound_notes(bound, &self.info.new.unit, 1.0),
-            "selections": outcome.selections.iter().map(drawn).collect::<Vec<_>>(),
-            "different_selections": outcome.different,
-            "measurements": outcome.measurements,
-            "seed": self.info.new.seed,
-        })
     }
 }

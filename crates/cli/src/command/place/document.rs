@@ -1,8 +1,10 @@
-//! An outcome as a JSON document.
+//! The outcome of a placement as a JSON document.
 
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
-use pinwise_placement::{Best, BlackboxForecast, Estimate, Outcome, PredictedAssignment};
+use pinwise_placement::{
+    Best, BlackboxForecast, Estimate, Outcome, PlacementQuestion, PredictedAssignment,
+};
 use pinwise_present::{
     level_source, profiling_end, stop_reason, strategy_reason, tagged, tagged_bound_notes,
     tagged_notes, typical, unmeasured,
@@ -15,6 +17,7 @@ use std::path::Path;
 /// The outcome as one JSON document; the fields are a contract.
 pub(crate) fn document(
     info: &CampaignInfo,
+    question: &PlacementQuestion,
     outcome: &Outcome,
     plan: Option<&Path>,
 ) -> serde_json::Value {
@@ -76,7 +79,7 @@ pub(crate) fn document(
         "upb_high": high,
         "gap": bound.gap,
         "gap_high": bound.gap_high,
-        "certified": pinwise_present::certified(info, bound)
+        "certified": pinwise_present::certified(question, bound)
             .is_some_and(|(certified, _)| certified),
         "confidence": bound.confidence,
         "method": bound.method,
@@ -149,7 +152,8 @@ mod tests {
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Thread, Workload};
     use pinwise_placement::{
-        Bound, BoundMethod, BoundNote, Cost, PlacementVerdict, StopReason, StrategyReason,
+        Bound, BoundMethod, BoundNote, Budget, Cost, PlacementVerdict, StopReason, StrategyName,
+        StrategyReason,
     };
     use pinwise_topology::{Alike, Machine};
     use std::time::Duration;
@@ -179,6 +183,10 @@ mod tests {
             records: 240,
             running: false,
         }
+    }
+
+    fn question() -> PlacementQuestion {
+        PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(240))
     }
 
     fn figure(mean: f64, half: f64) -> Estimate {
@@ -238,7 +246,7 @@ mod tests {
         let alone =
             Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..figure(0.5, 0.0) };
         once.baseline = Some(alone);
-        let told = document(&campaign(unit), &once, None);
+        let told = document(&campaign(unit), &question(), &once, None);
         assert_eq!([&told["baseline"]["low"], &told["baseline"]["high"]], [&Value::Null; 2]);
         assert_eq!([&told["best"]["low"], &told["best"]["high"]], [1.0 / 0.505, 1.0 / 0.495]);
     }
@@ -246,7 +254,7 @@ mod tests {
     #[test]
     fn the_document_of_a_cost_has_its_ends_in_order() {
         let unit = Unit::cost("s");
-        let document = document(&campaign(unit.clone()), &outcome(unit, 0.5), None);
+        let document = document(&campaign(unit.clone()), &question(), &outcome(unit, 0.5), None);
         let number = |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap();
         assert!(
             number("/best/low") < number("/best/performance")
@@ -267,7 +275,7 @@ mod tests {
             ties: Vec::new(),
             ..outcome(unit.clone(), 1.72e6)
         };
-        let told = document(&campaign(unit), &so_far, None);
+        let told = document(&campaign(unit), &question(), &so_far, None);
         assert_eq!(
             (&told["best"], &told["so_far"]["performance"]),
             (&Value::Null, &serde_json::json!(1.5e6))
@@ -285,7 +293,7 @@ mod tests {
             ..outcome(unit.clone(), 1.72e6)
         };
         let fields = |outcome: &Outcome| {
-            let document = document(&info, outcome, None);
+            let document = document(&info, &question(), outcome, None);
             ["found_apart", "gain_as_found"].map(|field| document[field].clone())
         };
         let [apart, gain] = fields(&found(1.6e6));
@@ -309,7 +317,7 @@ mod tests {
             ..info.clone()
         };
         assert_eq!(
-            document(&model, &found(1.6e6), None)["found_apart"],
+            document(&model, &question(), &found(1.6e6), None)["found_apart"],
             Value::Null,
             "a model is not found in a placement"
         );

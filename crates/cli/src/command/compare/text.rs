@@ -1,0 +1,133 @@
+//! A comparison as text.
+
+use crate::output;
+use comfy_table::{CellAlignment, Table, presets};
+use pinwise_campaign::{CampaignId, CampaignInfo};
+use pinwise_jobs::CompareQuestion;
+use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
+use pinwise_present::Sheet;
+use pinwise_present::figures::{self, Scale};
+use pinwise_present::{
+    Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, simulated,
+    standing, unfinished,
+};
+use std::collections::BTreeSet;
+
+/// How far a comparison is, for one that has not ended.
+fn far(info: &CampaignInfo, compared: &CompareQuestion) -> String {
+    format!(
+        "{} of at most {} measurements of the comparison are made",
+        figures::count(info.records),
+        figures::count(ComparisonStrategy::measurements(&compared.ways))
+    )
+}
+
+pub(super) fn text(
+    info: &CampaignInfo,
+    compared: &CompareQuestion,
+    comparison: &Comparison,
+    notes: &[String],
+    files: Files<'_>,
+    width: usize,
+) -> String {
+    let mut sheet = Sheet { text: String::new(), width };
+    sheet.paragraph("", 0, &comparison_verdict(comparison));
+    let caveats = [
+        unfinished(info, &far(info, compared), files),
+        simulated(info),
+        caveat(comparison, info.new.simulated),
+    ];
+    for caveat in caveats.iter().flatten().chain(notes) {
+        sheet.paragraph("", 0, caveat);
+    }
+    if !comparison.rows.is_empty() {
+        sheet.text.push('\n');
+        sheet.text.push_str(&table(comparison, width));
+        let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
+        let how = format!(
+            "Losses are against {}, from {rounds} rounds of fresh windows that chose nothing. \
+             The {confidence} intervals of losses hold together, those of performances each \
+             alone.",
+            against(comparison)
+        );
+        sheet.text.push('\n');
+        sheet.paragraph("", 0, &how);
+    }
+    let claims: Vec<String> = comparison.rows.iter().filter_map(claim).collect();
+    if !claims.is_empty() {
+        sheet.text.push_str(&format!(
+            "\nWhat the searches claimed, and whether it was true:\n{}",
+            claims.concat()
+        ));
+    }
+    sheet.text.push('\n');
+    for way in &comparison.left_out {
+        sheet.paragraph("", 0, &format!("{} is left out: {}.", way.name, left_out(&way.reason)));
+    }
+    let searched = compared.ways.contenders.iter().filter_map(|way| way.campaign);
+    let searched: BTreeSet<CampaignId> = searched.collect();
+    let searched: Vec<String> = searched.iter().map(|id| id.0.to_string()).collect();
+    let flag = files.flag();
+    if let Some(last) = searched.last() {
+        let all = searched.join(", ");
+        sheet.text.push_str(&format!(
+            "The searches are campaigns {all}; see one with: pinwise campaign show {last}{flag}\n"
+        ));
+    }
+    sheet.text.push_str(&format!("See it all on a page: pinwise report {}{flag}\n", info.id.0));
+    sheet.text
+}
+
+fn table(comparison: &Comparison, width: usize) -> String {
+    let scale = Scale::new(&comparison.unit, comparison.typical());
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "",
+        scale.label.as_str(),
+        "INTERVAL",
+        "N",
+        "LOSS",
+        "INTERVAL",
+        "",
+        "MEASURED",
+    ]);
+    for column in [1, 3, 4, 7] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for row in &comparison.rows {
+        let Row { performance, loss, .. } = row;
+        let best = row.standing == Standing::Best;
+        table.add_row([
+            row.name.clone(),
+            performance.telling(&scale).number(performance.mean),
+            scale.ends(performance.low, performance.high),
+            figures::count(performance.n as u64),
+            if best { String::new() } else { loses(loss) },
+            if best { String::new() } else { lost(loss) },
+            standing(comparison, row).to_owned(),
+            if row.spent > 0 { figures::count(row.spent) } else { String::new() },
+        ]);
+    }
+    // An interval that begins with 0 says it as well: not told apart.
+    output::fitted(table, width, &[6, 7])
+}
+
+/// `hill climbing     within 12 % of the best possible: holds (it loses at most 3.1 %)`
+fn claim(row: &Row) -> Option<String> {
+    row.campaign?;
+    let name = &row.name;
+    let Some(judged) = row.claim else { return Some(format!("  {name:<18} nothing\n")) };
+    let gap = figures::percent(judged.claim.gap);
+    let certificate = match judged {
+        JudgedClaim { claim, .. } if claim.estimated => {
+            " by the bound's point estimate, not certified"
+        }
+        JudgedClaim { certified: true, .. } => ", a certificate",
+        JudgedClaim { .. } => "",
+    };
+    let verdict = claim_verdict(&judged);
+    Some(format!("  {name:<18} within {gap} of the best possible{certificate}; {verdict}\n"))
+}
