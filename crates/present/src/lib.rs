@@ -11,6 +11,8 @@ mod export_note;
 mod latency;
 mod note;
 mod notice;
+#[cfg(test)]
+mod one_line;
 mod other_load;
 mod outcome;
 mod outline;

@@ -268,16 +268,12 @@ pub fn tune_note(about: &TuneNote) -> String {
         TuneNote::DefaultAssumed { n, threads } => {
             let why = threads.map_or(String::new(), |threads| {
                 let threads = figures::counted(u64::from(threads), "thread");
-                format!("its number of threads ({threads}) does not show which n it began with: ")
+                format!("its {threads} show no n: ")
             });
-            format!(
-                "{why}n = {n}, the number of CPUs it may run on, counts as the default; change it \
-                 with --default N"
-            )
+            format!("{why}n = {n}, its CPUs, counts as the default; change it with --default N")
         }
         TuneNote::DefaultInferred { n, threads } => format!(
-            "the {} it had before the search count as n = {n}: each number that was tried made as \
-             many more than itself; change it with --default N",
+            "its {} before the search count as n = {n}, the default; change it with --default N",
             figures::counted(u64::from(*threads), "thread")
         ),
         TuneNote::NotMeasured { n, policy, error } => {

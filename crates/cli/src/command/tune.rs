@@ -17,12 +17,10 @@ use std::path::{Path, PathBuf};
 
 /// Find how many threads a program should run and where, and save one plan for both
 ///
-/// tune works in four stages. The first finds the number, as threads does, in a quarter of the
-/// time. The second measures promising numbers under simple policies, in a sixth. The policies are
-/// compact, one thread per core, and scattered. The third places up to four numbers, as place does,
-/// in a third. The better half gets longer searches. The last stage compares three ways on fresh
-/// windows: the default, the number found, and that number pinned. Only the last stage decides: the
-/// plan leaves out what does not help beyond its interval. docs/method/tune.md explains more.
+/// tune has four parts. The first finds the number, as threads does. The second measures promising
+/// numbers under simple policies. The third places the best of them, as place does. The last part
+/// compares the default, the number found, and that number pinned, on fresh windows. It alone
+/// decides: the plan leaves out what does not help. docs/method/tune.md explains more.
 #[derive(Args)]
 #[command(
     mut_args(here),
@@ -135,6 +133,5 @@ fn here(argument: Arg) -> Arg {
     }
 }
 
-const BUDGET: &str = "Spend this time on everything [default: 2m]. tune takes longer if its least \
-    does: a few runs of two numbers, one look at each number that it places, one round of the \
-    comparison";
+const BUDGET: &str = "Spend this time on everything, or as long as its shortest search takes \
+    [default: 2m]";

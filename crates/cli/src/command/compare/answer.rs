@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo, Record, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::{CompareAnswer, CompareQuestion};
+use pinwise_measure::ProgramNote;
 use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
@@ -24,21 +25,15 @@ pub(crate) fn tell(
     named: Option<&Path>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let CompareAnswer { campaign, compared, comparison, .. } = answer;
-    let notes = notes(answer);
+    let CompareAnswer { campaign, compared, comparison, notes } = answer;
     if json {
         let records = store.records(campaign.id)?;
         let tagged = |met| tagged(met, sentence(&note(met)));
-        let notes: Vec<Value> = answer.notes.iter().map(tagged).collect();
+        let notes: Vec<Value> = notes.iter().map(tagged).collect();
         return output::print_json(&document(campaign, comparison, &notes, &records));
     }
     let files = Files::of_store(named);
-    output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
-}
-
-/// What to know of the comparison, in sentences: in the terminal, JSON and on the page.
-fn notes(answer: &CompareAnswer) -> Vec<String> {
-    answer.notes.iter().map(|met| sentence(&note(met))).collect()
+    output::print(&text(campaign, compared, comparison, notes, files, output::width()))
 }
 
 /// The page of a comparison, with what its searches measured as far as that is still in the store.
@@ -64,7 +59,7 @@ pub(crate) fn page(
     Ok(pinwise_report::comparison_page(
         campaign,
         comparison,
-        &notes(answer),
+        &answer.notes,
         &searches,
         files,
         characterization,
@@ -84,7 +79,7 @@ fn text(
     info: &CampaignInfo,
     compared: &CompareQuestion,
     comparison: &Comparison,
-    notes: &[String],
+    notes: &[ProgramNote],
     files: Files<'_>,
     width: usize,
 ) -> String {
@@ -93,10 +88,11 @@ fn text(
     let caveats = [
         unfinished(info, &far(info, compared), files),
         simulated(info),
-        caveat(comparison, info.new.simulated),
+        caveat(comparison, info.new.simulated, notes),
     ];
-    for caveat in caveats.iter().flatten().chain(notes) {
-        sheet.paragraph("", 0, caveat);
+    let met = notes.iter().map(|met| sentence(&note(met)));
+    for caveat in caveats.into_iter().flatten().chain(met) {
+        sheet.paragraph("", 0, &caveat);
     }
     if !comparison.rows.is_empty() {
         sheet.text.push('\n');
