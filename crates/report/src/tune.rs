@@ -240,7 +240,7 @@ fn drawing(search: &TuneSearch<'_>) -> Option<(String, Block)> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let scale = Scale::new(unit, best.performance.mean);
     let says = format!(
-        "The placement with n = {} that was compared. In its own search it reached {}.",
+        "The assignment of n = {} that was compared. In its own search it reached {}.",
         compared.n,
         best.performance.show(&scale)
     );
