@@ -31,7 +31,7 @@ pub(crate) struct Compare {
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
-    /// Draw N random (naive) placements and N balanced ones, at least 2
+    /// Draw N random and N balanced ones
     #[arg(
         long,
         value_name = "N",
@@ -40,8 +40,7 @@ pub(crate) struct Compare {
         help_heading = "Comparison"
     )]
     draws: u64,
-    /// Measure each way in N fresh windows, at least 5. N windows before them choose the best known
-    /// and the worst draws
+    /// Measure each way in N fresh windows
     #[arg(
         long,
         value_name = "N",
@@ -58,9 +57,8 @@ pub(crate) struct Compare {
 }
 
 /// What `--budget` is about here.
-const BUDGET: &str = "Spend this many measurements (600) or this time (90s, 5m) on each search. \
-    Built-in programs get 30s (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000. The \
-    last comparison comes on top. A given time limits it, too";
+const BUDGET: &str = "Spend N measurements, or a time such as 5m, on each search [default: as place]. \
+    The last comparison comes on top";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {

@@ -27,9 +27,10 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:
   pinwise tune -- pigz -p {n} -k -c big.file
   pinwise tune --env OMP_NUM_THREADS -- ./solver input
-  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
-  pinwise tune --set 'cmd:echo {n} > /run/app/workers' --metric 'cmd:cat /run/app/done' --pid 4242
-  pinwise run plan.toml -- pigz -p {n} -k -c big.file                 start it as the plan says"
+  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder -t {n} movie
+  pinwise tune --set 'cmd:echo {n} > /run/app/workers' \\
+    --metric 'cmd:cat /run/app/done' --pid 4242
+  pinwise run plan.toml -- pigz -p {n} -k -c big.file"
 )]
 pub(crate) struct Tune {
     #[command(flatten)]
@@ -133,5 +134,4 @@ fn here(argument: Arg) -> Arg {
     }
 }
 
-const BUDGET: &str = "Spend this time on everything, or as long as its shortest search takes \
-    [default: 2m]";
+const BUDGET: &str = "Spend this time on everything [default: 2m]";
