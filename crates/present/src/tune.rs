@@ -1,5 +1,5 @@
-//! The answer of a search for the number of threads and their placement in words: the result of its
-//! last comparison, why the plan does not pin if it does not, and the notes.
+//! The answer of a search for number and placement in words: the result of its last comparison, why
+//! the plan does not pin, and the notes.
 
 use crate::figures;
 use crate::note::note;

@@ -1,6 +1,5 @@
-//! A search for the number of threads and their placement as a page: the fresh windows, the
-//! placement, the search over numbers, the policies that were tried, and the parts, with links to
-//! their pages.
+//! A search for number and placement as a page. It has the fresh windows, the assignment, the
+//! probes, the policies that were tried, and links to the pages of the parts.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};

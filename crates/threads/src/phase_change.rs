@@ -13,8 +13,8 @@
 //!
 //! E is how much the cut reduces the squared scatter, and the cut is where E is greatest. One phase
 //! need not be slower with all numbers than the other. What counts is the size of the differences,
-//! sqrt(E / sum of w(n)), and F = E / (m s²) for m numbers on both sides, where s is the remaining
-//! scatter.
+//! sqrt(E / sum of w(n)). So does F = E / (m s²) for m numbers on both sides, where s is the
+//! remaining scatter.
 //!
 //! s is known, with its degrees of freedom, once some number has two probes on a side. Otherwise,
 //! for progress, it comes from the standard errors of the probes, one degree of freedom each. The

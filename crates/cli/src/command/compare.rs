@@ -12,12 +12,12 @@ use pinwise_jobs::CompareRequest;
 
 /// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
-/// Each search is a campaign of its own with the whole --budget. There are four searches, or three
-/// if the program cannot be profiled. compare then measures their results, random (naive) and
-/// balanced placements, and the unpinned program. One set of windows chooses the best known
-/// assignment and the worst draws. A second set, fresh and in random order, gives the printed
-/// figures. A way whose loss may be zero ties with the best. If more windows would separate the
-/// two, compare prints how many.
+/// Each search is a separate campaign with the whole --budget. There are four searches, or three if
+/// the program cannot be profiled. compare then measures their results, random (naive) and balanced
+/// placements, and the unpinned program. One set of windows chooses the best known assignment and
+/// the worst draws. A second set, fresh and in random order, gives the printed figures. A way whose
+/// loss may be zero ties with the best. If more windows would separate the two, compare prints how
+/// many.
 #[derive(Args)]
 #[command(mut_arg("budget", |argument| argument.help(BUDGET)), after_help = "Examples:
   The built-in packet pipelines on this machine:

@@ -237,7 +237,7 @@ pub(crate) struct RunFiles {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What else there is to do than a search.
+/// What the command does besides a search.
 #[derive(Subcommand)]
 pub(super) enum Action {
     Calibrate(Calibrate),
