@@ -282,7 +282,7 @@ mod tests {
         let error = (0..9).find_map(|_| measure(unsaid).err()).unwrap();
         assert_eq!(error.retry, Retry::Never);
         assert!(
-            error.message.contains("from 5000 to 5060") && error.message.contains("give --counter"),
+            error.message.contains("from 5000 to 5060") && error.message.contains("--counter"),
             "{error}"
         );
     }
