@@ -3,9 +3,9 @@
 //!
 //! `cargo run --release -p pinwise-lab --example blackbox -- DIR [PROGRAM…]`, by default on the
 //! nine IPFwd programs of the paper, with 6 and 24 threads on the simulated UltraSPARC T2. DIR
-//! stores the measurements, so that they are not repeated: the full tables, all assignments of 6
-//! threads, random ones of 24, and a climb on the processor from the assignment that the full
-//! tables predict best. Everything is seeded: the same text comes out again.
+//! stores the measurements, so that they are not repeated. These are the full tables, all
+//! assignments of 6 threads, random ones of 24, and a climb from the best by the full tables.
+//! Everything is seeded: the same text comes out again.
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{

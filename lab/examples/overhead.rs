@@ -11,8 +11,8 @@
 //!   program that keeps all contexts busy that is its loss. It varies less.
 //!
 //! Both are medians of ratios with Wilcoxon's interval: a window in which other programs were busy
-//! counts as one outlier, however far off. *told* is the cost that the monitor reports, as a share
-//! of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
+//! counts as one outlier, however far off. *cost* is what the monitor reports, as a
+//! share of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
 //! allowed, unless it was given up in an earlier window or the warm-up of one.
 //!
 //! ```text
@@ -247,7 +247,7 @@ fn measure(kind: &str, ways: &[&str], window: Duration, rounds: usize) -> Result
 fn print(arms: &[Arm]) {
     println!(
         "  watched              work/s  slowdown, % (95 %)       CPU time, % (95 %)       \
-         told, %   LOCK  switches/s  ns each  lost"
+         cost, %   LOCK  switches/s  ns each  lost"
     );
     for (index, arm) in arms.iter().enumerate() {
         // The unwatched ones are compared with each other, the watched ones with both.
@@ -269,12 +269,12 @@ fn print(arms: &[Arm]) {
             let of = |value: &dyn Fn(&Activity) -> f64| {
                 mean(&arm.activities.iter().map(value).collect::<Vec<f64>>())
             };
-            let told = 100.0 * of(&|activity| activity.overhead_share().unwrap_or(0.0));
+            let cost = 100.0 * of(&|activity| activity.overhead_share().unwrap_or(0.0));
             let lock = of(&|activity| activity.lock().unwrap_or(f64::NAN));
             let switches = of(&|activity| activity.voluntary_rate() + activity.involuntary_rate());
             let lost: u64 = arm.activities.iter().map(|activity| activity.lost).sum();
             let each = first.overhead.per_switch.as_nanos();
-            print!(" {told:>7.2}  {lock:>5.3}  {switches:>10.0}  {each:>7}  {lost}");
+            print!(" {cost:>7.2}  {lock:>5.3}  {switches:>10.0}  {each:>7}  {lost}");
         }
         println!();
     }

@@ -1,9 +1,8 @@
 //! The sharing levels around a context, and those the machine lacks.
 //!
 //! A level has the name of the smallest domain that two contexts have in common: `pipe`, `core`,
-//! `l2`, `l3`, `numa`, and `chip` for a package, whether or not the machine has others. `machine`
-//! is what is left between packages. On the UltraSPARC T2 these are the paper's IntraPipe,
-//! IntraCore and InterCore: pipe, core, chip.
+//! `l2`, `l3`, `numa`, or `chip` for a package. `machine` is what is left between packages. On the
+//! UltraSPARC T2 these are the paper's IntraPipe, IntraCore and InterCore: pipe, core, chip.
 
 use pinwise_measure::value_or_text;
 use pinwise_topology::{CacheKind, CpuSet, DomainKind, Machine, SharingTree};

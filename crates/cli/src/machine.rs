@@ -109,8 +109,8 @@ impl MachineArgument {
     }
 }
 
-/// `--machine` of commands that run programs: any word, of which the help and completions offer
-/// those that are taken.
+/// `--machine` of commands that run programs: any word. The help and completions offer those that
+/// it takes.
 #[derive(Clone)]
 pub(crate) struct Simulated;
 

@@ -28,8 +28,8 @@ use std::process::ExitCode;
     verbatim_doc_comment,
     infer_subcommands = true,
     after_help = "Start here:
-  pinwise place                                try it: place built-in pipelines on this machine
-  pinwise place -- pigz -p 4 -k -c file        place a program of your own, by its run time
+  pinwise place                                try it on built-in pipelines
+  pinwise place -- pigz -p 4 -k -c file        place a program of your own
   pinwise threads -- pigz -p {n} -k -c file    find its best number of threads
   pinwise tune -- pigz -p {n} -k -c file       find both, and save one plan
   pinwise doctor                               check what this machine allows

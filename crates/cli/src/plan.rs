@@ -8,7 +8,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo};
 use pinwise_jobs::NoPlan;
 use pinwise_placement::Plan;
 use pinwise_present::{shell, stop_reasons};
-use pinwise_topology::CpuSet;
+use pinwise_topology::{CpuSet, Machine};
 use std::path::{Path, PathBuf};
 
 /// The plan a command is about.
@@ -101,11 +101,7 @@ fn without_plan(info: &CampaignInfo) -> String {
 pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
     let machine = pinwise_linux::this_machine()?;
     let mut differences = plan.differences(&pinwise_linux::fingerprint(&machine));
-    let cannot = plan.cpus().difference(&machine.allowed);
-    if !cannot.is_empty() {
-        differences
-            .push(format!("the plan uses CPU {cannot}, which is offline here or not allowed"));
-    }
+    differences.extend(lacking(plan, &machine));
     if force {
         differences
             .iter()
@@ -118,6 +114,23 @@ pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The CPUs of the plan that `machine` lacks, as a clause.
+fn lacking(plan: &Plan, machine: &Machine) -> Option<String> {
+    let cannot = plan.cpus().difference(&machine.allowed);
+    (!cannot.is_empty())
+        .then(|| format!("the plan uses CPU {cannot}, which is offline here or not allowed"))
+}
+
+/// Notes on stderr that a plan of this machine uses a CPU that it lacks. A plan of another machine
+/// is for use there.
+pub(crate) fn note_lacking(plan: &Plan) {
+    let Ok(machine) = pinwise_linux::this_machine() else { return };
+    let is_ours = plan.machine.topology == pinwise_linux::fingerprint(&machine).topology;
+    if let Some(lacking) = lacking(plan, &machine).filter(|_| is_ours) {
+        aside(&format!("note: {lacking}: bring it online, or place again"));
+    }
 }
 
 /// `thread a`, `threads a, b and c`, and of many some.
@@ -143,7 +156,7 @@ mod tests {
     use pinwise_campaign::{CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Unit, Workload};
     use pinwise_placement::{Budget, PlacementQuestion, StrategyName};
-    use pinwise_topology::{Alike, Machine};
+    use pinwise_topology::Alike;
 
     /// What `place` was asked.
     fn question() -> serde_json::Value {

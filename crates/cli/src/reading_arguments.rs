@@ -6,19 +6,19 @@ use pinwise_jobs::ReadingOptions;
 /// How the number of `--metric` is read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadingArguments {
-    /// Select the number in a text by a regular expression with one group
+    /// Select the number: the one group of this expression
     #[arg(long, value_name = "REGEX")]
     pub(crate) pick: Option<String>,
-    /// Take the number for a growing counter and use its rate [default: detected]
+    /// Use the rate of a growing number [default: detected]
     #[arg(long, conflicts_with = "gauge", hide_short_help = true)]
     pub(crate) counter: bool,
-    /// Take the number for a plain value and use its mean [default: detected]
+    /// Use the mean of the number [default: detected]
     #[arg(long, hide_short_help = true)]
     pub(crate) gauge: bool,
     /// Prefer low numbers, as for latency or misses
-    #[arg(long)]
+    #[arg(long, alias = "minimize")]
     lower_is_better: bool,
-    /// Name the unit. For a counter, name what it counts: chunks makes chunks/s
+    /// Name the unit: chunks, if the rate is chunks/s
     #[arg(long, hide_short_help = true)]
     unit: Option<String>,
 }

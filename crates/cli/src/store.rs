@@ -26,8 +26,7 @@ pub(crate) fn default_existing() -> anyhow::Result<Option<Store>> {
 /// Where measurements are kept.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StoreArguments {
-    /// Use FILE as the store of measurements [default: pinwise/pinwise.db in $XDG_DATA_HOME or
-    /// ~/.local/share]
+    /// Use FILE as the store [default: pinwise/pinwise.db in $XDG_DATA_HOME or ~/.local/share]
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
 }

@@ -142,7 +142,7 @@ fn what_is_kept_gives_the_page_again_and_campaigns_on_that_machine_show_it() {
     let heat =
         page.split_once("<table class=\"heat\">").unwrap().1.split_once("</table>").unwrap().0;
     assert!(
-        campaign.contains("What shares what on this machine") && campaign.contains(heat),
+        campaign.contains("What contexts of this machine share") && campaign.contains(heat),
         "{campaign}"
     );
 }

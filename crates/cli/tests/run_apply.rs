@@ -276,6 +276,23 @@ fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
 }
 
 #[test]
+fn an_export_notes_a_cpu_that_the_machine_of_the_plan_lacks() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = plan(directory.path(), &["sh"]);
+    let text = fs::read_to_string(&path).unwrap();
+    let own = pinwise_linux::fingerprint(&pinwise_linux::this_machine().unwrap()).topology;
+    let absent = text.replace(&format!("cpus = \"{}\"", cpu()), "cpus = \"4095\"");
+    let ours = absent.replace("topology = \"0\"", &format!("topology = \"{own}\""));
+    for (text, noted) in [(&ours, true), (&absent, false)] {
+        fs::write(&path, text).unwrap();
+        let output = pinwise(&["export", path.to_str().unwrap(), "--to", "taskset"]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{errors}");
+        assert_eq!(errors.contains("note: the plan uses CPU 4095, which is offline"), noted);
+    }
+}
+
+#[test]
 fn the_number_of_a_campaign_that_does_not_exist_is_bad_usage() {
     let output = pinwise(&["apply", "7", "--pid", &std::process::id().to_string()]);
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -255,7 +255,7 @@ impl Refusal {
             ),
             Self::NoMaximum { threshold, exceedances } => format!(
                 "the likelihood of the {exceedances} values beyond {} has no maximum: they crowd \
-                 at the best value",
+                 at the best",
                 value(threshold)
             ),
             Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),

@@ -296,8 +296,7 @@ mod tests {
             CompareRequest { draws: 2, rounds: 5, ..CompareRequest::new(request().request) };
         assert_eq!(left_at_search(select.clone(), 1), []);
         assert_eq!(left_at_search(compare.clone(), 1), []);
-        // The measurements of the first search stay, and so does the campaign of which it is a
-        // part.
+        // The measurements of the first search stay, and so does the campaign that it belongs to.
         let (stopped, ended) = (CampaignState::Stopped, CampaignState::Finished);
         let left = |kind| [(kind, stopped, false), (Kind::Place, ended, true)];
         assert_eq!(left_at_search(select, 2), left(Kind::Select));

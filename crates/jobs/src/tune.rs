@@ -1,7 +1,7 @@
 //! The job that finds the number of threads and their placement together: the question and its
 //! answer.
 //!
-//! A campaign of this kind has no records, but parts (`parts`): the search for the number alone;
+//! A campaign of this kind has no records. It has parts (`parts`): the search for the number alone;
 //! numbers under policies of placement; a placement of each number that may be best; the last
 //! comparison. The last comparison compares the default, the number alone, and the number with its
 //! placement, on fresh windows. Only these are announced. The answer is read from the parts,

@@ -140,9 +140,8 @@ impl Paced {
         detection.see(Reading { value: arrival.sample.value, seconds });
         let Some((first, last)) = detection.of_a_total() else { return Ok(()) };
         let message = format!(
-            "the metric only grew, as evenly as a total and wherever the threads ran, from {} to \
-             {} in {}: give --counter, and its rate is measured; or, if it is a rate that still \
-             grows, wait until the program has warmed up or give --gauge",
+            "the metric grew as evenly as a total, from {} to {} in {}: measure its rate with \
+             --counter. If it is a rate, wait until the program is warm, or add --gauge",
             first.value,
             last.value,
             duration(Duration::from_secs_f64(last.seconds - first.seconds))
@@ -283,7 +282,7 @@ mod tests {
         let error = (0..9).find_map(|_| measure(unsaid).err()).unwrap();
         assert_eq!(error.retry, Retry::Never);
         assert!(
-            error.message.contains("from 5000 to 5060") && error.message.contains("give --counter"),
+            error.message.contains("from 5000 to 5060") && error.message.contains("--counter"),
             "{error}"
         );
     }

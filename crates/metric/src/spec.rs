@@ -315,7 +315,7 @@ fn alike(word: &str) -> Option<&'static str> {
         let behind = name.bytes().rev().zip(word.bytes().rev());
         (before, before + behind.take_while(|(a, b)| a == b).count())
     };
-    // Of several that are as alike, the first: it is the more common one.
+    // Of several that are as alike, the first: it is more common.
     KINDS
         .iter()
         .rev()

@@ -69,9 +69,9 @@ pub enum LastComparisonNote {
         /// The note.
         note: ProgramNote,
     },
-    /// Other programs used the contexts. If several stages say so it is said once.
+    /// Other programs used the contexts. If several parts say so it is said once.
     Busy {
-        /// Share of the contexts' time that they took, in the stage where it was the largest.
+        /// Share of the contexts' time that they took, in the part where it was the largest.
         share: f64,
     },
     /// Other programs used the contexts during the last comparison.

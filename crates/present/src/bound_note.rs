@@ -19,14 +19,11 @@ pub fn tagged_bound_notes(bound: &Bound, unit: &Unit, typical: f64) -> Vec<Value
     notes.map(|(note, text)| tagged(&note.clone().in_unit(unit), text)).collect()
 }
 
-fn text(note: &BoundNote, scale: &Scale) -> String {
+pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
     let say = |performance: f64| scale.show(performance);
     let premise = |method: BoundMethod| match method {
         BoundMethod::Cap => "the cap as given: nothing can exceed it",
-        _ => {
-            "the sum of the best of each instance alone; this assumes that company never makes one \
-             faster"
-        }
+        _ => "the sum of the best of each instance alone, assuming company helps none",
     };
     match note {
         BoundNote::AnyDistribution { share } => format!(
@@ -42,14 +39,14 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
             say(*high)
         ),
         BoundNote::Predicted { scatter, draws } => format!(
-            "by prediction: near the top, predictions are off by {} (standard deviation over \
-             {draws} draws, noise included); this assumes the same for the best assignment",
+            "by prediction, which is off by {} near the top (standard deviation over {draws} draws)",
             figures::percent(*scatter)
         ),
         BoundNote::NothingMeasured => "no assignment could be measured".to_owned(),
-        BoundNote::FewWindows => "every assignment was measured, but too few times to say how far \
-             off that may be: raise --budget"
-            .to_owned(),
+        BoundNote::FewWindows => {
+            "every assignment was measured, but too few times for an interval: raise --budget"
+                .to_owned()
+        }
         BoundNote::AllMeasured => {
             "every assignment was measured: the bound rests on noise alone".to_owned()
         }
@@ -61,7 +58,7 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
         }
         BoundNote::Limit { method } => premise(*method).to_owned(),
         BoundNote::HigherLimit { method, high } => {
-            format!("{}; at {} that is higher, and not used", premise(*method), say(*high))
+            format!("{}; unused: {}", premise(*method), say(*high))
         }
         BoundNote::NoLower { method, high } => {
             format!("the {} bound is no lower: {}", method.name(), say(*high))
@@ -70,12 +67,11 @@ fn text(note: &BoundNote, scale: &Scale) -> String {
              helps here, so there is no bound"
             .to_owned(),
         BoundNote::StandsStill { share } => format!(
-            "in {} of the windows the metric did not change: measure longer windows (--period; on \
-             a model --cycles), ten times as long at first",
+            "the metric stood still in {} of the windows: try a tenfold --period (on a model, --cycles)",
             figures::percent(*share)
         ),
         BoundNote::UnpinnedBetter { unpinned, high } => format!(
-            "unpinned the program did better ({}) than the bound allows ({}): no bound is claimed",
+            "unpinned it did better ({}) than the bound ({}): no bound is claimed",
             say(*unpinned),
             say(*high)
         ),
@@ -103,8 +99,7 @@ mod tests {
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
-            "unpinned the program did better (120.0 ops/s) than the bound allows (102.0 ops/s): no \
-             bound is claimed"
+            "unpinned it did better (120.0 ops/s) than the bound (102.0 ops/s): no bound is claimed"
         );
     }
 }

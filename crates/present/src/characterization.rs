@@ -49,18 +49,16 @@ pub fn excerpt_reason(reason: &ExcerptReason) -> String {
 pub fn characterization_warning(warning: &Warning) -> String {
     match warning {
         Warning::Busy { share } => format!(
-            "this machine is busy: the benchmarks had their CPUs for {} of the time, so slowdowns \
-             come out too small; stop other programs and try again",
+            "slowdowns are too small: benchmarks had their CPUs for {} of the time; stop other programs",
             figures::percent(*share)
         ),
         Warning::Noisy { most, pairs } => format!(
-            "this machine is noisy: identical runs differ by up to {} (95 % of {pairs} pairs); fix \
-             the frequency, stop other programs, or raise --rounds",
+            "identical runs differ by up to {} (95 % of {pairs} pairs): stop other programs or raise \
+             --rounds",
             figures::percent(*most)
         ),
         Warning::Unsteady { sets, of } => format!(
-            "{sets} of {of} sets of programs did not become steady (they are marked): stop other \
-             programs, or allow more with --maiv"
+            "{sets} of {of} sets did not become steady (marked): stop other programs, or raise --maiv"
         ),
         Warning::Text { text } => text.clone(),
     }
@@ -81,8 +79,7 @@ pub fn absence(reason: &AbsenceReason) -> &str {
     match reason {
         AbsenceReason::OneContext => "this kind of core has one context",
         AbsenceReason::NoSharedCore => {
-            "no two contexts that may be used share a core: no SMT, or it is switched off or \
-             hidden (virtual machine, cpuset)"
+            "no two contexts that may be used share a core (no SMT, or hidden by a VM or a cpuset)"
         }
         AbsenceReason::NoSharedPackage => "no two cores that may be used are in one package",
         AbsenceReason::OnePackage => "the contexts that may be used are all in one package",

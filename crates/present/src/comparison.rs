@@ -2,6 +2,7 @@
 
 use crate::figures::{self, Scale};
 use crate::reason::stop_reasons;
+use pinwise_measure::ProgramNote;
 use pinwise_placement::{
     ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing,
 };
@@ -42,7 +43,7 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
         ),
         names => format!(" Not told apart from it: {}.", names.join("; ")),
     };
-    format!("The best known placement is that of {}: {reaches}.{against}{tied}", best.name)
+    format!("The best known assignment is that of {}: {reaches}.{against}{tied}", best.name)
 }
 
 /// The result before the first round of fresh windows.
@@ -89,32 +90,27 @@ pub fn loses(loss: &Loss) -> String {
     if loss.estimate.is_finite() { figures::percent(loss.estimate) } else { "none".to_owned() }
 }
 
-/// Says if the fresh windows contradict the choice of the best known. Then it names the ways that
-/// they were too few or too noisy to distinguish, and how many would suffice. `None` if nothing
-/// is open.
-pub fn caveat(comparison: &Comparison, simulated: bool) -> Option<String> {
-    let sentences = [contradiction(comparison), unclear(comparison, simulated)];
-    sentences.into_iter().flatten().reduce(|all, next| format!("{all} {next}"))
+/// Says if the fresh windows contradict the choice of the best known. Otherwise it names the ways
+/// that they were too few or too noisy to distinguish, and what would. `None` if nothing is open.
+pub fn caveat(comparison: &Comparison, simulated: bool, notes: &[ProgramNote]) -> Option<String> {
+    let busy = notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
+    contradiction(comparison, busy).or_else(|| unclear(comparison, simulated, busy))
 }
 
-fn contradiction(comparison: &Comparison) -> Option<String> {
+/// More windows help little while others take the contexts.
+const WHEN_BUSY: &str = "stop other programs and repeat";
+
+fn contradiction(comparison: &Comparison, busy: bool) -> Option<String> {
     let better = comparison.contradiction()?;
     let how = match comparison.is_idle() {
-        true => "while the former got nothing done".to_owned(),
+        true => "the former did nothing".to_owned(),
         false => figures::change(-better.loss.estimate),
     };
-    let doubt = if better.standing == Standing::Better || comparison.is_idle() {
-        ""
-    } else {
-        ", as did every other way"
-    };
     Some(format!(
-        "No best is known: {} led in the windows that were to choose it, and the fresh ones \
-         contradict them: {} does better in them, {how}{doubt}. Windows were too noisy or the \
-         machine changed meanwhile; which is best stays open until they are repeated, on a quieter \
-         machine or with more --rounds.",
+        "No best is known: {} led, but {} did better in fresh windows ({how}): {}.",
         comparison.best().map_or("", |best| best.name.as_str()),
-        better.name
+        better.name,
+        if busy { WHEN_BUSY } else { "raise --rounds" },
     ))
 }
 
@@ -138,21 +134,20 @@ pub fn standing(comparison: &Comparison, row: &Row) -> &'static str {
     }
 }
 
-fn unclear(comparison: &Comparison, simulated: bool) -> Option<String> {
+fn unclear(comparison: &Comparison, simulated: bool, busy: bool) -> Option<String> {
     let unclear = comparison.unclear()?;
     let who = match unclear.rows.as_slice() {
-        [one] => format!("{} may be as good as {} or lose", one.name, against(comparison)),
-        rows => {
-            format!("{} ways may each be as good as {} or lose", rows.len(), against(comparison))
-        }
+        [one] => one.name.clone(),
+        rows => format!("{} ways", rows.len()),
     };
     let longer = if simulated { "--cycles" } else { "--period" };
+    let remedy = match busy {
+        true => WHEN_BUSY.to_owned(),
+        false => format!("use --rounds {} or a longer {longer}", unclear.rounds),
+    };
     Some(format!(
-        "Not told apart: {who} up to {}. At this noise about --rounds {} would show losses of {}, \
-         fewer with longer windows ({longer}).",
-        figures::percent(unclear.high),
-        unclear.rounds,
-        figures::percent(comparison.within),
+        "{who} may lose nothing or {} against the best known: {remedy}.",
+        figures::percent(unclear.high)
     ))
 }
 

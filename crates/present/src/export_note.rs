@@ -7,13 +7,12 @@ use serde_json::Value;
 /// A note of an export, as text that begins small and has no full stop.
 pub fn export_note(note: &ExportNote) -> String {
     match note {
-        ExportNote::WholeProcess => "this pins the process to the CPUs of all its threads; which \
-            thread runs on which of them is left to the kernel (script and `pinwise apply` pin \
-            each thread)"
-            .to_owned(),
+        ExportNote::WholeProcess => {
+            "this pins the process, not each thread: use --to script or `pinwise apply` for that"
+                .to_owned()
+        },
         ExportNote::WholeInstances { instance } => format!(
-            "an instance is a {instance}: every thread of an instance may run on all CPUs of the \
-             instance"
+            "an instance is a {instance}: each of its threads may run on all CPUs of the instance"
         ),
         ExportNote::LeftOut { by, threads } => {
             let why = match by {
@@ -24,28 +23,26 @@ pub fn export_note(note: &ExportNote) -> String {
             format!("left out, {why}: {}", threads.join(" "))
         }
         ExportNote::NoFirstThread { lcore } => format!(
-            "the program's first thread is not in the plan: lcore {lcore} may run on all of its \
-             CPUs"
+            "the program's first thread is not in the plan: lcore {lcore} may run on all its CPUs"
         ),
-        ExportNote::TeamInOrder => "this relies on the plan's threads being the OpenMP team, in \
-            its order: thread 0 is the program's first"
-            .to_owned(),
-        ExportNote::AllThreadsInOrder => "likwid-pin pins every thread in order of creation: this \
-            relies on the plan holding all of them; threads that only wait can be skipped with -s \
-            MASK"
-            .to_owned(),
+        ExportNote::TeamInOrder => {
+            "check that the plan's threads are the OpenMP team, in its order: 0 is the program's first"
+                .to_owned()
+        },
+        ExportNote::AllThreadsInOrder => {
+            "likwid-pin pins every thread in order of creation: skip those not in the plan with -s MASK"
+                .to_owned()
+        },
         ExportNote::CpusByScheduler { cpus } => {
             format!("scx_layered decides itself which {cpus} CPUs it gives to the layer")
         }
         ExportNote::CpusInTurn { set, cpus } => format!(
-            "{set}: Suricata gives CPUs {cpus} to its threads in turn, in ascending order; the \
-             plan has them elsewhere"
+            "{set}: Suricata gives CPUs {cpus} to threads in ascending order, unlike the plan"
         ),
         ExportNote::WorkersByCore { cpus } => {
             let order: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
             format!(
-                "VPP numbers its workers by core: the plan has vpp_wk_0, vpp_wk_1, … on CPU {}; \
-                 move their queues accordingly (set interface rx-placement)",
+                "VPP numbers workers by core, the plan has them on CPU {}: set interface rx-placement",
                 order.join(", ")
             )
         }

@@ -143,8 +143,7 @@ impl LatencyFindings {
         let middle = |value: Option<f64>| value.map_or("?".into(), |value| self.show(value));
         let unit = self.matrix.unit();
         format!(
-            "{} ({} groups) does not show in the latencies: median {} {unit} inside, {} {unit} to \
-             its neighbours",
+            "{} ({} groups) does not show: median {} {unit} inside, {} {unit} to its neighbours",
             domain_kinds(&unseen.kinds),
             unseen.groups,
             middle(unseen.inside),
@@ -176,17 +175,15 @@ pub fn domain_kinds(kinds: &[DomainKind]) -> String {
 pub fn latency_warning(warning: &LatencyWarning) -> String {
     match warning {
         LatencyWarning::Busy { directions, of, waited, from, to } => format!(
-            "the machine is busy: in {directions} of {of} directions a measuring thread waited for \
-             its CPU, at most {} of the time ({} to {}); stop other programs, or leave these \
-             contexts out (--cpus)",
+            "in {directions} of {of} directions a thread waited, up to {} of the time ({} to {}): stop \
+             other programs",
             percent(*waited),
             from.0,
             to.0
         ),
         LatencyWarning::Unsteady { directions, of, spread, from, to } => format!(
-            "latency is not steady in {directions} of {of} directions: on one line the middle half \
-             of the batches spreads by up to {} of the median ({} to {}); stop other programs, and \
-             check 'frequency governor' in pinwise doctor",
+            "batches differ in {directions} of {of} directions, by up to {} ({} to {}): stop other \
+             programs",
             percent(*spread),
             from.0,
             to.0
@@ -197,9 +194,9 @@ pub fn latency_warning(warning: &LatencyWarning) -> String {
                 shown.map(|(from, to)| format!("{} to {}", from.0, to.0)).collect();
             let more = match directions.len().saturating_sub(FEW) {
                 0 => String::new(),
-                more => format!(" and {more} more directions"),
+                more => format!(" and {more} more"),
             };
-            format!("no time to measure {}{more}; try again on a quieter machine", shown.join(", "))
+            format!("no time to measure {}{more}: stop other programs", shown.join(", "))
         }
     }
 }

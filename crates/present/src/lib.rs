@@ -13,6 +13,8 @@ mod latency;
 mod machine_note;
 mod note;
 mod notice;
+#[cfg(test)]
+mod one_line;
 mod other_load;
 mod outcome;
 mod outline;

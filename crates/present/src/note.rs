@@ -22,13 +22,12 @@ pub fn note(note: &ProgramNote) -> String {
             format!("placed threads that ended were replaced by new ones of their name {times}")
         }
         ProgramNote::ThreadsAppeared { threads: 1 } => {
-            "a thread or child process appeared after the thread scan and was not placed: place it \
-                again now"
+            "a thread or child process appeared after the thread scan, unplaced: place it again now"
                 .to_owned()
         }
         ProgramNote::ThreadsAppeared { threads } => format!(
-            "{threads} threads or child processes appeared after the thread scan and were not \
-             placed: place it again now"
+            "{threads} threads or child processes appeared after the thread scan, unplaced: place it \
+             again now"
         ),
         ProgramNote::ThreadMissing { runs, of } => {
             format!(
@@ -37,13 +36,10 @@ pub fn note(note: &ProgramNote) -> String {
             )
         }
         ProgramNote::ThreadUnknown { runs, of } => format!(
-            "its threads vary: in {runs} of {of} runs a thread was busy that the first run did not \
-             have; it was not placed: place it again"
+            "its threads vary: in {runs} of {of} runs a new busy thread was not placed; place it again"
         ),
         ProgramNote::MaybeTotal => {
-            "the metric never fell while it was measured: if it is a total, this \
-            says nothing of the program, and --counter measures its rate; if it is a rate, the \
-            program was still warming up"
+            "the metric never fell: use --counter if it is a total; if it is a rate, repeat when warm"
                 .to_owned()
         }
         ProgramNote::MetricRead { counter: true, by_name } => {
@@ -60,19 +56,16 @@ pub fn note(note: &ProgramNote) -> String {
             format!("{lines} lines each {}: their numbers are added up", time(*seconds))
         }
         ProgramNote::MetricRare { seconds } => format!(
-            "the program prints every {}: a measurement takes up to {} (a metric that can be asked \
-             at any time, such as cmd: or prom:, is faster)",
+            "the program prints every {}: a measurement takes up to {}; cmd: or prom: may be faster",
             time(*seconds),
             time(2.0 * seconds)
         ),
         ProgramNote::MetricSlow { seconds } => {
             let takes = time(*seconds);
-            format!(
-                "a reading of the metric takes {takes} or more: a faster one allows more windows"
-            )
+            format!("a reading of the metric takes {takes} or more: use a faster one")
         }
         ProgramNote::MetricStill => {
-            "it did not change while it was watched: is the program under load?".to_owned()
+            "it did not change while it was watched: put the program under load".to_owned()
         }
         ProgramNote::MetricRenewed { seconds } => {
             format!("it is renewed about every {}: shorter windows are stretched", time(*seconds))
@@ -98,20 +91,17 @@ pub fn note(note: &ProgramNote) -> String {
             format!("threads not placed, since {reason}: {}", names.join(", "))
         }
         ProgramNote::NotPunctual { error } => format!(
-            "the measuring thread could not be made SCHED_FIFO ({error}), so windows are less \
-             punctual: allow it with `ulimit -r 1` or cap_sys_nice"
+            "windows are less punctual: no SCHED_FIFO ({error}); allow `ulimit -r 1`"
         ),
         ProgramNote::NoInstructions { error } => {
             format!("instructions cannot be counted ({error}): use --metric or --per-run")
         }
         ProgramNote::PinnedBefore { threads, of } => format!(
-            "{threads} of {of} threads were pinned before the search: \"unpinned\" means as they \
-             were; if pinwise pinned them, first do: pinwise apply --undo --pid PID"
+            "{threads} of {of} threads were pinned before, also when \"unpinned\": try pinwise apply \
+             --undo --pid PID"
         ),
         ProgramNote::ThreadsMissed => {
-            "runs are so short that threads went unseen: their number is taken \
-            from n; measure longer runs to see it"
-                .into()
+            "runs are so short that threads went unseen: n counts instead; measure longer runs".into()
         }
         ProgramNote::LockUnseen => {
             "LOCK is not visible here and counts as 0: run pinwise as the program's user".to_owned()

@@ -172,15 +172,13 @@ pub fn notice(notice: &Notice) -> String {
             format!("there is no file {} yet; waiting for the program to create it", file.display())
         }
         Notice::StillRuns { name, after, limit } => format!(
-            "{name} has run for {} and is ended after {}; if it does not end by itself, give \
-             --metric; if it takes longer, --limit",
+            "{name} has run for {}; it is ended after {}: raise --limit, or give --metric if it runs on",
             figures::duration(*after),
             figures::duration(*limit)
         ),
-        Notice::Uncharacterized { error } => format!(
-            "the level within which threads interfere is the usual one, since {error}; run pinwise \
-             characterize again"
-        ),
+        Notice::Uncharacterized { error } => {
+            format!("the usual level of interference counts, since {error}; characterize again")
+        }
         Notice::Profiling(outlook) => profiling_outlook(outlook),
         Notice::BudgetSpent { spent, left } => format!(
             "{} of the budget went into preparing the program, {} are left",
@@ -188,10 +186,10 @@ pub fn notice(notice: &Notice) -> String {
             time(*left)
         ),
         Notice::FewMeasurements { fits, enough, each, spent } => {
-            let room = figures::counted(*fits, "measurement");
+            let room = figures::count(*fits);
             let [each, spent] = [*each, *spent].map(Duration::from_secs_f64);
             let remedy = budget_for(*enough, Some(each), spent);
-            format!("the budget has room for about {room}, and {remedy}")
+            format!("the budget fits about {room}; {remedy}")
         }
         Notice::ComparisonTakes { searches, searching, rounds, comparing } => format!(
             "about {}: {} for {}, then {} for the last comparison ({})",
@@ -205,8 +203,7 @@ pub fn notice(notice: &Notice) -> String {
             figures::counted(*rounds as u64, "round")
         ),
         Notice::NoRoomToCompare { needed, each } => format!(
-            "the last comparison takes at least about {} ({} a window), more than --budget: use \
-             --budget {:.0}s",
+            "the last comparison takes about {} or more ({} a window): use --budget {:.0}s",
             time(round_up(*needed)),
             time(*each),
             round_up(*needed)
@@ -217,32 +214,30 @@ pub fn notice(notice: &Notice) -> String {
             figures::counted(*draws as u64, "draw")
         ),
         Notice::BoundNotReached { name, first, drawn } => format!(
-            "{name} computes its bound after {} random assignments, as published; the budget ended \
-             after {}, so the bound could not stop it",
+            "{name} computes its bound after {} random assignments, but drew {}: raise --budget",
             figures::count(*first),
             figures::count(*drawn)
         ),
-        Notice::NotPlacedAgain { n, reason } => format!(
-            "n = {n} could not be placed again, its first placement stands: {}",
-            unmeasured(reason)
-        ),
+        Notice::NotPlacedAgain { n, reason } => {
+            format!("n = {n} keeps its first placement: {}", unmeasured(reason))
+        }
         Notice::NumberReturned { pid, n, guess } => {
             format!("process {pid}: {}", is_set(*n, *guess))
         }
         Notice::NumberLeft { pid } => format!(
-            "process {pid} could not be given its number back; run the command of --set with the \
-             number that it should have"
+            "process {pid} did not get its number back: run the command of --set with that number"
         ),
-        Notice::MeasuringCaches => "measuring how much of its caches a core gets, up to a minute; \
-            the benchmarks come then, and all of them take 5 min or more"
-            .to_owned(),
+        Notice::MeasuringCaches => {
+            "measuring the caches, up to a minute; all benchmarks then take 5 min or more"
+                .to_owned()
+        }
         Notice::Characterizing { machine, levels, benchmarks, sets, runs, rounds } => {
             let levels = match levels.is_empty() {
                 true => "no sharing level".to_owned(),
                 false => format!("levels {}", levels.join(", ")),
             };
             format!(
-                "{machine}: {levels}; {}, {sets} sets of programs, {runs} runs in {}",
+                "{machine}: {levels}; {}, {sets} sets, {runs} runs in {}",
                 figures::counted(*benchmarks as u64, "benchmark"),
                 figures::counted(*rounds as u64, "round")
             )

@@ -13,12 +13,12 @@ use std::time::Duration;
 pub fn threads_note(about: &ThreadsNote) -> String {
     match about {
         ThreadsNote::Quota { group, granted, contexts, allowed } => format!(
-            "its cgroup ({group}) grants the CPU time of {granted:.1} of the {contexts} contexts, \
-             which programs do not see: without n it would start {allowed} threads"
+            "its cgroup ({group}) grants {granted:.1} of {contexts} contexts; without n it may start \
+             {allowed} threads"
         ),
         ThreadsNote::Affinity { allowed, contexts, cpus } => format!(
-            "it may run on {allowed} of the {contexts} contexts (CPU {cpus}): a program that \
-             counts all of them starts too many threads without n"
+            "it may run on {allowed} of {contexts} contexts (CPU {cpus}); without n it may start too \
+             many threads"
         ),
         ThreadsNote::ShortRuns { run_seconds, pieces } => {
             let run = run_seconds.and_then(|run| Duration::try_from_secs_f64(run).ok());
@@ -26,11 +26,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
                 || "the program ended by itself within a probe".to_owned(),
                 |run| format!("a run takes {}", figures::duration(run)),
             );
-            let divide = pieces.map_or_else(String::new, |pieces| {
-                format!(
-                    ", which already include how its {pieces} pieces divide: --pieces is ignored"
-                )
-            });
+            let divide = pieces
+                .map_or_else(String::new, |pieces| format!("; --pieces {pieces} is ignored"));
             format!("{why}: whole runs are measured{divide}")
         }
         ThreadsNote::CutOff { n, asked: true } => {
@@ -50,8 +47,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
             };
             let counted = if *counts_n { "n" } else { "threads" };
             format!(
-                "--min, --max and --step count {counted}: the search covers n = {}, which makes \
-                 {} threads",
+                "--min, --max and --step count {counted}: n = {} is searched, which makes {} threads",
                 from(*n),
                 from(*threads)
             )
@@ -62,14 +58,11 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Text { text } => text.clone(),
         ThreadsNote::Drifting { numbers } => format!(
-            "the program changed phase within the probes with n = {}: check the answer with a \
-             longer --probe or --after REGEX",
+            "it changed phase within probes of n = {}: use a longer --probe, or --after REGEX",
             listed(numbers)
         ),
         ThreadsNote::SingleRuns => {
-            "a standard error of - means that the probe was a single run: a longer --probe \
-            makes several"
-                .into()
+            "a standard error of - means a probe of a single run: use a longer --probe".into()
         }
         ThreadsNote::CpuTimeOnly => {
             "progress is CPU time only, which also counts useless work: use \
@@ -78,24 +71,21 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Busy { share } => busy(*share, "probes"),
         ThreadsNote::Watching { share } => format!(
-            "monitoring used {} of the program's CPU time and may bias each n differently: use a \
-             longer --probe",
+            "monitoring used {} of its CPU time and may bias each n differently: use a longer --probe",
             figures::percent(*share)
         ),
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
-                "{probes} of {of} probes {were} watched by {by}, the later ones by {later}: that \
-                 may bias a comparison; use a longer --probe"
+                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; repeat, as \
+                 that may bias"
             )
         }
         ThreadsNote::Pieces { pieces } => format!(
-            "by its description a run has {pieces} equal pieces; the survey counts how they \
-             divide, as with --pieces {pieces}"
+            "its description has {pieces} equal pieces a run: --pieces {pieces} is in force"
         ),
         ThreadsNote::SharedCores => {
-            "the model counts each context as a core, but cores here have several: \
-            check the answer with `pinwise threads -- CMD`"
+            "the model takes contexts for cores, though cores have several: check with pinwise threads -- CMD"
                 .into()
         }
         ThreadsNote::Simulated => SIMULATED.into(),
@@ -104,8 +94,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
             format!("no fresh windows confirm n = {n}, so it is not set; set it with: {command}")
         }
         ThreadsNote::DefaultAboveMax { default, max } => format!(
-            "the program's own n is taken to be {default}, above the most to try, {max}: nothing \
-             was compared with it; raise --max, or say --default N"
+            "its own n ({default}, a guess) was not compared, being above the most to try ({max}): \
+             raise --max"
         ),
         ThreadsNote::LimitsRestored => "the limits of the process are restored".into(),
         ThreadsNote::Program(met @ pinwise_measure::ProgramNote::MaybeTotal) => {
@@ -117,11 +107,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
 
 /// Says that a program which goes on running has this number now.
 pub(crate) fn is_set(n: u32, guess: bool) -> String {
-    let doubt = if guess {
-        ", a guess at the number it began with: if that was another, set it again"
-    } else {
-        ""
-    };
+    let doubt = if guess { ", a guess: set yours if it was another" } else { "" };
     format!("n = {n} is set now{doubt}")
 }
 
@@ -136,23 +122,18 @@ fn capped(threads: u32, numbers: &[u32], pooled: bool, follows: bool) -> String 
     };
     let most = figures::counted(u64::from(threads), "thread");
     let counts = match numbers.first() {
-        Some(fewest) if pooled => {
-            format!("; these numbers count as n = {fewest}")
-        }
+        Some(fewest) if pooled => format!(", and count as n = {fewest}"),
         _ => String::new(),
     };
-    let doubt = if follows { "" } else { ", or {n} does not set its number of threads" };
-    format!(
-        "the program made at most {most} in a probe, with the first, for n = {all}{counts}: its \
-         input has no work for more, it allows no more, or they come later (--per-run){doubt}"
-    )
+    let remedy = if follows { "try --per-run" } else { "check {n}, try --per-run" };
+    format!("n = {all} made at most {most}, with the first{counts}: {remedy}")
 }
 
 fn shifted(shift: &PhaseChange) -> String {
     let what = match shift.sign {
         Sign::Progress => {
             let went = if shift.change < 0.0 { "fell" } else { "rose" };
-            format!("its progress {went} to {} of before", figures::percent(1.0 + shift.change))
+            format!("progress {went} to {} of before", figures::percent(1.0 + shift.change))
         }
         Sign::CpuUtil => format!("CPU_UTIL changed by {:+.0} points", shift.change),
         Sign::Lock => format!("LOCK changed by {:+.0} points", shift.change),
@@ -160,14 +141,10 @@ fn shifted(shift: &PhaseChange) -> String {
     let (at, n) = (shift.at + 1, shift.parameter);
     if !shift.sure {
         return format!(
-            "from probe {at} on, the program or the machine may have changed phase: with n = {n} \
-             {what}; too few probes to exclude chance, search again"
+            "maybe another phase from probe {at} on: with n = {n} {what}; search again"
         );
     }
-    format!(
-        "from probe {at} on, the program or the machine was in another phase: with n = {n} \
-         {what}; probes before and after do not compare: search again while it does one thing"
-    )
+    format!("another phase from probe {at} on: with n = {n} {what}; search again")
 }
 
 /// Why a search that chose `n` ended, and what its answer rests on. `share`: its probes may take a

@@ -1,5 +1,5 @@
-//! The answer of a search for the number of threads and their placement in words: the result of its
-//! last comparison, why the plan does not pin if it does not, and the notes.
+//! The answer of a search for number and placement in words: the result of its last comparison, why
+//! the plan does not pin, and the notes.
 
 use crate::figures;
 use crate::gain::compared_longer;
@@ -231,16 +231,12 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         LastComparisonNote::DefaultAssumed { n, threads } => {
             let why = threads.map_or(String::new(), |threads| {
                 let threads = figures::counted(u64::from(threads), "thread");
-                format!("its number of threads ({threads}) does not show which n it began with: ")
+                format!("its {threads} show no n: ")
             });
-            format!(
-                "{why}n = {n}, the number of CPUs it may run on, counts as the default; change it \
-                 with --default N"
-            )
+            format!("{why}n = {n}, its CPUs, counts as the default; change it with --default N")
         }
         LastComparisonNote::DefaultInferred { n, threads } => format!(
-            "the {} it had before the search count as n = {n}: each number that was tried made as \
-             many more than itself; change it with --default N",
+            "its {} before the search count as n = {n}, the default; change it with --default N",
             figures::counted(u64::from(*threads), "thread")
         ),
         LastComparisonNote::NotMeasured { n, policy, error } => {

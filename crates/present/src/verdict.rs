@@ -66,40 +66,36 @@ pub fn tagged_notes(info: &CampaignInfo, outcome: &Outcome) -> Vec<Value> {
 }
 
 /// What qualifies a verdict, in sentences.
-fn qualification(about: &OutcomeNote) -> String {
+pub(crate) fn qualification(about: &OutcomeNote) -> String {
     match about {
         OutcomeNote::AsFound { apart, windows, after, drifted, gain } => {
             let [windows, after] = [windows, after].map(|n| figures::count(*n as u64));
             let Some(apart) = apart else {
                 return format!(
-                    "The metric stood still: as found the program made progress, unpinned \
-                     afterwards none ({windows} and {after} windows). Check that it still runs, \
-                     and repeat."
+                    "As found it made progress, unpinned later none ({windows} and {after} \
+                     windows). Check that it runs."
                 );
             };
             let ending = match gain {
-                _ if *drifted => "; or something else changed meanwhile".to_owned(),
-                Some(Gain { mean, low, high }) => {
-                    let (gain, low) = (figures::change(*mean), figures::change(*low));
-                    let interval = if high.is_finite() {
-                        format!("{low} to {}", figures::change(*high))
+                _ if *drifted => ", or something else changed".to_owned(),
+                Some(Gain { low, high, .. }) => {
+                    let low = figures::change(*low);
+                    if high.is_finite() {
+                        format!("; gain over it {low} to {}", figures::change(*high))
                     } else {
-                        format!("at least {low}")
-                    };
-                    format!("; the gain over that is {gain} ({interval})")
+                        format!("; gain over it at least {low}")
+                    }
                 }
-                None => String::new(),
+                None => format!(" ({windows} and {after} windows)"),
             };
             format!(
-                "As found it did {} {} than unpinned later ({windows} and {after} \
-                 windows){ending}. Repeat when it is warm.",
+                "As found it did {} {} than unpinned later{ending}. Repeat when warm.",
                 figures::percent(apart.abs()),
                 if *apart > 0.0 { "better" } else { "worse" },
             )
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
-            "the machine or the load changed meanwhile: a reference assignment by {} (n = {n}). \
-             The comparison holds, the bound may not: repeat for the bound",
+            "the machine or the load changed: a reference by {} (n = {n}); repeat if you need the bound",
             figures::change(*change)
         )),
         OutcomeNote::Met(met) => sentence(&note(met)),

@@ -1,6 +1,5 @@
-//! The plots by which a reader can check the bound on the best possible performance: its curve, the
-//! mean excess plot and the quantile plot of optimal-assignment-evt, section 3, and the bounds at
-//! earlier sizes of the sample.
+//! The plots by which a reader can check the bound. They are its curve, the mean excess plot and
+//! the quantile plot of optimal-assignment-evt, section 3, and the bounds of smaller samples.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;

@@ -12,7 +12,7 @@ use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::Answer;
 use pinwise_present::figures::date;
-use pinwise_present::{Files, latency_warning, tagged_program_notes, texts};
+use pinwise_present::{Files, latency_warning};
 
 /// The page of the campaign `info`: a complete HTML document that needs nothing else. It ends in
 /// the campaign's [`campaign_mark`]. `files` are named in its commands. Placements show what is
@@ -37,7 +37,7 @@ pub fn campaign_page(
         Answer::Compare(answer) => comparison_page(
             &answer.campaign,
             &answer.comparison,
-            &texts(&tagged_program_notes(&answer.notes)),
+            &answer.notes,
             &searches(store, &answer.compared),
             files,
             characterization,

@@ -13,12 +13,12 @@ use askama::Template;
 use pinwise_campaign::{CampaignId, CampaignInfo, Purpose, Record, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::CompareQuestion;
-use pinwise_measure::Setting;
+use pinwise_measure::{ProgramNote, Setting};
 use pinwise_placement::{Comparison, Loss, Row, Standing};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, simulated,
-    standing,
+    Files, NextStep, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
+    sentence, simulated, standing,
 };
 use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ const REACHED: [f64; 4] = [0.10, 0.05, 0.025, 0.01];
 pub fn comparison_page(
     info: &CampaignInfo,
     comparison: &Comparison,
-    notes: &[String],
+    notes: &[ProgramNote],
     searches: &[(String, Vec<Record>)],
     files: Files<'_>,
     characterization: Option<&StoredCharacterization>,
@@ -44,8 +44,8 @@ pub fn comparison_page(
         info,
         simulated: simulated(info),
         verdict: comparison_verdict(comparison),
-        caveat: caveat(comparison, info.new.simulated),
-        notes,
+        caveat: caveat(comparison, info.new.simulated, notes),
+        notes: notes.iter().map(|met| sentence(&note(met))).collect(),
         losses: losses(comparison, &scale),
         progress: progress(comparison, searches),
         reached: reached(comparison, searches),
@@ -92,7 +92,7 @@ struct ComparisonDocument<'a> {
     simulated: Option<String>,
     verdict: String,
     caveat: Option<String>,
-    notes: &'a [String],
+    notes: Vec<String>,
     losses: Figure,
     progress: Figure,
     reached: Table,

@@ -71,10 +71,10 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says,
-        reading: "The line rises where many assignments perform alike. A long flat stretch at the \
-            right means that good assignments are rare: worth searching for, and easily missed. \
-            The band reaches from the estimate of the best possible to the upper end of its \
-            interval.",
+        reading: "The line is of single windows; \"best\" and \"unpinned\" are means of fresh \
+            windows. The line rises where many assignments perform alike. A long flat stretch at \
+            the right means that good assignments are rare. The band reaches from the estimate of \
+            the best possible to the upper end of its interval.",
         chart: Some(chart),
         table,
     }

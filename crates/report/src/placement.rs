@@ -12,7 +12,7 @@ use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Record};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Setting;
-use pinwise_placement::{Best, BoundMethod, Outcome, PlacementQuestion};
+use pinwise_placement::{Best, BoundMethod, Outcome, PlacementQuestion, PlacementVerdict};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain, simulated,
@@ -60,6 +60,7 @@ pub fn placement_page(
         notes: notes(info, outcome),
         bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
         facts: facts(outcome, &scale),
+        open: outcome.advice == PlacementVerdict::Undecided,
         state: state(info),
         drawings: drawings(info, outcome, tree.leaves(), &scale),
         threads: threads(info, outcome, tree.leaves()),
@@ -95,6 +96,8 @@ struct PlacementDocument<'a> {
     notes: Vec<String>,
     bound_notes: Vec<String>,
     facts: Vec<Fact>,
+    /// Nothing is decided.
+    open: bool,
     state: Option<&'static str>,
     drawings: Vec<Drawing>,
     threads: Table,
@@ -126,7 +129,7 @@ struct Fact {
     detail: String,
 }
 
-/// A placement drawn on the machine.
+/// An assignment drawn on the machine.
 struct Drawing {
     title: String,
     detail: String,

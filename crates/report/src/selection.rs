@@ -112,13 +112,13 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
     };
     let chance = outcome.chance.map_or(String::new(), |chance| {
         format!(
-            " All draws together, the choice and the placement left to chance, come to {}.",
+            " All draws together, the choice and the assignment left to chance, come to {}.",
             chance.show(scale)
         )
     });
     let ties = match outcome.ties.len() {
         0 => String::new(),
-        1 => " Another placement cannot be told apart from it.".to_owned(),
+        1 => " Another assignment cannot be told apart from it.".to_owned(),
         n => format!(" {n} others cannot be told apart from it."),
     };
     let (performance, name) = (best.performance.show(scale), &selection.best);
@@ -143,7 +143,7 @@ fn bound(outcome: &SelectionOutcome, scale: &Scale) -> String {
     let bound = &outcome.bound;
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
-            "No selection on any placement is better than {} with {} confidence (n = {}): the gap \
+            "No selection on any assignment is better than {} with {} confidence (n = {}): the gap \
              is at most {}.",
             outcome
                 .best
@@ -159,7 +159,7 @@ fn bound(outcome: &SelectionOutcome, scale: &Scale) -> String {
 }
 
 fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
-    const TITLE: &str = "What each selection gives on random placements";
+    const TITLE: &str = "What each selection gives on random assignments";
     let outcome = selection.outcome;
     let all: Vec<_> = selection.names.iter().zip(&outcome.selections).collect();
     let (Some((best, first)), Some((worst, last))) = (all.first(), all.last()) else {
@@ -224,17 +224,17 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
     Figure {
         title: TITLE,
         says: format!(
-            "{} of {} different selections were drawn. {best} is the best on the mean of its \
-             placements, {}; {worst} the worst, {}.",
+            "{} of {} different selections were drawn. {best} has the best mean over its \
+             assignments, {}; {worst} the worst, {}.",
             all.len(),
             figures::count(outcome.different),
             first.performance.show(scale),
             last.performance.show(scale)
         ),
-        reading: "A dot is the mean over the random placements of a selection, the bar its \
-            interval, a ring the best single window. Far to the right of the dots is what placing \
-            is worth, between the dots what choosing is worth. The announced one has windows of \
-            its own.",
+        reading: "A dot is the mean over the random assignments of a selection, the bar its \
+            interval, a ring the best single window. The distance from a dot to its ring shows \
+            how much the assignment matters. The distance between dots shows how much the choice \
+            matters. The announced selection has its own windows.",
         chart: Some(chart),
         table,
     }

@@ -1,6 +1,5 @@
-//! A search for the number of threads and their placement as a page: the fresh windows, the
-//! placement, the search over numbers, the policies that were tried, and the parts, with links to
-//! their pages.
+//! A search for number and placement as a page. It has the fresh windows, the assignment, the
+//! probes, the policies that were tried, and links to the pages of the parts.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};
@@ -240,7 +239,7 @@ fn drawing(search: &TuneSearch<'_>) -> Option<(String, Block)> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let scale = Scale::new(unit, best.performance.mean);
     let says = format!(
-        "The placement with n = {} that was compared. In its own search it reached {}.",
+        "The assignment of n = {} that was compared. In its own search it reached {}.",
         compared.n,
         best.performance.show(&scale)
     );

@@ -12,6 +12,7 @@ mod tuned;
 use matrices::page_of;
 use pinwise_campaign::CampaignId;
 use pinwise_characterization::{Characterization, ExcerptReason, StoredCharacterization};
+use pinwise_measure::ProgramNote;
 use pinwise_placement::{
     BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, LeftOut, LeftOutReason, Loss, Row,
     Standing,
@@ -22,7 +23,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use synthetic::{Plot, Synthetic, campaign, exact, hostile};
+use synthetic::{Plot, Synthetic, campaign, exact, hostile, text};
 use tuned::tuned;
 
 /// Catches what goes wrong before anything else runs.
@@ -215,7 +216,8 @@ fn comparison(campaign: &Synthetic) -> Comparison {
 fn ways_of_placing_are_legible_beside_one_another() {
     let campaign = campaign(&Plot::default());
     let searches = [("default strategy".to_owned(), campaign.records.clone())];
-    let notes = ["The machine was busy <em>meanwhile</em>.".to_owned()];
+    let busy = "the machine was busy <em>meanwhile</em>".to_owned();
+    let notes = [ProgramNote::Text { text: busy }];
     let html = comparison_page(
         &campaign.info,
         &comparison(&campaign),
@@ -226,10 +228,9 @@ fn ways_of_placing_are_legible_beside_one_another() {
     )
     .unwrap();
     assert!(html.contains("The machine was busy &#60;em&#62;meanwhile"), "a note, escaped");
-    assert!(
-        html.contains("2 ways may each be as good as the best known"),
-        "what was not told is said"
-    );
+    assert!(html.contains("2 ways may lose nothing or "), "what was not told is said");
+    let said = text(&html).to_lowercase();
+    assert!(said.contains("assignment") && !said.contains("placement"), "{said}");
     let verdict = comparison_verdict(&comparison(&campaign));
     assert!(html.contains(&format!("<p class=\"verdict\">{verdict}</p>")), "as on the terminal");
     legible("compared", &html, 2, 50);
@@ -249,17 +250,17 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     }
     assert_eq!(standing(&comparison, &comparison.rows[4]), "led before");
     assert_eq!(against(&comparison), "default strategy (which led before)");
-    let told = caveat(&comparison, false).unwrap();
-    assert!(told.starts_with("No best is known: default strategy led in the windows"), "{told}");
-    assert!(
-        told.contains("does better in them, +5.0 %, as did every other way")
-            && !told.contains("best known"),
-        "{told}"
-    );
+    let told = caveat(&comparison, false, &[]).unwrap();
+    let led = "No best is known: default strategy led, but ";
+    let better = "did better in fresh windows (+5.0 %): raise --rounds.";
+    assert!(told.starts_with(led) && told.ends_with(better), "{told}");
+    let busy = [ProgramNote::Busy { share: 0.4 }];
+    let told = caveat(&comparison, false, &busy).unwrap();
+    assert!(told.ends_with(": stop other programs and repeat."), "{told}");
     let html =
         comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
     assert!(
-        !html.contains("best known placement") && html.contains("Loss against what led before"),
+        !html.contains("best known assignment") && html.contains("Loss against what led before"),
         "{html}"
     );
     // What led gets nothing done at all: there are no shares of that.
@@ -271,8 +272,8 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
             _ => row.loss.estimate = f64::NEG_INFINITY,
         }
     }
-    let told = caveat(&comparison, false).unwrap();
-    assert!(told.contains("does better in them, while the former got nothing done."), "{told}");
+    let told = caveat(&comparison, false, &[]).unwrap();
+    assert!(told.contains("did better in fresh windows (the former did nothing)"), "{told}");
     let html =
         comparison_page(&campaign.info, &comparison, &[], &[], Files::default(), None).unwrap();
     assert!(

@@ -31,8 +31,7 @@ fn the_page_says_when_and_where_it_is_from_and_whether_it_is_an_excerpt() {
     );
     let excerpt = characterization_page(&kept(false)).unwrap();
     assert!(
-        excerpt
-            .contains("An excerpt.</strong> Nothing is decided by it: only some of the benchmarks")
+        excerpt.contains("An excerpt.</strong> It decides nothing: only some of the benchmarks")
     );
     let mut busy = kept(false);
     busy.excerpt = Some(ExcerptReason::Busy { share: 0.5 });
@@ -75,10 +74,10 @@ fn a_campaign_s_page_shows_what_is_shared_on_its_machine() {
     let campaign = campaign(&Plot::default());
     let files = Files::of_store(Some(Path::new("other.db")));
     let render = |kept| campaign.page(files, kept).unwrap();
-    assert!(!render(None).contains("What shares what"));
+    assert!(!render(None).contains("What contexts of this machine share"));
     let html = render(Some(&kept(false)));
     for said in [
-        "<h2>What shares what on this machine</h2>",
+        "<h2>What contexts of this machine share</h2>",
         "An excerpt.",
         "Simulated on 2026-11-22 08:41 UTC by pinwise characterize: 1 round.",
         "4 intadd slow each other down 3.98 times: instruction fetch and integer unit.",

@@ -20,27 +20,11 @@ use pinwise_topology::Assignment;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
-use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile};
+use synthetic::{HOSTILE, Plot, Synthetic, campaign, exact, hostile, text};
 use tuned::tuned;
 
 fn render(campaign: &Synthetic) -> String {
     campaign.page(Files::default(), None).unwrap()
-}
-
-/// What a reader without script sees: no tags, no style, no script.
-fn text(html: &str) -> String {
-    let body = html.split_once("<body>").unwrap().1.split_once("<script").unwrap().0;
-    let mut text = String::new();
-    let mut tag = false;
-    for c in body.chars() {
-        match c {
-            '<' => tag = true,
-            '>' => (tag, text) = (false, text + " "),
-            c if !tag => text.push(c),
-            _ => {}
-        }
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn charts(html: &str) -> Vec<Value> {
@@ -93,6 +77,14 @@ fn what_is_searched_is_called_an_assignment_on_the_whole_page() {
         assert!(!searched.to_lowercase().contains("placement"), "{page}");
         assert!(searched.contains("assignment"), "{page}");
     }
+}
+
+#[test]
+fn figures_stand_out_only_where_they_are_decided() {
+    let mut campaign = campaign(&Plot::default());
+    assert!(render(&campaign).contains("<dl class=\"facts\">"));
+    campaign.outcome.advice = PlacementVerdict::Undecided;
+    assert!(render(&campaign).contains("<dl class=\"facts open\">"));
 }
 
 #[test]
@@ -329,6 +321,7 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
     ] {
         assert!(text.contains(said), "{said}: {text}");
     }
+    assert!(text.contains("assignment") && !text.to_lowercase().contains("placement"), "{text}");
 }
 
 #[test]
@@ -386,6 +379,10 @@ fn a_search_for_number_and_placement_shows_its_ways_and_links_its_parts() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+    // Words of the whole: what is searched is an assignment.
+    let whole_of = ["umber and placement", "olicies of placement", "placement of n = 4, round 1"];
+    let other = whole_of.iter().fold(said.clone(), |said, of| said.replace(of, ""));
+    assert!(!other.contains("placement") && other.contains("assignment"), "{other}");
     let unmeasured = TuneSearch {
         compared: None,
         notes: Vec::new(),

@@ -41,8 +41,8 @@ pub struct JointSearch {
 
 /// Relative standard error of a measurement if nothing is known of it.
 const ERROR: f64 = 0.01;
-/// An arm is measured only if it may raise the best speed by this share: a tenth of a percent, as
-/// in a search by speed with a tolerance of 1 %.
+/// An arm is measured only if it may raise the best speed by this share. It is a tenth of a
+/// percent, as in a search by speed with a tolerance of 1 %.
 const WORTHLESS: f64 = 0.001;
 
 impl JointSearch {

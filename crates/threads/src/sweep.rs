@@ -199,10 +199,10 @@ mod tests {
         );
     }
 
-    /// In how many of 100 sweeps the intervals hold the truth: the gain of the number that was
-    /// chosen, the fewest threads within the tolerance, and the cost of the most threads. Each
-    /// chooses by the speeds that it also judges its choice by. Chance changes speeds by 3 % from
-    /// probe to probe and by 20 % from round to round.
+    /// In how many of 100 sweeps do the intervals hold the truth? There are three: the gain of the
+    /// number that was chosen, the fewest threads within the tolerance, and the cost of the most
+    /// threads. Each chooses by the speeds that it also judges its choice by. Chance changes speeds
+    /// by 3 % from probe to probe and by 20 % from round to round.
     fn covered(truth: &[f64]) -> [usize; 3] {
         let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
         let best = truth.iter().copied().fold(0.0, f64::max);

@@ -115,8 +115,8 @@ pub enum Oddity {
 /// More contexts than were ever measured against each other; a larger number is a mistake in a
 /// file, and would cost memory.
 pub(crate) const MOST_CONTEXTS: usize = 2048;
-/// A value this many times away from the median of its matrix is no latency: even the largest
-/// machines span only a factor of 100 from SMT siblings to the far end.
+/// A value this many times away from the median of its matrix is no latency. Even the largest
+/// machines span only a factor of 100.
 const IMPOSSIBLE: f64 = 100.0;
 
 impl LatencyMatrix {

@@ -20,7 +20,7 @@ use std::io::Read;
 use std::num::ParseFloatError;
 use std::path::{Path, PathBuf};
 
-/// Estimate the best possible performance from measurements of any origin
+/// Estimate the best possible performance from your measurements
 ///
 /// Each value is the performance of one configuration: an assignment, flags, a layout. Draw
 /// configurations at random with equal chance. Average the repeats of one configuration first. Exit
@@ -40,7 +40,7 @@ pub(crate) struct Bound {
     #[arg(long, value_name = "NAME|N")]
     column: Option<String>,
     /// Bound the lowest possible value, as for run times
-    #[arg(long)]
+    #[arg(long, alias = "lower-is-better")]
     minimize: bool,
     /// Fit the values beyond U [default: the method chooses]
     #[arg(long, value_name = "U", allow_negative_numbers = true)]

@@ -11,18 +11,18 @@ use clap::Args;
 use document::document;
 use pinwise_campaign::Store;
 use pinwise_jobs::{CompareAnswer, CompareRequest};
-use pinwise_present::{Files, tagged_program_notes, texts};
+use pinwise_present::{Files, tagged_program_notes};
 use std::path::Path;
 use text::text;
 
 /// Compare ways to place a program: the operating system's, random, balanced, and each search
 ///
-/// Each search is a campaign of its own with the whole --budget. There are four searches, or three
-/// if the program cannot be profiled. compare then measures their results, random (naive) and
-/// balanced placements, and the unpinned program. One set of windows chooses the best known
-/// assignment and the worst draws. A second set, fresh and in random order, gives the printed
-/// figures. A way whose loss may be zero ties with the best. If more windows would separate the
-/// two, compare prints how many.
+/// Each search is a separate campaign with the whole --budget. There are four searches, or three if
+/// the program cannot be profiled. compare then measures their results, random (naive) and balanced
+/// placements, and the unpinned program. One set of windows chooses the best known assignment and
+/// the worst draws. A second set, fresh and in random order, gives the printed figures. A way whose
+/// loss may be zero ties with the best. If more windows would separate the two, compare prints how
+/// many.
 #[derive(Args)]
 #[command(mut_arg("budget", |argument| argument.help(BUDGET)), after_help = "Examples:
   The built-in packet pipelines on this machine:
@@ -36,7 +36,7 @@ pub(crate) struct Compare {
     subject: SubjectArguments,
     #[command(flatten, next_help_heading = "Search")]
     search: SearchArguments,
-    /// Draw N random (naive) placements and N balanced ones, at least 2
+    /// Draw N random and N balanced ones
     #[arg(
         long,
         value_name = "N",
@@ -45,8 +45,7 @@ pub(crate) struct Compare {
         help_heading = "Comparison"
     )]
     draws: u64,
-    /// Measure each way in N fresh windows, at least 5. N windows before them choose the best known
-    /// and the worst draws
+    /// Measure each way in N fresh windows
     #[arg(
         long,
         value_name = "N",
@@ -63,9 +62,8 @@ pub(crate) struct Compare {
 }
 
 /// What `--budget` is about here.
-const BUDGET: &str = "Spend this many measurements (600) or this time (90s, 5m) on each search. \
-    Built-in programs get 30s (blackbox: 5m), live ones 1m, restarted ones 5m, models 4000. The \
-    last comparison comes on top. A given time limits it, too";
+const BUDGET: &str = "Spend N measurements, or a time such as 5m, on each search [default: as place]. \
+    The last comparison comes on top";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {
@@ -109,7 +107,6 @@ pub(crate) fn tell(
         return output::print_data(&self::json(store, answer)?);
     }
     let CompareAnswer { campaign, compared, comparison, notes } = answer;
-    let notes = texts(&tagged_program_notes(notes));
     let files = Files::of_store(named);
-    output::print(&text(campaign, compared, comparison, &notes, files, output::width()))
+    output::print(&text(campaign, compared, comparison, notes, files, output::width()))
 }

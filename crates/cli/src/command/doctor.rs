@@ -7,7 +7,7 @@ use pinwise_hardware::doctor::{Check, State, examine};
 use pinwise_present::{figures, one_line};
 use serde::Serialize;
 
-/// Check what this machine allows, with a remedy for whatever is missing
+/// Check what this machine allows, and say what to do
 ///
 /// doctor tries everything and guesses nothing. It opens events, moves a thread and puts it back,
 /// and repeats a fixed piece of work for a second. It changes nothing. The exit code is always 0.

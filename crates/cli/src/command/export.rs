@@ -1,7 +1,7 @@
 //! `pinwise export`: a plan in the syntax of other tools.
 
 use crate::output;
-use crate::plan::PlanArgument;
+use crate::plan::{self, PlanArgument};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use pinwise_placement::{FORMATS, Format};
@@ -52,6 +52,7 @@ impl Export {
             anyhow::bail!("unknown format {}", self.to)
         };
         let export = format.export(&plan)?;
+        plan::note_lacking(&plan);
         if self.json {
             return output::print_json(&ExportJson {
                 format: format.name,

@@ -19,7 +19,7 @@ use source::Source;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// Measure core-to-core latency, and derive the sharing levels from it
+/// Measure core-to-core latency and derive the sharing levels
 ///
 /// Two threads pass a cache line back and forth with compare-and-swap. They do so between each pair
 /// of contexts, in both directions, on several lines of fresh pages. A pair takes 16 ms. A latency

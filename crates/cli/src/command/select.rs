@@ -17,8 +17,8 @@ use std::path::Path;
 
 /// Choose which of the ready programs to run together, and where
 ///
-/// select draws selections and placements together at random and measures each. It bounds the best
-/// selection on its best placement and measures the leaders again. Performance is the weighted
+/// select draws selections and assignments together at random and measures each. It bounds the best
+/// selection on its best assignment and measures the leaders again. Performance is the weighted
 /// speedup. Each running instance adds its packets/s, divided by what it reaches alone. select
 /// needs a simulated processor.
 #[derive(Args)]
@@ -75,9 +75,8 @@ pub(crate) struct Select {
 }
 
 /// Why a model has to be named.
-const NO_MACHINE: &str = "select needs a simulated processor, on which it sees what each instance \
-    does next to the others: add --machine ultrasparc-t2; to place programs that run together on \
-    this machine use pinwise place --workload";
+const NO_MACHINE: &str = "select needs a simulated processor: add --machine ultrasparc-t2. \
+    For programs that run together on this machine use pinwise place --workload";
 
 impl Select {
     pub(crate) fn run(self) -> anyhow::Result<()> {

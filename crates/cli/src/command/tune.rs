@@ -19,21 +19,20 @@ use std::path::{Path, PathBuf};
 
 /// Find how many threads a program should run and where, and save one plan for both
 ///
-/// tune works in four stages. The first finds the number, as threads does, in a quarter of the
-/// time. The second measures promising numbers under simple policies, in a sixth. The policies are
-/// compact, one thread per core, and scattered. The third places up to four numbers, as place does,
-/// in a third. The better half gets longer searches. The last stage compares three ways on fresh
-/// windows: the default, the number found, and that number pinned. Only the last stage decides: the
-/// plan leaves out what does not help beyond its interval. docs/method/tune.md explains more.
+/// tune has four parts. The first finds the number, as threads does. The second measures promising
+/// numbers under simple policies. The third places the best of them, as place does. The last part
+/// compares the default, the number found, and that number pinned, on fresh windows. It alone
+/// decides: the plan leaves out what does not help. docs/method/tune.md explains more.
 #[derive(Args)]
 #[command(
     mut_args(here),
     after_help = "Examples:
   pinwise tune -- pigz -p {n} -k -c big.file
   pinwise tune --env OMP_NUM_THREADS -- ./solver input
-  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
-  pinwise tune --set 'cmd:echo {n} > /run/app/workers' --metric 'cmd:cat /run/app/done' --pid 4242
-  pinwise run plan.toml -- pigz -p {n} -k -c big.file                 start it as the plan says"
+  pinwise tune --metric 'stdout:fps=([0-9.]+)' -- ./encoder -t {n} movie
+  pinwise tune --set 'cmd:echo {n} > /run/app/workers' \\
+    --metric 'cmd:cat /run/app/done' --pid 4242
+  pinwise run plan.toml -- pigz -p {n} -k -c big.file"
 )]
 pub(crate) struct Tune {
     #[command(flatten)]
@@ -151,6 +150,4 @@ fn here(argument: Arg) -> Arg {
     }
 }
 
-const BUDGET: &str = "Spend this time on everything [default: 2m]. tune takes longer if its least \
-    does: a few runs of two numbers, one look at each number that it places, one round of the \
-    comparison";
+const BUDGET: &str = "Spend this time on everything [default: 2m]";

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Run a multithreaded packet-processing program that is built into pinwise
+/// Run a built-in multithreaded packet-processing program
 ///
 /// Use it to try placements: workload pins nothing itself. Each instance is a pipeline of three
 /// threads, as in `ipfwd0-R`, `ipfwd0-P`, `ipfwd0-T`. It receives packets from memory as fast as it

@@ -5,7 +5,7 @@
 //! for them, if they can. The rules are explained in docs/lab/simulator.md.
 //!
 //! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it only in
-//! cycles in which a unit is needed, and runs each pipe alone from one of them to the next
+//! cycles in which a unit is needed. From one of them to the next it runs each pipe alone
 //! ([`pipe`]). The result is the same in less time. Nothing asks what other cores could still do to
 //! a line that it loads. Either no core can take the line away, or the core waits for its turn.
 

@@ -36,7 +36,7 @@ pub enum ExportNote {
         /// How many it gets.
         cpus: usize,
     },
-    /// Threads get the CPUs of their set in turn. The plan has them elsewhere.
+    /// Threads get the CPUs of their set in ascending order. The plan has them elsewhere.
     CpusInTurn {
         /// The set.
         set: &'static str,

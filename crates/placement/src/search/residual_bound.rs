@@ -10,8 +10,8 @@
 //! many percent. So the bound is much narrower.
 //!
 //! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and
-//! only the error lifts an assignment. With the variance s² of the ratios and σ² of repeated
-//! windows, the error's variance is at most, at 95 %, s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The
+//! only the error lifts an assignment. Let the ratios have the variance s², and repeated windows
+//! σ². At 95 % the variance of the error is at most s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The
 //! extrapolated excess is scaled by the square root of that variance over s. If noise makes a
 //! quarter of the variance, the extrapolated tail is that of the noise. Then five standard
 //! deviations of the error are taken.

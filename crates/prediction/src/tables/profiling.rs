@@ -423,8 +423,8 @@ impl Profiling {
     }
 
     /// Relative standard deviation of one measurement, and its degrees of freedom. It comes from
-    /// experiments that measure the same: an instance with each thread alone in a domain, once for
-    /// the base table and once for each kind without neighbours, on the same kinds of cores.
+    /// experiments that measure the same: an instance with each thread alone in a domain. One is
+    /// for the base table, and one for each kind without neighbours, on the same kinds of cores.
     fn scatter(&self) -> (f64, f64) {
         let (mut squares, mut degrees) = (0.0, 0.0f64);
         for (application, base) in self.bases.iter().enumerate() {

@@ -43,9 +43,9 @@ pub enum ProbeError {
     Failed(String),
     /// It has a single thread where there should be more.
     #[error(
-        "{name} never started workers: {waited} after its start with n = {n} it has one thread; \
-         is {{n}} where the program takes its number of threads? For a long initialization raise \
-         --limit, or name its last line with --after REGEX",
+        "{name} never started workers: it has one thread {waited} after its start with n = {n}. Put \
+         {{n}} where it takes their number. If it starts slowly, raise --limit, or name its last \
+         line with --after REGEX",
         waited = duration(*waited)
     )]
     NoWorkers {
@@ -58,8 +58,8 @@ pub enum ProbeError {
     },
     /// Its threads exist and do nothing.
     #[error(
-        "the workers of {name} do not work: {waited} after its start with n = {n} it has {threads} \
-         threads, none of which runs; put it under load, or raise --limit",
+        "none of the {threads} threads of {name} runs, {waited} after its start with n = {n}: put \
+         it under load, or raise --limit",
         waited = duration(*waited)
     )]
     Idle {
@@ -92,9 +92,9 @@ pub enum ProbeError {
     },
     /// Whatever the parameter, there are as many threads.
     #[error(
-        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}; is \
-         {{n}} where the program takes its number of threads, and is its input large enough for \
-         more? If n changes something else, add --metric"
+        "the threads of {name} do not follow n: {threads} with n = {one} and with n = {other}. Put \
+         {{n}} where it takes their number, use a larger input, or add --metric if n is something \
+         else"
     )]
     SameThreads {
         /// The program's name.
@@ -108,8 +108,8 @@ pub enum ProbeError {
     },
     /// The kernel stopped it because it is not in the foreground.
     #[error(
-        "{name} needs a terminal: it was stopped{signal} when it used the one pinwise runs in; \
-         give it input with < FILE in sh -c, or start it so that it asks for nothing"
+        "{name} needs a terminal: it was stopped{signal} when it used that of pinwise. Give it \
+         input with < FILE in sh -c, or start it so that it asks for nothing"
     )]
     Terminal {
         /// The program's name.
@@ -119,9 +119,8 @@ pub enum ProbeError {
     },
     /// It fills the disk.
     #[error(
-        "{name} wrote {written} within a probe with n = {n}, more than the limit of {limit}: send \
-         its output to /dev/null, name a file to remove after each probe with --remove, or allow \
-         more with --most-written"
+        "{name} wrote {written} in a probe with n = {n}; the limit is {limit}. Send its output to \
+         /dev/null, remove a file after each probe with --remove, or raise --most-written"
     )]
     Wrote {
         /// The program's name.

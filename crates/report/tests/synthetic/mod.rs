@@ -327,3 +327,19 @@ pub(crate) fn hostile() -> Synthetic {
     campaign.outcome.stopped_because = vec![HOSTILE.to_owned().into()];
     campaign
 }
+
+/// What a reader without script sees: no tags, no style, no script.
+pub(crate) fn text(html: &str) -> String {
+    let body = html.split_once("<body>").unwrap().1.split_once("<script").unwrap().0;
+    let mut text = String::new();
+    let mut tag = false;
+    for c in body.chars() {
+        match c {
+            '<' => tag = true,
+            '>' => (tag, text) = (false, text + " "),
+            c if !tag => text.push(c),
+            _ => {}
+        }
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

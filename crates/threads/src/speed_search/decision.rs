@@ -88,7 +88,7 @@ impl Decision {
         let doubted = |rival: &usize| above < REPEATS || contradicted(*rival) || level(*rival);
         let sure = |fastest: usize| {
             let chosen = |place: usize| near(place, fastest) && good(place, fastest) >= CONFIDENCE;
-            // If `fastest` is not the best, a loss against it comes on top of its own loss.
+            // If `fastest` is not the best, a loss against it adds to the loss of `fastest`.
             let much = |place: usize| {
                 fastest != best && level(fastest) && mean[place] < mean[fastest] + enough / 2.0
             };

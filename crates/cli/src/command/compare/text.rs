@@ -4,12 +4,13 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo};
 use pinwise_jobs::CompareQuestion;
+use pinwise_measure::ProgramNote;
 use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
 use pinwise_present::Sheet;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, simulated,
-    standing, unfinished,
+    Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
+    sentence, simulated, standing, unfinished,
 };
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ pub(super) fn text(
     info: &CampaignInfo,
     compared: &CompareQuestion,
     comparison: &Comparison,
-    notes: &[String],
+    notes: &[ProgramNote],
     files: Files<'_>,
     width: usize,
 ) -> String {
@@ -35,10 +36,11 @@ pub(super) fn text(
     let caveats = [
         unfinished(info, &far(info, compared), files),
         simulated(info),
-        caveat(comparison, info.new.simulated),
+        caveat(comparison, info.new.simulated, notes),
     ];
-    for caveat in caveats.iter().flatten().chain(notes) {
-        sheet.paragraph("", 0, caveat);
+    let met = notes.iter().map(|met| sentence(&note(met)));
+    for caveat in caveats.into_iter().flatten().chain(met) {
+        sheet.paragraph("", 0, &caveat);
     }
     if !comparison.rows.is_empty() {
         sheet.text.push('\n');

@@ -179,9 +179,8 @@ fn spread(pairs: &[Pair]) -> String {
     let batches: usize = pairs.iter().map(|pair| pair.batches).sum();
     let _ = writeln!(
         text,
-        "  {} batches in {} directions; on one line the middle half spreads by {} of its median in \
-         the middle direction,\n  by {} in the worst ({} to {}); --json has the quantiles of each \
-         direction and the medians of its lines",
+        "  {} batches in {} directions. On one line the middle half of them spreads by {} of its \
+         median,\n  by {} in the worst direction ({} to {}). See each direction with --json",
         figures::count(batches as u64),
         pairs.len(),
         percent(middle.spread),

@@ -18,24 +18,25 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(
     after_help = "Examples:
-  pinwise place -- pigz -p 6 -k -c big.file                              by its run time
-  pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …       by a number it prints
-  pinwise place --pid 4242 --metric io:wchar                             a running process",
+  pinwise place -- pigz -p 6 -k -c big.file
+  pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …
+  pinwise place --pid 4242 --metric io:wchar",
     after_long_help = "Metrics:
-  runtime                      how long a run takes; lower is better
-  stdout:REGEX, stderr:REGEX, file:PATH:REGEX   a number in its output or in a file, by one group
-  cmd:COMMAND                  a number that a command prints; --pick selects it
-  prom:URL#SERIES              a Prometheus series
-  netdev:IFACE:FIELD           a counter of a network interface, such as tx_packets
-  io:rchar, io:wchar           bytes that the program's processes read or write
-  dpdk:PREFIX[:FIELD]          a counter of a DPDK program, by its telemetry socket
+  runtime                     how long a run takes; the default for commands
+  stdout:REGEX, stderr:REGEX  a number in its output, by one group
+  file:PATH:REGEX             a number in a file, by one group
+  cmd:COMMAND                 a number that a command prints; see --pick
+  prom:URL#SERIES             a Prometheus series
+  netdev:IFACE:FIELD          a counter of a network interface: tx_packets
+  io:rchar, io:wchar          bytes that its processes read or write
+  dpdk:PREFIX[:FIELD]         a counter of DPDK, by its telemetry socket
 
 Examples:
-  pinwise place -- pigz -p 6 -k -c big.file                         restarted, by its run time
-  pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …  started once, by its output
+  pinwise place -- pigz -p 6 -k -c big.file
+  pinwise place --metric 'stdout:Tx-pps: +(\\d+)' -- dpdk-testpmd …
   pinwise place --pid 4242 --metric 'cmd:redis-cli info stats' \\
-    --pick 'total_commands_processed:(\\d+)'                         a running service
-  pinwise place --machine ultrasparc-t2 --workload stateful:2       a simulated processor"
+    --pick 'total_commands_processed:(\\d+)'
+  pinwise place --machine ultrasparc-t2 --workload stateful:2"
 )]
 pub(crate) struct Place {
     #[command(flatten)]
@@ -53,7 +54,7 @@ pub(crate) struct Place {
     strategy: Strategy,
     #[command(flatten, next_help_heading = "Search")]
     pub(super) search: SearchArguments,
-    /// Estimate the bound with bayes or profile
+    /// Use bayes or profile for the bound
     #[arg(
         long,
         value_enum,
@@ -64,7 +65,7 @@ pub(crate) struct Place {
         help_heading = "Search"
     )]
     method: BoundMethod,
-    /// Look at the bound first after N random assignments
+    /// Look at the bound after N draws
     #[arg(
         long,
         value_name = "N",
@@ -73,11 +74,11 @@ pub(crate) struct Place {
         help_heading = "Search"
     )]
     start: u64,
-    /// Look again after N more [default: doubles, to keep the confidence]
+    /// Look again after N more [default: doubles]
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     step: Option<u64>,
 
-    /// Pin the running program if pinning wins. The pins stay after pinwise ends
+    /// Pin the running program if pinning wins. Pins stay
     #[arg(long, help_heading = "Output")]
     pub(crate) apply: bool,
     /// Write the plan to FILE [default: next to the store]
@@ -95,17 +96,17 @@ pub(crate) struct Place {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Strategy {
-    /// exhaustive if the budget suffices, else guided
+    /// exhaustive if it fits, else guided
     Auto,
-    /// draws at random until the best is near the bound
+    /// draws until the best nears the bound
     Random,
-    /// measures every different assignment
+    /// measures every assignment
     Exhaustive,
-    /// climbs from the best random assignment
+    /// climbs from the best random one
     Climb,
-    /// draws at random, then asks a predictor that learns
+    /// draws, then lets a predictor choose
     Guided,
-    /// profiles parts, predicts all, measures the best predicted
+    /// profiles parts, predicts all
     Blackbox,
 }
 

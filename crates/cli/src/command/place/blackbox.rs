@@ -10,19 +10,16 @@ use pinwise_topology::DomainKind;
 /// How the strategy goes about it.
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
-    /// Make this share of the profiling experiments with co-runners [default: 10%], but at least
-    /// 20 per thread, and below 100% at most 800
+    /// Make this share of the experiments [default: 10%]
     #[arg(long, value_name = "PERCENT", value_parser = share, hide_short_help = true)]
     profile: Option<f64>,
-    /// Measure N predicted assignments, every second with instances spread out. By default all are
-    /// measured that may be the best
+    /// Measure N predicted ones [default: all likely]
     #[arg(long, value_name = "N", value_parser = top, hide_short_help = true)]
     top: Option<usize>,
-    /// Name the level within which threads interfere, such as Core or L2. By default that of
-    /// characterize, else the outermost of at most 8 contexts
+    /// Name the level of interference: Core, L2, …
     #[arg(long, value_name = "LEVEL", value_parser = level, hide_short_help = true)]
     core_local: Option<DomainKind>,
-    /// Print how many experiments profiling takes and how long. Measure nothing
+    /// Print what profiling takes. Measure nothing
     #[arg(long, hide_short_help = true)]
     pub(super) dry_run: bool,
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// What is asked of every search.
 #[derive(Args)]
 pub(crate) struct SearchArguments {
-    /// Stop when the best is this close to the best possible
+    /// Stop within this gap of the bound
     #[arg(
         long,
         value_name = "PERCENT",
@@ -18,7 +18,7 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     within: f64,
-    /// Set the confidence of every interval and of the bound
+    /// Set the confidence of intervals
     #[arg(
         long,
         value_name = "P",
@@ -27,11 +27,10 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     confidence: f64,
-    /// Spend this many measurements (600) or this time (90s, 5m). By default 30s built-in (blackbox
-    /// 5m), 1m live, 5m restarted, 4000 on models
+    /// Spend N measurements, or a time such as 5m [default: 30s to 5m, 4000 on models]
     #[arg(long, value_name = "N|TIME", value_parser = budget)]
     pub(crate) budget: Option<Budget>,
-    /// Repeat until the half-width of intervals is this small
+    /// Narrow intervals to this half-width
     #[arg(
         long,
         value_name = "PERCENT",
@@ -40,7 +39,7 @@ pub(crate) struct SearchArguments {
         hide_short_help = true
     )]
     precision: f64,
-    /// Put at most N threads on a context [default: by number of assignments]
+    /// Put at most N threads on a context
     #[arg(
         long,
         value_name = "N",
@@ -51,10 +50,10 @@ pub(crate) struct SearchArguments {
     /// Use only these contexts, as in 0-3,8
     #[arg(long, value_name = "LIST")]
     pub(crate) cpus: Option<String>,
-    /// Name a limit of performance in the metric's unit, such as a line rate
+    /// Name a known limit, such as a line rate
     #[arg(long, value_name = "VALUE", value_parser = positive, hide_short_help = true)]
     cap: Option<f64>,
-    /// Set the seed. The same seed repeats the same proposals
+    /// Set the seed of random choices
     #[arg(
         long,
         default_value_t = PlacementQuestion::SEED,

@@ -12,12 +12,13 @@ use pinwise_workloads::BuiltInWorkload;
 /// Where the program runs; on a simulated processor, for how long.
 #[derive(Args)]
 pub(crate) struct SimulationArguments {
-    /// Use a simulated processor for built-in programs: a model, or a file NAME.toml
+    /// Simulate ultrasparc-t2 or NAME.toml
     #[arg(
         long,
         value_name = "MACHINE",
         default_value = "host",
         value_parser = Simulated,
+        hide_possible_values = true,
         hide_short_help = true
     )]
     machine: String,
@@ -28,7 +29,7 @@ pub(crate) struct SimulationArguments {
 /// How long a measurement on a simulated processor is.
 #[derive(Args)]
 pub(crate) struct WindowArguments {
-    /// Measure N cycles after a warm-up [default: 100000, more for aho-corasick]
+    /// Measure N cycles after a warm-up [default: 100000]
     #[arg(
         long,
         value_name = "N",
@@ -36,7 +37,7 @@ pub(crate) struct WindowArguments {
         hide_short_help = true
     )]
     cycles: Option<u64>,
-    /// Average N random starts, up to 16 if they differ [default: 3]
+    /// Average N random starts [default: 3]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1..=1000), hide_short_help = true)]
     starts: Option<u32>,
 }

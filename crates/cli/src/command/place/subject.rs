@@ -25,7 +25,7 @@ pub(crate) struct SubjectArguments {
     /// The program and its arguments. Its standard input is /dev/null
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
-    /// Use built-in programs, N instances each [default: 2]: intadd:4+intmul
+    /// Use built-in programs, such as intadd:4+intmul
     #[arg(long, value_name = "NAME[:N]")]
     workload: Option<String>,
     /// Use a running process. Repeat --pid for several
@@ -38,22 +38,22 @@ pub(crate) struct SubjectArguments {
     #[arg(long, value_name = "DIR")]
     cgroup: Option<PathBuf>,
 
-    /// Choose the metric. place --help lists them [default for commands: runtime]
+    /// Choose the metric; place --help lists them
     #[arg(long, value_name = "METRIC", help_heading = "Metric")]
     metric: Option<String>,
     #[command(flatten, next_help_heading = "Metric")]
     reading: ReadingArguments,
-    /// Restart the program for each measurement. The last value of a run counts
+    /// Restart the program for each measurement
     #[arg(long, requires = "command", help_heading = "Metric", hide_short_help = true)]
     per_run: bool,
 
     /// Place only threads whose names match
     #[arg(long, value_name = "REGEX", help_heading = "Target")]
     include: Option<String>,
-    /// Do not place threads whose names match. --exclude wins over --include
+    /// Leave out threads whose names match
     #[arg(long, value_name = "REGEX", help_heading = "Target")]
     exclude: Option<String>,
-    /// Measure live programs this long. A fifth is for settling
+    /// Measure live programs this long
     #[arg(
         long,
         value_name = "TIME",
@@ -63,7 +63,7 @@ pub(crate) struct SubjectArguments {
         help_heading = "Target"
     )]
     period: Duration,
-    /// Abandon assignments below this share of the unpinned performance
+    /// Abandon assignments below this share of unpinned
     #[arg(
         long,
         value_name = "PERCENT",
@@ -72,7 +72,7 @@ pub(crate) struct SubjectArguments {
         hide_short_help = true
     )]
     floor: Option<f64>,
-    /// Fail if a run of a restarted program takes longer
+    /// Fail if a restarted run takes longer
     #[arg(
         long,
         value_name = "TIME",

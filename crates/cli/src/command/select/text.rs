@@ -115,7 +115,7 @@ impl ShownSelection<'_> {
             outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
         sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
             (Some(high), Some(gap)) => format!(
-                "no selection on any placement is better than {} with {confidence} confidence (n = \
+                "no selection on any assignment is better than {} with {confidence} confidence (n = \
                  {}): the gap is at most {}",
                 beside.show(high),
                 figures::count(bound.n as u64),
@@ -130,7 +130,7 @@ impl ShownSelection<'_> {
         let alone: Vec<String> =
             alone.map(|(name, rate)| format!("{name} {}", alone_rate(rate))).collect();
         let alone = alone.join(", ");
-        sheet.line("alone", &format!("on the best placement of each: {alone}"));
+        sheet.line("alone", &format!("on the best assignment of each: {alone}"));
         sheet.line("cost", &figures::counted(outcome.measurements, "measurement"));
         sheet.text.push('\n');
         let seen = outcome.selections.len();
@@ -138,8 +138,8 @@ impl ShownSelection<'_> {
             "",
             0,
             &format!(
-                "{seen} of {} different selections were drawn. MEAN is over random placements; the \
-                 answer is the selection that is best on its best placement, on fresh windows.",
+                "{seen} of {} different selections were drawn. MEAN is over random assignments. \
+                 The answer is the selection that is best on its best assignment, in fresh windows.",
                 figures::count(outcome.different)
             ),
         );

@@ -21,6 +21,8 @@ use regex::Regex;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const MACHINE: &str = "Use a model, shape or file; see topo";
+
 /// Find how many threads a program should run
 ///
 /// pinwise starts the program briefly with different numbers of threads. The number replaces {n} in
@@ -30,14 +32,14 @@ use std::time::Duration;
 /// machine is. Then fresh windows compare the number found with --default: they decide.
 #[derive(Args)]
 #[command(
-    mut_arg("machine", |argument| argument.hide_short_help(true)),
+    mut_arg("machine", |argument| argument.hide_short_help(true).help(MACHINE)),
     after_help = "Examples:
   pinwise threads -- pigz -p {n} -k -c big.file
-  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie",
+  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder -t {n} movie",
     after_long_help = "Examples:
   pinwise threads -- pigz -p {n} -k -c big.file
   pinwise threads --env OMP_NUM_THREADS -- ./solver input
-  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder --threads {n} movie
+  pinwise threads --metric 'stdout:fps=([0-9.]+)' -- ./encoder -t {n} movie
   pinwise threads --remove out.xz -- xz -T{n} -k -c -f movie --suffix .xz
   pinwise threads --machine opteron-24 --workload ferret --min 8 --max 72"
 )]
@@ -63,21 +65,19 @@ pub(crate) struct Threads {
 /// The program, and how its number of threads is searched for.
 #[derive(Args, Clone)]
 pub(crate) struct Asked {
-    /// The program, with {n} for its number of threads. Its standard input is /dev/null
+    /// The program, with {n} for its number. Its input is /dev/null
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
-    /// Set the number by a variable: OMP_NUM_THREADS, or NAME=VALUE with {n} in VALUE. Repeat --env
-    /// for several
+    /// Set n by a variable, such as OMP_NUM_THREADS
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub(super) env: Vec<String>,
-    /// Change the number while the program runs. cmd:COMMAND runs a command with {n} in it. cpuset:
-    /// limits its CPUs, cpuset:DIR or quota:DIR the CPUs or CPU time of a cgroup
+    /// Change n live by cmd:COMMAND, cpuset: or quota:
     #[arg(long, value_name = "HOW")]
     pub(crate) set: Option<NumberSetter>,
-    /// Use a running process, with --set. Only a confirmed number stays set
+    /// Use a running process, with --set
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
-    /// Compute the threads that n makes, as in 1+4n. --min, --max and --step then count threads
+    /// Count threads by a formula, such as 1+4n
     #[arg(long, value_name = "FORMULA", hide_short_help = true)]
     pub(super) threads_per_n: Option<ThreadsPerN>,
 
@@ -90,17 +90,16 @@ pub(crate) struct Asked {
         hide_short_help = true
     )]
     pub(super) method: Method,
-    /// Try at least N threads [default: 1; reinforcer: --step]
+    /// Try at least N threads [default: 1]
     #[arg(long, value_name = "N", help_heading = "Search", hide_short_help = true)]
     pub(super) min: Option<u32>,
-    /// Try at most N threads. By default N is twice the contexts or the CPU quota of the program,
-    /// for the reinforcer three times
+    /// Try at most N threads [default: 2 x contexts]
     #[arg(long, value_name = "N", help_heading = "Search")]
     pub(super) max: Option<u32>,
-    /// Try every Nth number [default: 1; reinforcer: contexts / 3]
+    /// Try every Nth number [default: 1]
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
     pub(super) step: Option<u32>,
-    /// Spend this time [default: 2m; on a model, 4.2 % of the program's run]
+    /// Spend this time [default: 2m, less on a model]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Search")]
     pub(super) budget: Option<Duration>,
     /// Try each number N times in a sweep [default: 3]
@@ -112,7 +111,7 @@ pub(crate) struct Asked {
         help_heading = "Search"
     )]
     pub(super) rounds: Option<u32>,
-    /// Give up this share of the best speed for fewer threads
+    /// Use fewer threads at this loss
     #[arg(
         long,
         value_name = "PERCENT",
@@ -123,7 +122,7 @@ pub(crate) struct Asked {
         hide_short_help = true,
     )]
     pub(super) within: f64,
-    /// Compare with n = N [default: the CPUs it may use; in tune, --env unset]
+    /// Compare with n = N [default: the CPUs it may use]
     #[arg(
         long,
         value_name = "N",
@@ -131,16 +130,17 @@ pub(crate) struct Asked {
         help_heading = "Search"
     )]
     pub(super) default: Option<u32>,
-    /// Choose what to minimise. energy, and edp (energy times time), need RAPL counters
+    /// Minimize time, energy or edp
     #[arg(
         long,
         value_enum,
         default_value = "time",
+        hide_possible_values = true,
         hide_short_help = true,
         help_heading = "Search"
     )]
     pub(crate) objective: Least,
-    /// Watch the threads for this long in a probe
+    /// Watch for this long in a probe
     #[arg(
         long,
         value_name = "TIME",
@@ -150,23 +150,19 @@ pub(crate) struct Asked {
         hide_short_help = true,
     )]
     pub(super) probe: Duration,
-    /// Read the reinforcer's thresholds from a file by `threads calibrate`. By default the paper's
-    /// are scaled to this machine
+    /// Read the reinforcer's thresholds from FILE
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Search")]
     pub(super) thresholds: Option<PathBuf>,
 
-    /// Measure progress by this metric. place --help lists them. By default short programs are
-    /// timed whole. For others instructions count, or else CPU time
+    /// Choose the metric; place --help lists them
     #[arg(long, value_name = "METRIC", help_heading = "Progress")]
     pub(crate) metric: Option<String>,
     #[command(flatten, next_help_heading = "Progress")]
     reading: ReadingArguments,
-    /// Measure whole runs: their time, or with --metric the last value of a run. Without a metric,
-    /// programs that end within a probe are always timed so
+    /// Measure whole runs: their time, or their last value
     #[arg(long, alias = "whole-run", help_heading = "Progress", hide_short_help = true)]
     pub(crate) per_run: bool,
-    /// Say how many equal pieces, such as files, the threads share. The survey then counts the
-    /// uneven end of a run, which no short probe shows
+    /// Say how many equal pieces of work a run has
     #[arg(
         long,
         value_name = "N",
@@ -176,7 +172,7 @@ pub(crate) struct Asked {
     )]
     pub(super) pieces: Option<u32>,
 
-    /// Fail if initialization or a whole run takes longer
+    /// Fail if a start or run takes longer
     #[arg(
         long,
         value_name = "TIME",
@@ -186,7 +182,7 @@ pub(crate) struct Asked {
         help_heading = "Target"
     )]
     pub(super) limit: Duration,
-    /// End the search if a probe writes more, such as 64M
+    /// End if a probe writes more than this
     #[arg(
         long,
         value_name = "SIZE",
@@ -199,10 +195,10 @@ pub(crate) struct Asked {
 
     #[command(flatten, next_help_heading = "Model")]
     pub(crate) machine: MachineArgument,
-    /// Run this program of the Thread Reinforcer paper on a model, such as ferret or ammp
+    /// Run a program of the paper on it, such as ferret
     #[arg(long, value_name = "NAME", hide_short_help = true, help_heading = "Model")]
     pub(super) workload: Option<String>,
-    /// Set the seed of a model. The same seed gives the same search
+    /// Set the seed of a model
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Model")]
     pub(super) seed: Option<u64>,
 }
@@ -210,7 +206,7 @@ pub(crate) struct Asked {
 /// Where a probe begins, and what to do after it.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Edges {
-    /// Begin probes after an output line that matches. By default they begin when the threads work
+    /// Begin probes after an output line that matches
     #[arg(
         long,
         value_name = "REGEX",
@@ -227,10 +223,10 @@ pub(crate) struct Edges {
 /// What a run of the program writes.
 #[derive(Args, Clone, Default)]
 pub(crate) struct RunFiles {
-    /// Remove PATH after each measured run. It may contain {n}. Repeatable
+    /// Remove PATH after each run. {n} is the number
     #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Target")]
     pub(crate) remove: Vec<PathBuf>,
-    /// Write the standard output of each run to FILE. {n} in it is the number
+    /// Write each run's output to FILE. {n} is the number
     #[arg(
         long,
         value_name = "FILE",
@@ -241,7 +237,7 @@ pub(crate) struct RunFiles {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// What else there is to do than a search.
+/// What the command does besides a search.
 #[derive(Subcommand)]
 pub(super) enum Action {
     Calibrate(Calibrate),
@@ -256,9 +252,9 @@ pub(crate) enum Least {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Method {
-    /// fits scalability laws to a few speeds
+    /// fits scalability laws to few probes
     Survey,
-    /// tries rising numbers by thread profiles, as published
+    /// raises n by profiles, as published
     Reinforcer,
     /// tries every number several times
     Sweep,

@@ -27,14 +27,13 @@
 //!   (lock, record).
 //!
 //! **Where the numbers come from.** The numbers of R, T and the nine IPFwd variants are chosen to
-//! come near the throughputs and differences that the studies print. docs/lab/fidelity.md has both,
-//! and where they differ. Those of the last three are counted on the programs that ship with
-//! pinwise, instruction by instruction on x86-64, with cachegrind (`lab/examples/process.rs`). They
-//! are the instructions per packet, the mean length of payloads and headers of their generated
-//! packets, and 12 KiB of transitions. With a cache like the T2's (8 KiB, 4 ways), 0.37 transitions
-//! per byte miss. The table of `stateful` is that of 4,096 active flows, 128 bytes each with lock
-//! and record. Loads and stores of the stack are left out: a register window or a better compiler
-//! saves them.
+//! come near the figures of the studies. See docs/lab/fidelity.md for both. Those of the last three
+//! are counted on the programs that ship with pinwise, instruction by instruction on x86-64, with
+//! cachegrind (`lab/examples/process.rs`). They are the instructions per packet, the mean length of
+//! payloads and headers of their generated packets, and 12 KiB of transitions. With a cache like
+//! the T2's (8 KiB, 4 ways), 0.37 transitions per byte miss. The table of `stateful` is that of
+//! 4,096 active flows, 128 bytes each with lock and record. Loads and stores of the stack are left
+//! out: a register window or a better compiler saves them.
 //!
 //! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without
 //! them the threads of a deterministic model fall into step for millions of cycles, and

@@ -1,0 +1,285 @@
+//! Every note is one line of at most 100 columns, with typical values.
+
+use crate::bound_note;
+use crate::figures::Scale;
+use crate::{
+    Notice, characterization_warning, export_note, last_comparison_note, latency_warning, note,
+    notice, sentence, threads_note, verdict::qualification,
+};
+use pinwise_characterization::Warning;
+use pinwise_evt::{Diagnostic, Limit, Refusal};
+use pinwise_hardware::LatencyWarning;
+use pinwise_measure::{LeftAlone, ProgramNote, Unit};
+use pinwise_placement::{
+    BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote,
+    Unmeasured,
+};
+use pinwise_threads::{PhaseChange, Sign, ThreadsNote};
+use pinwise_topology::{CpuId, CpuSet, Policy};
+use std::time::Duration;
+
+/// The values of an enum that are listed. It does not compile if a variant is not among them.
+macro_rules! every {
+    ($enum:ident: $($variant:ident { $($fields:tt)* })*) => {{
+        #[allow(unreachable_patterns)]
+        fn complete(value: &$enum) {
+            match value { $($enum::$variant { .. } => (),)* }
+        }
+        let values = vec![$($enum::$variant { $($fields)* }),*];
+        values.iter().for_each(complete);
+        values
+    }};
+}
+
+/// `texts` are made of `values`, with the first letter small and no full stop.
+fn are_lines<T>(values: &[T], text: impl Fn(&T) -> String) {
+    let is_line = |text: &String| {
+        text.chars().count() <= 100 && !text.contains(['\n', '\u{2212}']) && !text.contains("  ")
+    };
+    let texts = values.iter().map(|value| sentence(text(value).trim_end_matches('.')));
+    let others: Vec<String> = texts.filter(|text| !is_line(text)).collect();
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
+fn text() -> String {
+    "a note of an earlier version".to_owned()
+}
+
+fn error() -> String {
+    "Operation not permitted".to_owned()
+}
+
+fn program_notes() -> Vec<ProgramNote> {
+    let names = || [("log".to_owned(), 1), ("mc-worker".to_owned(), 2)].into();
+    every!(ProgramNote:
+        Busy { share: 0.239 }
+        ThreadsReplaced { times: 12 }
+        ThreadsAppeared { threads: 1 }
+        ThreadsAppeared { threads: 12 }
+        ThreadMissing { runs: 12, of: 30 }
+        ThreadUnknown { runs: 12, of: 30 }
+        MaybeTotal {}
+        MetricRead { counter: true, by_name: false }
+        MetricRead { counter: false, by_name: true }
+        MetricRead { counter: false, by_name: false }
+        LinesAdded { lines: 4, seconds: 1.0 }
+        MetricRare { seconds: 1.5 }
+        MetricSlow { seconds: 0.417 }
+        MetricStill {}
+        MetricRenewed { seconds: 0.417 }
+        PeriodStretched { seconds: 0.417, asked: 0.05 }
+        LeftAlone { reason: LeftAlone::HardlyRuns, names: names() }
+        LeftAlone { reason: LeftAlone::NotIncluded, names: names() }
+        LeftAlone { reason: LeftAlone::Excluded, names: names() }
+        LeftAlone { reason: LeftAlone::Unknown, names: names() }
+        NotPunctual { error: error() }
+        NoInstructions { error: error() }
+        LockUnseen {}
+        PinnedBefore { threads: 12, of: 24 }
+        ThreadsMissed {}
+        MigrationsUnseen {}
+        Text { text: text() }
+    )
+}
+
+fn threads_notes() -> Vec<ThreadsNote> {
+    let shift = |sign, change, sure| PhaseChange { at: 11, sign, parameter: 16, change, sure };
+    let numbers = || vec![4, 8, 12, 16, 24];
+    every!(ThreadsNote:
+        Quota { group: "/sys/fs/cgroup/cpu/guide".into(), granted: 1.5, contexts: 24, allowed: 24 }
+        Affinity { allowed: 12, contexts: 24, cpus: "0-11".into() }
+        ShortRuns { run_seconds: Some(0.417), pieces: None }
+        ShortRuns { run_seconds: None, pieces: Some(16) }
+        CutOff { n: 24, asked: true }
+        CutOff { n: 24, asked: false }
+        DefaultAboveMax { default: 24, max: 16 }
+        Capped { threads: 12, numbers: numbers(), pooled: true, follows: true }
+        Capped { threads: 12, numbers: numbers(), pooled: true, follows: false }
+        Translated { counts_n: false, n: [1, 24], threads: [5, 97] }
+        Shifted { 0: shift(Sign::Progress, -0.5, true) }
+        Shifted { 0: shift(Sign::Progress, 0.5, false) }
+        Shifted { 0: shift(Sign::CpuUtil, -12.0, false) }
+        Shifted { 0: shift(Sign::Lock, 12.0, false) }
+        Unchecked { reason: "the program ended".into() }
+        Text { text: text() }
+        Drifting { numbers: numbers() }
+        SingleRuns {}
+        CpuTimeOnly {}
+        Busy { share: 0.239 }
+        Watching { share: 0.123 }
+        WatchedOtherwise { probes: 12, of: 24, by: "sampling".into(), later: "eBPF".into() }
+        Pieces { pieces: 128 }
+        SharedCores {}
+        Simulated {}
+        Set { n: 24, guess: true }
+        NotSet { n: 24, command: "kill -USR24 4242".into() }
+        LimitsRestored {}
+        Program { 0: ProgramNote::MaybeTotal }
+    )
+}
+
+#[test]
+fn notes_of_programs_and_numbers() {
+    are_lines(&program_notes(), note);
+    are_lines(&threads_notes(), threads_note);
+}
+
+#[test]
+fn notes_of_both_together() {
+    let failed = || Unmeasured::Failed { error: "the program ended".into() };
+    let notes = every!(LastComparisonNote:
+        DefaultAssumed { n: 24, threads: Some(12) }
+        DefaultInferred { n: 24, threads: 25 }
+        NotMeasured { n: 24, policy: Some(Policy::Compact), error: error() }
+        NotPlaced { n: 24, reason: Unmeasured::NoTime }
+        WhilePlaced { n: 24, note: ProgramNote::ThreadsReplaced { times: 1 } }
+        Busy { share: 0.239 }
+        ComparisonBusy { share: 0.239 }
+        WindowsMissing { windows: 12, error: error() }
+        CutShort { rounds: 12, reason: failed() }
+        FewRounds { rounds: 3 }
+        Set { n: 24, guess: true }
+        Text { text: text() }
+    );
+    are_lines(&notes, last_comparison_note);
+}
+
+#[test]
+fn notes_of_placements() {
+    let as_found =
+        |apart, gain| OutcomeNote::AsFound { apart, windows: 12, after: 120, drifted: false, gain };
+    let gain = |high| Some(Gain { mean: 0.123, low: -0.123, high });
+    let notes = every!(OutcomeNote:
+        AsFound { apart: Some(0.123), windows: 12, after: 120, drifted: true, gain: None }
+        Drift { change: -0.123, n: 120 }
+        Met { 0: ProgramNote::MaybeTotal }
+    );
+    are_lines(&notes, qualification);
+    let found = [(None, None), (Some(0.123), None), (Some(-0.123), gain(0.345))];
+    are_lines(&found.map(|(apart, gain)| as_found(apart, gain)), qualification);
+}
+
+#[test]
+fn notes_of_bounds() {
+    let notes = every!(BoundNote:
+        AnyDistribution { share: 0.049 }
+        Exceeded {}
+        PredictionExceeded { high: 1.2e7 }
+        Predicted { scatter: 0.021, draws: 200 }
+        NothingMeasured {}
+        FewWindows {}
+        AllMeasured {}
+        LeftOut { assignments: 12 }
+        WrongCap { cap: 1.2e7 }
+        Limit { method: BoundMethod::Cap }
+        Limit { method: BoundMethod::Solo }
+        HigherLimit { method: BoundMethod::Cap, high: 1.2e7 }
+        HigherLimit { method: BoundMethod::Solo, high: 1.2e7 }
+        NoLower { method: BoundMethod::Bayes, high: 1.2e7 }
+        CompanyHelps {}
+        StandsStill { share: 0.412 }
+        UnpinnedBetter { unpinned: 1.23e7, high: 1.2e7 }
+        SingleWindow {}
+        Text { text: text() }
+        Diagnostic { 0: Diagnostic::Exhausted }
+        Refusal { 0: Refusal::Range }
+    );
+    let diagnostics = every!(Diagnostic:
+        Dropped { count: 12 }
+        Saturated { ties: 12 }
+        Atoms { distinct: 12, n: 600 }
+        Unstable { ratio: 3.4 }
+        PriorDriven { shape: 0.12 }
+        Few { exceedances: 12, enough: 50 }
+        NotLinear { r_squared: 0.85 }
+        ThresholdLow { fraction: 0.123 }
+        Unbounded {}
+        CapActive { cap: 1.2e7 }
+        CapFalsified { cap: 1.2e7 }
+        GapUndefined {}
+        Exhausted {}
+    );
+    let (threshold, exceedances) = (1.2e7, 30);
+    let refusals = every!(Refusal:
+        Empty { dropped: 12 }
+        Constant { value: 1.2e7, n: 60 }
+        TooFew { distinct: 12, n: 60, needed: 20 }
+        FewExceedances { threshold, exceedances, needed: 50 }
+        NoThreshold { n: 60, needed: 20 }
+        NoEnd { threshold, exceedances, shape: 0.123, scale: 1.0 }
+        NoMaximum { threshold, exceedances }
+        Range {}
+        Confidence { 0: 2.0 }
+        NotFinite { option: Limit::Threshold, value: f64::INFINITY }
+    );
+    let scale = Scale::new(&Unit::rate("packets/s"), 1.2e7);
+    are_lines(&notes, |about| bound_note::text(about, &scale));
+    are_lines(&diagnostics, |about| about.in_words(|value| scale.show(value)));
+    are_lines(&refusals, |about| about.in_words(|value| scale.show(value)));
+}
+
+#[test]
+fn warnings_of_machines() {
+    let warnings = every!(Warning:
+        Busy { share: 0.852 }
+        Noisy { most: 0.123, pairs: 120 }
+        Unsteady { sets: 12, of: 120 }
+        Text { text: text() }
+    );
+    are_lines(&warnings, characterization_warning);
+    let [from, to] = [CpuId(10), CpuId(11)];
+    let warnings = every!(LatencyWarning:
+        Busy { directions: 12, of: 240, waited: 0.412, from, to }
+        Unsteady { directions: 12, of: 240, spread: 0.412, from, to }
+        NoTime { directions: vec![(from, to); 12] }
+    );
+    are_lines(&warnings, latency_warning);
+}
+
+#[test]
+fn notes_of_exports() {
+    let cpus: CpuSet = (0..4).map(CpuId).collect();
+    let notes = every!(ExportNote:
+        WholeProcess {}
+        WholeInstances { instance: "container" }
+        LeftOut { by: LeftOutBy::Dpdk, threads: vec!["telemetry-v2".into(), "log".into()] }
+        LeftOut { by: LeftOutBy::Vpp, threads: vec!["telemetry-v2".into(), "log".into()] }
+        LeftOut { by: LeftOutBy::Suricata, threads: vec!["US".into(), "CW".into()] }
+        NoFirstThread { lcore: 12 }
+        TeamInOrder {}
+        AllThreadsInOrder {}
+        CpusByScheduler { cpus: 12 }
+        CpusInTurn { set: "worker-cpu-set", cpus: cpus.clone() }
+        WorkersByCore { cpus: cpus.iter().collect() }
+        ForNumber { n: 24 }
+    );
+    are_lines(&notes, export_note);
+}
+
+#[test]
+fn notices_while_a_job_runs() {
+    let outlook = crate::ProfilingOutlook { alone: 39.0, company: 2072.0, each: 0.5, here: None };
+    let (machine, seconds) = ("Intel(R) Xeon(R) Processor".to_owned(), Duration::from_secs(60));
+    let levels = || vec!["Core".to_owned(), "Package".to_owned()];
+    let notices = every!(Notice:
+        StoreUpgraded { copy: "pinwise/pinwise.db.v3".into() }
+        FileAwaited { file: "/var/log/server.log".into() }
+        StillRuns { name: "server".into(), after: seconds, limit: 10 * seconds }
+        Uncharacterized { error: "it is of another machine".into() }
+        Profiling { 0: outlook }
+        BudgetSpent { spent: 20.0, left: 10.0 }
+        FewMeasurements { fits: 12, enough: 44, each: 5.0, spent: 9.0 }
+        ComparisonTakes { searches: 4, searching: 80.0, rounds: 30, comparing: 60.0 }
+        NoRoomToCompare { needed: 80.0, each: 0.417 }
+        FewerRounds { rounds: 12, asked: 30, draws: 10 }
+        BoundNotReached { name: "statistical".into(), first: 1000, drawn: 400 }
+        NotPlacedAgain { n: 24, reason: Unmeasured::NoTime }
+        NumberReturned { pid: 21873, n: 24, guess: true }
+        NumberLeft { pid: 21873 }
+        MeasuringCaches {}
+        Characterizing { machine, levels: levels(), benchmarks: 19, sets: 84, runs: 252, rounds: 3 }
+        Threads { 0: ThreadsNote::SharedCores }
+        Program { 0: ProgramNote::MetricStill }
+    );
+    are_lines(&notices, notice);
+}
