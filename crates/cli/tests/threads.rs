@@ -271,7 +271,7 @@ fn a_service_has_its_own_number_back_however_the_search_is_ended() {
 fn a_number_above_the_most_to_try_is_not_set_on_a_guess() {
     let (given, said) = numbers_given(None, &["--max", "1"]);
     assert!(given.lines().all(|n| n == "1"), "{given}");
-    assert!(said.contains("a guess at the number it began with"), "{said}");
+    assert!(said.contains("is set now, a guess: set yours"), "{said}");
 }
 
 #[test]
