@@ -331,7 +331,7 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
     capped(&answer, 2);
     let notes = answer["notes"].to_string();
     assert!(
-        notes.contains("for n = 2, 3, 4, 5; ") && !notes.contains("or {n} does not set"),
+        notes.contains("n = 2, 3, 4, 5 made at most 2") && !notes.contains("check {n}"),
         "{answer:#}"
     );
     capped(&threads(&["--probe", "50ms"], &command), 2);
