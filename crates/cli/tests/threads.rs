@@ -283,7 +283,7 @@ fn a_service_has_its_own_number_back_however_the_search_is_ended() {
 fn a_number_above_the_most_to_try_is_not_set_on_a_guess() {
     let (given, said) = numbers_given(SLOWLY, &Ending::BadMetric, &["--max", "1"]);
     assert!(!given.is_empty() && given.lines().all(|n| n == "1"), "{given}");
-    assert!(said.contains("a guess at the number it began with"), "{said}");
+    assert!(said.contains("is set now, a guess: set yours"), "{said}");
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
     capped(&answer, 2);
     let notes = answer["notes"].to_string();
     assert!(
-        notes.contains("for n = 2, 3, 4, 5; ") && !notes.contains("or {n} does not set"),
+        notes.contains("n = 2, 3, 4, 5 made at most 2") && !notes.contains("check {n}"),
         "{answer:#}"
     );
     capped(&threads(&["--probe", "50ms"], &command), 2);
