@@ -187,8 +187,8 @@ pub(crate) fn answered(
     Ok(())
 }
 
-/// The one way to end a run without an answer, but for [`part_left_open`]; why there is none. A campaign without a measurement
-/// is not left behind. Any other can be resumed.
+/// The one way to end a run without an answer, but for [`part_left_open`]; why there is none. A
+/// campaign without a measurement is not left behind. Any other can be resumed.
 pub(crate) fn unanswered(
     store: &mut Store,
     id: CampaignId,

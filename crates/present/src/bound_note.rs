@@ -39,7 +39,8 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             say(*high)
         ),
         BoundNote::Predicted { scatter, draws } => format!(
-            "by prediction, which is off by {} near the top (standard deviation over {draws} draws)",
+            "by prediction, which is off by {} near the top (standard deviation over {draws} \
+             draws)",
             figures::percent(*scatter)
         ),
         BoundNote::NothingMeasured => "no assignment could be measured".to_owned(),
@@ -67,7 +68,8 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
              helps here, so there is no bound"
             .to_owned(),
         BoundNote::StandsStill { share } => format!(
-            "the metric stood still in {} of the windows: try a tenfold --period (on a model, --cycles)",
+            "the metric stood still in {} of the windows: try a tenfold --period (on a model, \
+             --cycles)",
             figures::percent(*share)
         ),
         BoundNote::UnpinnedBetter { unpinned, high } => format!(

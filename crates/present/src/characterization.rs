@@ -49,16 +49,18 @@ pub fn excerpt_reason(reason: &ExcerptReason) -> String {
 pub fn characterization_warning(warning: &Warning) -> String {
     match warning {
         Warning::Busy { share } => format!(
-            "slowdowns are too small: benchmarks had their CPUs for {} of the time; stop other programs",
+            "slowdowns are too small: benchmarks had their CPUs for {} of the time; stop other \
+             programs",
             figures::percent(*share)
         ),
         Warning::Noisy { most, pairs } => format!(
-            "identical runs differ by up to {} (95 % of {pairs} pairs): stop other programs or raise \
-             --rounds",
+            "identical runs differ by up to {} (95 % of {pairs} pairs): stop other programs or \
+             raise --rounds",
             figures::percent(*most)
         ),
         Warning::Unsteady { sets, of } => format!(
-            "{sets} of {of} sets did not become steady (marked): stop other programs, or raise --maiv"
+            "{sets} of {of} sets did not become steady (marked): stop other programs, or raise \
+             --maiv"
         ),
         Warning::Text { text } => text.clone(),
     }

@@ -10,7 +10,7 @@ pub fn export_note(note: &ExportNote) -> String {
         ExportNote::WholeProcess => {
             "this pins the process, not each thread: use --to script or `pinwise apply` for that"
                 .to_owned()
-        },
+        }
         ExportNote::WholeInstances { instance } => format!(
             "an instance is a {instance}: each of its threads may run on all CPUs of the instance"
         ),
@@ -26,13 +26,15 @@ pub fn export_note(note: &ExportNote) -> String {
             "the program's first thread is not in the plan: lcore {lcore} may run on all its CPUs"
         ),
         ExportNote::TeamInOrder => {
-            "check that the plan's threads are the OpenMP team, in its order: 0 is the program's first"
+            "check that the plan's threads are the OpenMP team, in its order: 0 is the program's \
+             first"
                 .to_owned()
-        },
+        }
         ExportNote::AllThreadsInOrder => {
-            "likwid-pin pins every thread in order of creation: skip those not in the plan with -s MASK"
+            "likwid-pin pins every thread in order of creation: skip those not in the plan with -s \
+             MASK"
                 .to_owned()
-        },
+        }
         ExportNote::CpusByScheduler { cpus } => {
             format!("scx_layered decides itself which {cpus} CPUs it gives to the layer")
         }
@@ -42,7 +44,8 @@ pub fn export_note(note: &ExportNote) -> String {
         ExportNote::WorkersByCore { cpus } => {
             let order: Vec<String> = cpus.iter().map(|cpu| cpu.0.to_string()).collect();
             format!(
-                "VPP numbers workers by core, the plan has them on CPU {}: set interface rx-placement",
+                "VPP numbers workers by core, the plan has them on CPU {}: set interface \
+                 rx-placement",
                 order.join(", ")
             )
         }

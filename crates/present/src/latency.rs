@@ -175,8 +175,8 @@ pub fn domain_kinds(kinds: &[DomainKind]) -> String {
 pub fn latency_warning(warning: &LatencyWarning) -> String {
     match warning {
         LatencyWarning::Busy { directions, of, waited, from, to } => format!(
-            "in {directions} of {of} directions a thread waited, up to {} of the time ({} to {}): stop \
-             other programs",
+            "in {directions} of {of} directions a thread waited, up to {} of the time ({} to {}): \
+             stop other programs",
             percent(*waited),
             from.0,
             to.0

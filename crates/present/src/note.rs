@@ -26,8 +26,8 @@ pub fn note(note: &ProgramNote) -> String {
                 .to_owned()
         }
         ProgramNote::ThreadsAppeared { threads } => format!(
-            "{threads} threads or child processes appeared after the thread scan, unplaced: place it \
-             again now"
+            "{threads} threads or child processes appeared after the thread scan, unplaced: place \
+             it again now"
         ),
         ProgramNote::ThreadMissing { runs, of } => {
             format!(
@@ -36,10 +36,12 @@ pub fn note(note: &ProgramNote) -> String {
             )
         }
         ProgramNote::ThreadUnknown { runs, of } => format!(
-            "its threads vary: in {runs} of {of} runs a new busy thread was not placed; place it again"
+            "its threads vary: in {runs} of {of} runs a new busy thread was not placed; place it \
+             again"
         ),
         ProgramNote::MaybeTotal => {
-            "the metric never fell: use --counter if it is a total; if it is a rate, repeat when warm"
+            "the metric never fell: use --counter if it is a total; if it is a rate, repeat when \
+             warm"
                 .to_owned()
         }
         ProgramNote::MetricRead { counter: true, by_name } => {
@@ -56,7 +58,8 @@ pub fn note(note: &ProgramNote) -> String {
             format!("{lines} lines each {}: their numbers are added up", time(*seconds))
         }
         ProgramNote::MetricRare { seconds } => format!(
-            "the program prints every {}: a measurement takes up to {}; cmd: or prom: may be faster",
+            "the program prints every {}: a measurement takes up to {}; cmd: or prom: may be \
+             faster",
             time(*seconds),
             time(2.0 * seconds)
         ),
@@ -90,18 +93,20 @@ pub fn note(note: &ProgramNote) -> String {
             let names: Vec<String> = names.iter().map(name).collect();
             format!("threads not placed, since {reason}: {}", names.join(", "))
         }
-        ProgramNote::NotPunctual { error } => format!(
-            "windows are less punctual: no SCHED_FIFO ({error}); allow `ulimit -r 1`"
-        ),
+        ProgramNote::NotPunctual { error } => {
+            format!("windows are less punctual: no SCHED_FIFO ({error}); allow `ulimit -r 1`")
+        }
         ProgramNote::NoInstructions { error } => {
             format!("instructions cannot be counted ({error}): use --metric or --per-run")
         }
         ProgramNote::PinnedBefore { threads, of } => format!(
-            "{threads} of {of} threads were pinned before, also when \"unpinned\": try pinwise apply \
-             --undo --pid PID"
+            "{threads} of {of} threads were pinned before, also when \"unpinned\": try pinwise \
+             apply --undo --pid PID"
         ),
         ProgramNote::ThreadsMissed => {
-            "runs are so short that threads went unseen: n counts instead; measure longer runs".into()
+            "runs are so short that threads went unseen: n counts instead; measure longer \
+             runs"
+                .into()
         }
         ProgramNote::LockUnseen => {
             "LOCK is not visible here and counts as 0: run pinwise as the program's user".to_owned()

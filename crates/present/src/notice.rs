@@ -172,7 +172,8 @@ pub fn notice(notice: &Notice) -> String {
             format!("there is no file {} yet; waiting for the program to create it", file.display())
         }
         Notice::StillRuns { name, after, limit } => format!(
-            "{name} has run for {}; it is ended after {}: raise --limit, or give --metric if it runs on",
+            "{name} has run for {}; it is ended after {}: raise --limit, or give --metric if it \
+             runs on",
             figures::duration(*after),
             figures::duration(*limit)
         ),

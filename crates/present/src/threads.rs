@@ -13,12 +13,12 @@ use std::time::Duration;
 pub fn threads_note(about: &ThreadsNote) -> String {
     match about {
         ThreadsNote::Quota { group, granted, contexts, allowed } => format!(
-            "its cgroup ({group}) grants {granted:.1} of {contexts} contexts; without n it may start \
-             {allowed} threads"
+            "its cgroup ({group}) grants {granted:.1} of {contexts} contexts; without n it may \
+             start {allowed} threads"
         ),
         ThreadsNote::Affinity { allowed, contexts, cpus } => format!(
-            "it may run on {allowed} of {contexts} contexts (CPU {cpus}); without n it may start too \
-             many threads"
+            "it may run on {allowed} of {contexts} contexts (CPU {cpus}); without n it may start \
+             too many threads"
         ),
         ThreadsNote::ShortRuns { run_seconds, pieces } => {
             let run = run_seconds.and_then(|run| Duration::try_from_secs_f64(run).ok());
@@ -26,8 +26,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
                 || "the program ended by itself within a probe".to_owned(),
                 |run| format!("a run takes {}", figures::duration(run)),
             );
-            let divide = pieces
-                .map_or_else(String::new, |pieces| format!("; --pieces {pieces} is ignored"));
+            let divide =
+                pieces.map_or_else(String::new, |pieces| format!("; --pieces {pieces} is ignored"));
             format!("{why}: whole runs are measured{divide}")
         }
         ThreadsNote::CutOff { n, asked: true } => {
@@ -47,7 +47,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
             };
             let counted = if *counts_n { "n" } else { "threads" };
             format!(
-                "--min, --max and --step count {counted}: n = {} is searched, which makes {} threads",
+                "--min, --max and --step count {counted}: n = {} is searched, which makes {} \
+                 threads",
                 from(*n),
                 from(*threads)
             )
@@ -71,7 +72,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Busy { share } => busy(*share, "probes"),
         ThreadsNote::Watching { share } => format!(
-            "monitoring used {} of its CPU time and may bias each n differently: use a longer --probe",
+            "monitoring used {} of its CPU time and may bias each n differently: use a longer \
+             --probe",
             figures::percent(*share)
         ),
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
@@ -85,7 +87,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
             "its description has {pieces} equal pieces a run: --pieces {pieces} is in force"
         ),
         ThreadsNote::SharedCores => {
-            "the model takes contexts for cores, though cores have several: check with pinwise threads -- CMD"
+            "the model takes contexts for cores, though cores have several: check with pinwise \
+             threads -- CMD"
                 .into()
         }
         ThreadsNote::Simulated => SIMULATED.into(),

@@ -95,7 +95,8 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
             )
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
-            "the machine or the load changed: a reference by {} (n = {n}); repeat if you need the bound",
+            "the machine or the load changed: a reference by {} (n = {n}); repeat if you need the \
+             bound",
             figures::change(*change)
         )),
         OutcomeNote::Met(met) => sentence(&note(met)),

@@ -62,8 +62,8 @@ pub(crate) struct Compare {
 }
 
 /// What `--budget` is about here.
-const BUDGET: &str = "Spend N measurements, or a time such as 5m, on each search [default: as place]. \
-    The last comparison comes on top";
+const BUDGET: &str = "Spend N measurements, or a time such as 5m, on each search [default: as \
+    place]. The last comparison comes on top";
 
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {

@@ -174,8 +174,8 @@ impl ThreadsOutcome {
         Some(shown.probe.threads)
     }
 
-    /// The number that is announced: the one that fresh windows decide, else the one that was found.
-    /// `None`: there is no answer.
+    /// The number that is announced: the one that fresh windows decide, else the one that was
+    /// found. `None`: there is no answer.
     pub fn number(&self, confirmation: Option<&Confirmation>) -> Option<u32> {
         let found = self.found.as_ref().ok()?.parameter;
         Some(confirmation.map_or(found, Confirmation::announced))

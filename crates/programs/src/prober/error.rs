@@ -43,9 +43,9 @@ pub enum ProbeError {
     Failed(String),
     /// It has a single thread where there should be more.
     #[error(
-        "{name} never started workers: it has one thread {waited} after its start with n = {n}. Put \
-         {{n}} where it takes their number. If it starts slowly, raise --limit, or name its last \
-         line with --after REGEX",
+        "{name} never started workers: it has one thread {waited} after its start with n = {n}. \
+         Put {{n}} where it takes their number. If it starts slowly, raise --limit, or name its \
+         last line with --after REGEX",
         waited = duration(*waited)
     )]
     NoWorkers {

@@ -75,8 +75,8 @@ impl NumberSetter {
         }
     }
 
-    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING_LIMIT`]; it
-    /// has `mark` in its environment. Error: why not, for the user.
+    /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING_LIMIT`];
+    /// it has `mark` in its environment. Error: why not, for the user.
     pub(crate) fn set(
         &self,
         root: Pid,
