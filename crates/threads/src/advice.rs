@@ -34,7 +34,8 @@ pub struct NumberAdvice {
     /// best.
     pub threads: u32,
     /// The range that has the fewest threads within the tolerance of the best, with a probability
-    /// of 90 %.
+    /// of 90 %. It leaves out a number only if that number was probed, or lies between two that
+    /// were.
     pub between: (u32, u32),
     /// The value of the choice, in the unit of progress.
     pub value: Interval<f64>,
@@ -50,8 +51,8 @@ pub struct NumberAdvice {
     pub probed: bool,
     /// Share of the best that the choice is expected to lose, at least 0.
     pub loss: f64,
-    /// Most threads that could have been chosen, and the share of the choice's speed they cost;
-    /// negative: they are faster.
+    /// Most threads that were probed, and the share of the choice's speed they cost; negative: they
+    /// are faster. `None` if no number above the choice was probed.
     pub more: Option<(u32, Interval<f64>)>,
     /// Why the search ended.
     pub ended: SpeedSearchEnd,
@@ -66,30 +67,41 @@ pub struct NumberAdvice {
 
 impl NumberAdvice {
     /// Advises the candidate with index `choice`. `draws`, at least one, are possible values of all
-    /// candidates (logarithms). The advice says nothing about the search itself: no candidate
-    /// counts as probed. The gain is over the candidate with index `reference`. That one must have
-    /// been probed: laws do not predict a number that is far from all probed ones.
+    /// candidates (logarithms). `probed` has the indices of those that were probed, ascending:
+    /// nothing is claimed of a number beyond them, and laws do not predict one that is far from all
+    /// of them. The gain is over the first of these. The advice says nothing about the search
+    /// itself.
     pub(crate) fn drawn(
         candidates: &[u32],
         draws: &[Vec<f64>],
         choice: usize,
-        reference: usize,
+        probed: &[usize],
         tolerance: f64,
     ) -> Self {
-        let last = candidates.len() - 1;
+        let reference = probed.first().copied().unwrap_or(0);
+        let most = probed.last().copied().filter(|&most| choice < most);
         let enough = (1.0 - tolerance).ln();
         let fewest = |draw: &Vec<f64>| {
             let most = greatest(draw);
-            let place = draw.iter().position(|value| *value >= most + enough).unwrap_or(choice);
-            f64::from(candidates[place])
+            draw.iter().position(|value| *value >= most + enough).unwrap_or(choice) as f64
         };
         let between = interval(draws.iter().map(fewest).collect());
-        let more =
-            interval(draws.iter().map(|draw| 1.0 - (draw[last] - draw[choice]).exp()).collect());
+        let low = (between.low as usize).min(choice);
+        let high = (between.high as usize).max(choice);
+        // Numbers below the least and above the greatest that was probed are not left out.
+        let last = candidates.len() - 1;
+        let below = probed.iter().rfind(|&&place| place < low).filter(|_| probed.contains(&0));
+        let above = probed.iter().find(|&&place| place > high).filter(|_| probed.contains(&last));
+        let low = below.map_or(0, |place| place + 1);
+        let high = above.map_or(last, |place| place - 1);
+        let cost = |most: usize| {
+            let costs = draws.iter().map(|draw| 1.0 - (draw[most] - draw[choice]).exp());
+            (candidates[most], interval(costs.collect()))
+        };
         let threads = candidates[choice];
         Self {
             threads,
-            between: ((between.low as u32).min(threads), (between.high as u32).max(threads)),
+            between: (candidates[low], candidates[high]),
             value: interval(draws.iter().map(|draw| draw[choice].exp()).collect()),
             gain: interval(
                 draws.iter().map(|draw| (draw[choice] - draw[reference]).exp()).collect(),
@@ -98,7 +110,7 @@ impl NumberAdvice {
             reference_threads: candidates[reference],
             probed: false,
             loss: expected_loss(draws, choice),
-            more: (choice < last).then_some((candidates[last], more)),
+            more: most.map(cost),
             ended: SpeedSearchEnd::AllTried,
             probes: 0,
             numbers: 0,

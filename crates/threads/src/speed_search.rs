@@ -225,21 +225,16 @@ impl SpeedSearch {
 
     fn advice(&self, decision: &Decision, ended: SpeedSearchEnd) -> NumberAdvice {
         let SpeedQuestion { candidates, tolerance, .. } = &self.question;
-        let reference = self.samples.iter().map(|(place, ..)| *place).min().unwrap_or(0);
-        let drawn = NumberAdvice::drawn(
-            candidates,
-            &decision.draws,
-            decision.choice,
-            reference,
-            *tolerance,
-        );
+        let probed: Vec<usize> =
+            (0..candidates.len()).filter(|&place| self.times(place) > 0).collect();
+        let (draws, choice) = (&decision.draws, decision.choice);
+        let drawn = NumberAdvice::drawn(candidates, draws, choice, &probed, *tolerance);
         let readings = self.times(decision.choice);
-        let numbers = (0..candidates.len()).filter(|&place| self.times(place) > 0).count();
         NumberAdvice {
             probed: readings > 0,
             ended,
             probes: self.samples.len(),
-            numbers,
+            numbers: probed.len(),
             readings,
             ..drawn
         }
@@ -336,7 +331,8 @@ impl SpeedSearch {
     ///    machine affect both;
     /// 3. fewer threads that may be fast enough;
     /// 4. the choice, twice, since only repeats show how far readings are off;
-    /// 5. the least number, for the report.
+    /// 5. the least and the greatest number: without them, the answer claims nothing of numbers
+    ///    beyond those that were probed.
     fn confirm(
         &self,
         decision: &Decision,
@@ -349,11 +345,11 @@ impl SpeedSearch {
         let doubtful = (decision.fewest < decision.choice).then_some((decision.fewest, DOUBTS));
         let last = self.question.candidates.len() - 1;
         let fewer = self.fewer().filter(|_| decision.choice == last).map(|place| (place, 1));
-        let wanted = fewer
-            .into_iter()
-            .chain(contest)
-            .chain(doubtful)
-            .chain([(decision.choice, REPEATS), (0, 1)]);
+        let wanted = fewer.into_iter().chain(contest).chain(doubtful).chain([
+            (decision.choice, REPEATS),
+            (0, 1),
+            (last, 1),
+        ]);
         let window = self.question.window;
         let lacking =
             |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);

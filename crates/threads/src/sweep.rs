@@ -84,12 +84,13 @@ impl SweepQuestion {
         let choice = curve.iter().position(|(_, rate)| *rate >= enough)?;
         let threads = candidates[choice];
         let readings = attempts.iter().filter(|attempt| attempt.asked.min(fewest) == threads);
+        let all_probed: Vec<usize> = (0..candidates.len()).collect();
         let advice = draws(&rates).map(|draws| NumberAdvice {
             probed: true,
             probes: attempts.len(),
             numbers: curve.len(),
             readings: readings.count(),
-            ..NumberAdvice::drawn(candidates, &draws, choice, 0, self.tolerance)
+            ..NumberAdvice::drawn(candidates, &draws, choice, &all_probed, self.tolerance)
         });
         Some(SweepResult { threads, curve, advice })
     }

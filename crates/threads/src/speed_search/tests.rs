@@ -381,6 +381,28 @@ fn all_threads_of_a_program_are_announced_with_the_fewest_that_make_them() {
     assert!(run_with(&apart, |_| 1.0, |_| 2, 0.003, 1).0.more.is_some());
 }
 
+/// A single slow reading of a greater number says nothing of numbers beyond it.
+#[test]
+fn what_was_not_probed_is_not_claimed() {
+    let peak = |threads: u32| f64::from(threads.min(12)) - 0.05 * f64::from(threads);
+    for (most_probes, seed) in [2, 3, 5, 60].into_iter().flat_map(|most| [(most, 1), (most, 2)]) {
+        let question = SpeedQuestion { most_probes, ..question_72() };
+        let (advice, probed) = run(&question, peak, 0.01, seed);
+        let all = &question.candidates;
+        let place = |n: u32| all.iter().position(|&candidate| candidate == n).unwrap();
+        let (low, high) = advice.between;
+        let next = [place(low).checked_sub(1), Some(place(high) + 1)];
+        for &outside in next.into_iter().flatten().filter_map(|place| all.get(place)) {
+            assert!(probed.contains(&outside), "{advice:?} after {probed:?}");
+        }
+        assert!(low == 1 || probed.contains(&1), "{advice:?} after {probed:?}");
+        assert!(high == 72 || probed.contains(&72), "{advice:?} after {probed:?}");
+        let most = probed.iter().copied().max().filter(|&most| most > advice.threads);
+        assert_eq!(advice.more.map(|(most, _)| most), most, "after {probed:?}");
+        assert!(most_probes < 60 || high < 72 && low > 1, "{advice:?} after {probed:?}");
+    }
+}
+
 /// The announced number was probed. If there was no time for that, the answer says so.
 #[test]
 fn the_choice_is_probed_or_said_not_to_be() {
