@@ -137,7 +137,8 @@ pub(crate) fn search(
 ) -> Result<FoundNumber, Box<dyn Error>> {
     let window = Duration::from_millis(100);
     let (objective, runs, goes_on) = (Objective::Time, WholeRuns::Never, false);
-    let search = NumberQuestion { method, window, objective, runs, goes_on };
+    let doubts_on = Some(platform.contexts() as u32);
+    let search = NumberQuestion { method, window, objective, runs, goes_on, doubts_on };
     let convert = |threads| program.parameter(threads);
     let mut searcher = NumberSearch::new(&search, &convert, &[]);
     let mut prober = ModelProber::new(platform.clone(), program.clone(), seed);

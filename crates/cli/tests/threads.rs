@@ -183,42 +183,62 @@ fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     assert!(text.starts_with("n = ") && !text.contains("  monitor "), "{text}");
 }
 
+/// Searches the number of a service that counts by 1, and by `step` while the shell command `when`
+/// succeeds, which has the numbers that it was given in the file `sets`. Returns the answer and
+/// these numbers.
+fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> (Value, Vec<String>) {
+    let folder = TempDir::new().unwrap();
+    let script = format!(
+        "i=0; echo 0 >count; touch sets; while :; do {when} && step={step} || step=1; \
+         i=$((i + step)); echo $i >count.new; mv count.new count; sleep 0.01; done"
+    );
+    let mut service = Command::new("sh");
+    let running = Program::start(service.args(["-c", &script]).current_dir(folder.path()));
+    let count = folder.path().join("count");
+    wait_until(PATIENCE, "its first count", || count.exists());
+    let (pid, metric) = (running.pid().to_string(), format!("cmd:cat {}", count.display()));
+    let sets = folder.path().join("sets");
+    let set = format!("cmd:echo {{n}} >>{}", sets.display());
+    let words = ["threads", "--json", "--max", "2", "--set", &set, "--metric", &metric];
+    let words = words.into_iter().chain(["--counter", "--pid", &pid]);
+    let output = pinwise(words.chain(options.iter().copied()));
+    let given = fs::read_to_string(sets).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    (answer, given.lines().map(str::to_owned).collect())
+}
+
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
-    let folder = TempDir::new().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let (count, sets) = (path("count"), path("sets"));
-    // Counts a hundred times as fast from the second number on that it gets.
-    let script = format!(
-        "i=0; step=1; echo 0 >{count}; while :; do i=$((i + step)); echo $i >{count}.new; mv \
-         {count}.new {count}; [ -e {sets} ] && [ $(wc -l <{sets}) -gt 1 ] && step=100; sleep 0.01; \
-         done"
-    );
-    let running = Program::start(Command::new("sh").args(["-c", &script]));
-    wait_until(PATIENCE, "its first count", || Path::new(&count).exists());
-    let (pid, set, metric) =
-        (running.pid().to_string(), format!("cmd:echo {{n}} >>{sets}"), format!("cmd:cat {count}"));
-    let words = [
-        "threads",
-        "--json",
-        "--max",
-        "2",
-        "--set",
-        &set,
-        "--metric",
-        &metric,
-        "--counter",
-        "--pid",
-        &pid,
-    ];
-    let answer = json(&pinwise(words));
+    // Three times as fast once it has been given 1, the second number.
+    let (answer, _) = number_of_a_service(3, "grep -q 1 sets", &[]);
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
     // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the
     // cut is.
     assert!(answer["shift"]["at"].as_u64().is_some_and(|at| (1..=2).contains(&at)), "{answer:#}");
-    assert!(answer["shift"]["change"].as_f64().is_some_and(|change| change > 10.0), "{answer:#}");
+    assert!(answer["shift"]["change"].as_f64().is_some_and(|change| change > 1.0), "{answer:#}");
     let notes = answer["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note["kind"] == "shifted"), "{answer:#}");
+}
+
+#[test]
+fn progress_that_jumps_ends_the_search_and_the_service_has_its_number_back() {
+    let (answer, given) = number_of_a_service(100, "grep -q 1 sets", &["--default", "7"]);
+    let error = answer["error"].as_str().unwrap_or_default();
+    assert!(error.contains("search again when it is steady"), "{answer:#}");
+    assert_eq!(given.last().map(String::as_str), Some("7"), "{given:?}");
+}
+
+#[test]
+fn a_number_below_the_floor_is_given_up_at_once() {
+    let options = ["--default", "1", "--floor", "50%", "--budget", "10s"];
+    let (answer, given) = number_of_a_service(50, "[ \"$(tail -n 1 sets)\" != 2 ]", &options);
+    let notes = answer["notes"].as_array().unwrap();
+    assert!(notes.iter().any(|note| note["kind"] == "below_floor" && note["n"] == 2), "{answer:#}");
+    assert_eq!(answer["parameter"], 1, "{answer:#}");
+    let after_two = given.windows(2).filter(|pair| pair[0] == "2");
+    assert!(after_two.clone().count() > 0 && after_two.clone().all(|pair| pair[1] == "1"));
+    assert_eq!(given.last().map(String::as_str), Some("1"), "{given:?}");
 }
 
 /// A command that gives a service its number, slowly.

@@ -11,7 +11,7 @@ use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
 use pinwise_measure::{
-    Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit,
+    Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
 };
 use pinwise_placement::{Budget, ComparedRounds, LastComparisonNote, Unmeasured, Way};
 use pinwise_present::notable_share;
@@ -63,6 +63,10 @@ pub struct LastComparisonQuestion {
     /// looked after each round and did not count the looks.
     #[serde(default = "one_look")]
     pub looks: usize,
+    /// Gains are compared by ranks, and rounds with a starved window on this number of contexts do
+    /// not count. `None` in an earlier version, which compared means and took all rounds.
+    #[serde(default)]
+    pub ranked_on: Option<u32>,
     /// Numbers that could not be placed before.
     #[serde(default)]
     pub unplaced: Vec<UnplacedNumber>,
@@ -84,6 +88,8 @@ pub struct LastComparison {
     pub loads: Vec<OtherLoad>,
     /// Windows that are missing, with why, each reason once.
     pub missing: Vec<(u64, String)>,
+    /// Rounds that do not count, since others starved the program in one of their windows.
+    pub starved: u64,
     /// Why it ended before its time, if it did.
     pub cut_short: Option<Unmeasured>,
 }
@@ -96,6 +102,10 @@ pub(crate) struct Seen {
     pub(crate) unit: Unit,
     /// The load of other programs during the window, if that is known.
     pub(crate) others: Option<OtherLoad>,
+    /// What the window lost to them on this number of contexts ([`Probed::lost`]), if it is known.
+    ///
+    /// [`Probed::lost`]: pinwise_measure::Probed::lost
+    pub(crate) lost: Option<f64>,
 }
 
 /// Reads a measurement of whichever testbed made it. `None`: it is not one of that testbed.
@@ -141,17 +151,25 @@ impl LastComparisonQuestion {
         cut_short: Option<Unmeasured>,
     ) -> LastComparison {
         let ways = self.ways();
-        let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE).with_looks(self.looks);
-        let (mut unit, mut loads) = (None, Vec::new());
+        let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE)
+            .with_looks(self.looks)
+            .by_ranks(self.ranked_on.is_some());
+        let (mut unit, mut loads, mut starving) = (None, Vec::new(), 0);
+        let mut lost: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
         let mut missing: Vec<(u64, String)> = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
         for (windows, order) in history.chunks_exact(ways.len()).zip(self.orders()) {
             let mut round = vec![None; ways.len()];
+            let mut is_starved = false;
             for (record, way) in windows.iter().zip(order) {
                 match &record.outcome {
                     Ok(measured) => {
                         if let Some(seen) = read(measured) {
                             round[way] = Some(seen.value);
+                            if let Some(own) = seen.lost.filter(|_| self.ranked_on.is_some()) {
+                                is_starved |= starved(own, &lost[way]).is_some();
+                                lost[way].push(own);
+                            }
                             unit.get_or_insert(seen.unit);
                             loads.extend(seen.others);
                         }
@@ -164,10 +182,14 @@ impl LastComparisonQuestion {
                     }
                 }
             }
-            rounds.take(round);
+            if is_starved {
+                starving += 1;
+            } else {
+                rounds.take(round);
+            }
         }
         let unit = unit.unwrap_or_else(|| Unit::rate("1/s"));
-        LastComparison { rounds, unit, loads, missing, cut_short }
+        LastComparison { rounds, unit, loads, missing, starved: starving, cut_short }
     }
 }
 
@@ -192,7 +214,11 @@ impl LastComparison {
         let missing =
             missing.map(|(windows, error)| LastComparisonNote::WindowsMissing { windows, error });
         let busy = self.others().map(|share| LastComparisonNote::ComparisonBusy { share });
-        busy.into_iter().chain(missing).chain(ended).collect()
+        let starved = (self.starved > 0).then_some(LastComparisonNote::RoundsStarved {
+            rounds: self.starved,
+            of: rounds + self.starved,
+        });
+        busy.into_iter().chain(starved).chain(missing).chain(ended).collect()
     }
 
     /// Share of the contexts' time that others took meanwhile, if it is worth a word.
@@ -272,11 +298,13 @@ impl Strategy for LastComparisonSearch<'_> {
         let made: Vec<&Record> = settled(history).collect();
         let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
         let ends = made.chunks_exact(ways.len()).map(|round| round[ways.len() - 1].elapsed);
-        if place == 0 && !is_time_for_another(ends, ways.len(), self.question.time) {
-            return Step::Stop;
-        }
-        if place == 0 && self.is_precise(history) {
-            return Step::Stop;
+        if place == 0 {
+            let so_far = self.question.comparison(history, self.read, None);
+            let most = if ways.len() > 1 { MOST_ROUNDS } else { ALONE_ROUNDS };
+            let enough = so_far.rounds.count() >= most || self.is_precise(&so_far.rounds);
+            if enough || !is_time_for_another(ends, self.question.time) {
+                return Step::Stop;
+            }
         }
         let order = self.question.orders().nth(round).unwrap_or_default();
         let Some(&way) = order.get(place) else {
@@ -295,9 +323,8 @@ impl Strategy for LastComparisonSearch<'_> {
 
 impl LastComparisonSearch<'_> {
     /// Only widths decide: a comparison that ended at a lucky mean would favour it.
-    fn is_precise(&self, history: &[Record]) -> bool {
+    fn is_precise(&self, rounds: &ComparedRounds) -> bool {
         let Some(precision) = self.question.precision else { return false };
-        let rounds = self.question.comparison(history, self.read, None).rounds;
         let looks = self.question.looks == 1 || is_look(rounds.count());
         looks && rounds.count() >= GOOD_ROUNDS as usize && rounds.is_precise(precision)
     }
@@ -309,15 +336,14 @@ fn is_look(rounds: usize) -> bool {
     (0..LOOKS).any(|look| rounds == first << look)
 }
 
-/// Whether another round of this number of ways fits into `time`. It is taken to be as long as the
-/// longest one so far, of the rounds with these `ends`. The first round always fits.
-fn is_time_for_another(ends: impl Iterator<Item = Duration>, ways: usize, time: Duration) -> bool {
-    let (mut rounds, mut longest, mut spent) = (0, Duration::ZERO, Duration::ZERO);
+/// Whether another round fits into `time`. It is taken to be as long as the longest one so far, of
+/// the rounds with these `ends`. The first round always fits.
+fn is_time_for_another(ends: impl Iterator<Item = Duration>, time: Duration) -> bool {
+    let (mut rounds, mut longest, mut spent) = (0_usize, Duration::ZERO, Duration::ZERO);
     for end in ends {
         (rounds, longest, spent) = (rounds + 1, longest.max(end.saturating_sub(spent)), end);
     }
-    let most = if ways > 1 { MOST_ROUNDS } else { ALONE_ROUNDS };
-    rounds == 0 || rounds < most && spent + longest <= time
+    rounds == 0 || spent + longest <= time
 }
 
 #[cfg(test)]
@@ -329,27 +355,27 @@ mod tests {
 
     #[test]
     fn one_round_is_made_whatever_it_takes_and_others_only_where_the_longest_would_fit() {
-        let another = |ends: &[u64], ways, time| {
+        let another = |ends: &[u64], time| {
             let ends = ends.iter().copied().map(Duration::from_secs);
-            is_time_for_another(ends, ways, Duration::from_secs(time))
+            is_time_for_another(ends, Duration::from_secs(time))
         };
-        assert!(another(&[], 3, 0));
-        assert!(!another(&[1], 3, 1), "the second would not end in time");
-        assert!(another(&[2, 4, 6, 8], 3, 10), "the fifth ends in time");
-        assert!(!another(&[1, 4, 6, 8], 3, 10), "it may be as long as the second");
-        let many: Vec<u64> = (1..=MOST_ROUNDS as u64).collect();
-        assert!(!another(&many, 3, 100) && another(&many[1..], 3, 100));
-        assert!(!another(&[1, 2, 3], 1, 100), "nothing is compared");
+        assert!(another(&[], 0));
+        assert!(!another(&[1], 1), "the second would not end in time");
+        assert!(another(&[2, 4, 6, 8], 10), "the fifth ends in time");
+        assert!(!another(&[1, 4, 6, 8], 10), "it may be as long as the second");
     }
 
     fn seen(measured: &Measurement) -> Option<Seen> {
-        let others = measured.detail.as_ref()?.read().ok();
-        Some(Seen { value: measured.performance, unit: Unit::cost("s"), others })
+        let others: Option<OtherLoad> = measured.detail.as_ref()?.read().ok();
+        let (value, unit) = (measured.performance, Unit::cost("s"));
+        // What others took, the program wanted.
+        let lost = Some(others?.taken / 10.0);
+        Some(Seen { value, unit, others, lost })
     }
 
-    /// Pinned it is twice as fast as by default.
-    fn compared(rounds: usize, taken: f64, lost: bool) -> LastComparison {
-        let question = LastComparisonQuestion {
+    /// Of three ways.
+    fn question() -> LastComparisonQuestion {
+        LastComparisonQuestion {
             n: 2,
             default: Some(4),
             as_default: false,
@@ -359,8 +385,15 @@ mod tests {
             windows: 1.0,
             precision: None,
             looks: 1,
+            ranked_on: Some(10),
             unplaced: Vec::new(),
-        };
+        }
+    }
+
+    /// Pinned it is twice as fast as by default. Others take a share of ten contexts by the number
+    /// of the window, and from half on they halve its speed.
+    fn compared(rounds: usize, taken: impl Fn(u64) -> f64, lost: bool) -> LastComparison {
+        let question = question();
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
         let as_default = LastComparisonQuestion { as_default: true, ..question.clone() };
         assert_eq!(as_default.ways(), [Way::Default, Way::Placed]);
@@ -375,14 +408,15 @@ mod tests {
                 (Some(2), Some(Placed::At(_))) => 2.0,
                 other => panic!("{other:?}"),
             };
-            let others = OtherLoad { taken, of: 10.0 };
             let number = history.len() as u64;
+            let others = OtherLoad { taken: 10.0 * taken(number), of: 10.0 };
             let outcome = if lost && performance == 1.5 {
                 Err(MeasureError::new(Retry::Other, "its threads were others"))
             } else {
                 let jitter = 1.0 + 0.001 * (number % 5) as f64;
+                let slow = if taken(number) >= 0.5 { 0.5 } else { 1.0 };
                 Ok(Measurement {
-                    performance: performance * jitter,
+                    performance: performance * jitter * slow,
                     duration: Duration::ZERO,
                     spread: None,
                     detail: Detail::of(&others),
@@ -396,23 +430,38 @@ mod tests {
     #[test]
     fn a_comparison_of_few_rounds_or_among_others_says_so() {
         let enough = GOOD_ROUNDS as usize;
-        let quiet = compared(enough, 0.1, false);
+        let quiet = compared(enough, |_| 0.01, false);
         assert_eq!((quiet.notes(), quiet.others()), (Vec::new(), None));
         assert_eq!(quiet.rounds.count(), enough);
         let gain = quiet.rounds.gain(Way::Placed, Way::Default).unwrap();
         assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.9, "{gain:?}");
-        let busy = compared(3, 8.0, true);
+        let busy = compared(4, |_| 0.8, true);
         assert_eq!(busy.others(), Some(0.8));
         let lost = "its threads were others".to_owned();
         let notes = [
             LastComparisonNote::ComparisonBusy { share: 0.8 },
-            LastComparisonNote::WindowsMissing { windows: 3, error: lost },
+            // The load of the first round is no surprise later.
+            LastComparisonNote::RoundsStarved { rounds: 1, of: 4 },
+            LastComparisonNote::WindowsMissing { windows: 4, error: lost },
             LastComparisonNote::FewRounds { rounds: 3 },
         ];
         assert_eq!(busy.notes(), notes);
         let text = busy.notes().iter().map(last_comparison_note).collect::<Vec<_>>();
-        assert!(text[0].contains("80 %") && text[2].contains("only 3 rounds"), "{text:?}");
+        assert!(text[0].contains("80 %") && text[3].contains("only 3 rounds"), "{text:?}");
         assert!(busy.rounds.gain(Way::Number, Way::Default).is_none());
+    }
+
+    #[test]
+    fn a_round_in_which_others_starve_a_window_does_not_count() {
+        let burst = compared(12, |window| if window == 4 { 0.9 } else { 0.0 }, false);
+        assert_eq!((burst.rounds.count(), burst.starved), (11, 1));
+        assert_eq!(burst.notes(), [LastComparisonNote::RoundsStarved { rounds: 1, of: 12 }]);
+        let gain = burst.rounds.gain(Way::Placed, Way::Default).unwrap();
+        assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.98, "{gain:?}");
+        // Earlier versions took all rounds.
+        let earlier = LastComparisonQuestion { ranked_on: None, ..question() };
+        let stored = serde_json::to_string(&earlier).unwrap().replace(r#""ranked_on":null,"#, "");
+        assert_eq!(serde_json::from_str::<LastComparisonQuestion>(&stored).unwrap(), earlier);
     }
 
     #[test]

@@ -528,6 +528,7 @@ mod tests {
             windows: 1.0,
             precision: None,
             looks: 1,
+            ranked_on: None,
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();

@@ -57,6 +57,16 @@ pub enum ProgramNote {
         /// All runs.
         of: u64,
     },
+    /// After its number was changed to n, the rate of the program never became steady.
+    NotSteady {
+        /// The number.
+        n: u32,
+    },
+    /// With n the program fell below the floor. It got its own number back at once.
+    BelowFloor {
+        /// The number.
+        n: u32,
+    },
     /// The metric never fell, so it may be a total and not a rate.
     MaybeTotal,
     /// How the number of the metric is read, if the user did not say it.

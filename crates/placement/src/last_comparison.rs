@@ -2,12 +2,14 @@
 //! `threads` and `tune` end with it.
 //!
 //! The parts before it searched for the best, and so overstate it. Here each [`Way`] is measured
-//! once a round, in random order, in windows that chose nothing. Ways are compared within rounds
-//! ([`crate::statistics::ratio`]), so that a disturbance affects all alike. Each pair of ways may
+//! once a round, in random order, in windows that the search did not use. Ways are compared within
+//! rounds, so that a disturbance affects all alike: by ranks ([`crate::signed_rank`]), and by means
+//! ([`crate::statistics::ratio`]) while there are too few rounds for ranks. Each pair of ways may
 //! be compared, and the intervals of all pairs hold together (Bonferroni). A search for the number
 //! alone ends with the same comparison, of two ways.
 
 use crate::outcome::{no_high, no_low};
+use crate::signed_rank;
 use crate::statistics::{estimate, ratio};
 use crate::{Estimate, PlacementQuestion, PlacementVerdict};
 use serde::{Deserialize, Serialize};
@@ -71,18 +73,27 @@ pub struct ComparedRounds {
     rounds: Vec<Vec<Option<f64>>>,
     confidence: f64,
     looks: f64,
+    by_ranks: bool,
 }
 
 impl ComparedRounds {
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
-        Self { ways, rounds: Vec::new(), confidence, looks: 1.0 }
+        Self { ways, rounds: Vec::new(), confidence, looks: 1.0, by_ranks: false }
     }
 
     /// The same, if this number of looks at the gains may end the comparison: they share the error.
     #[must_use]
     pub fn with_looks(mut self, looks: usize) -> Self {
         self.looks = looks.max(1) as f64;
+        self
+    }
+
+    /// The same, with gains by ranks ([`crate::signed_rank`]) from as many rounds on as these need.
+    /// Before that, gains are ratios of means.
+    #[must_use]
+    pub fn by_ranks(mut self, by_ranks: bool) -> Self {
+        self.by_ranks = by_ranks;
         self
     }
 
@@ -128,7 +139,8 @@ impl ComparedRounds {
             .filter_map(|(one, other)| Some((one?, other?)))
             .collect();
         let together = 1.0 - (1.0 - self.confidence) / (self.comparisons() * self.looks);
-        let ratio = ratio(&pairs, 0.0, together)?;
+        let ranked = self.by_ranks.then(|| signed_rank::ratio(&pairs, together)).flatten();
+        let ratio = ranked.or_else(|| ratio(&pairs, 0.0, together))?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
     }
 
@@ -278,6 +290,45 @@ mod tests {
         // 1 comparison in 3 looks has the error of 3 comparisons in one.
         let looked = width(&alone.clone().with_looks(3));
         assert!((looked - width(&of(&three, 0.1))).abs() < 1e-12 && alone.confidence() == 0.95);
+    }
+
+    /// In one round of twenty the default got hardly anything done.
+    #[test]
+    fn one_starved_window_hides_no_gain_from_ranks() {
+        let mut rounds = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95).with_looks(4);
+        for round in 0..20 {
+            let default = if round == 7 { 0.01 } else { 1.0 };
+            rounds.take(vec![Some(default), Some(1.05 + 0.001 * f64::from(round % 4))]);
+        }
+        let ranked = rounds.clone().by_ranks(true);
+        assert_eq!(rounds.choice(false, 0.01), LastComparisonVerdict::Undecided);
+        assert_eq!(ranked.choice(false, 0.01), LastComparisonVerdict::Number);
+        let gain = ranked.gain(Way::Number, Way::Default).unwrap();
+        assert!(gain.low > 0.049 && gain.high < 0.055, "{gain:?}");
+    }
+
+    /// Windows of a machine on which others run in bursts: every window is slowed by chance, by up
+    /// to twenty times. Four looks, as in a search for a number.
+    #[test]
+    fn intervals_by_ranks_hold_the_truth_as_often_as_they_say_on_a_busy_machine() {
+        let mut random = pinwise_topology::Random::new(11);
+        let (mut missed, comparisons) = (0, 2000);
+        for _ in 0..comparisons {
+            let new = || ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+            let mut rounds = new().with_looks(4).by_ranks(true);
+            let wrong = (1..=40).any(|round| {
+                let mut window = |speed: f64| {
+                    let slow = if random.unit() < 0.3 { 1.0 - 0.95 * random.unit() } else { 1.0 };
+                    Some(speed * slow * (1.0 + 0.04 * (random.unit() - 0.5)))
+                };
+                rounds.take(vec![window(1.0), window(1.05)]);
+                let look = [10, 20, 40].contains(&round);
+                let gain = look.then(|| rounds.gain(Way::Number, Way::Default)).flatten();
+                gain.is_some_and(|gain| gain.low > 0.05 || gain.high < 0.05)
+            });
+            missed += u32::from(wrong);
+        }
+        assert!(missed * 20 <= comparisons, "{missed} of {comparisons} missed");
     }
 
     #[test]

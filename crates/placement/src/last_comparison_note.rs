@@ -79,6 +79,14 @@ pub enum LastComparisonNote {
         /// Share of the contexts' time that they took.
         share: f64,
     },
+    /// Rounds of the last comparison do not count: in one of their windows others took CPU time
+    /// that the program wanted.
+    RoundsStarved {
+        /// Those rounds.
+        rounds: u64,
+        /// All rounds.
+        of: u64,
+    },
     /// Windows of the last comparison are missing.
     WindowsMissing {
         /// How many; 0 if an earlier version did not count them.

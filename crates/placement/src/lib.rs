@@ -17,6 +17,7 @@ mod question;
 mod reason;
 mod search;
 mod selection;
+mod signed_rank;
 mod statistics;
 mod tune_part;
 

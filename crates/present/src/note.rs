@@ -39,6 +39,12 @@ pub fn note(note: &ProgramNote) -> String {
             "its threads vary: in {runs} of {of} runs a new busy thread was not placed; place it \
              again"
         ),
+        ProgramNote::NotSteady { n } => {
+            format!("with n = {n} the metric never became steady: use a longer --probe")
+        }
+        ProgramNote::BelowFloor { n } => {
+            format!("n = {n} fell below --floor: pinwise gave it up at once")
+        }
         ProgramNote::MaybeTotal => {
             "the metric never fell: use --counter if it is a total; if it is a rate, repeat when \
              warm"

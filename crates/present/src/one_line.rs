@@ -58,6 +58,8 @@ fn program_notes() -> Vec<ProgramNote> {
         ThreadsAppeared { threads: 12 }
         ThreadMissing { runs: 12, of: 30 }
         ThreadUnknown { runs: 12, of: 30 }
+        NotSteady { n: 24 }
+        BelowFloor { n: 24 }
         MaybeTotal {}
         MetricRead { counter: true, by_name: false }
         MetricRead { counter: false, by_name: true }
@@ -135,6 +137,7 @@ fn notes_of_both_together() {
         WhilePlaced { n: 24, note: ProgramNote::ThreadsReplaced { times: 1 } }
         Busy { share: 0.239 }
         ComparisonBusy { share: 0.239 }
+        RoundsStarved { rounds: 12, of: 40 }
         WindowsMissing { windows: 12, error: error() }
         CutShort { rounds: 12, reason: failed() }
         FewRounds { rounds: 3 }

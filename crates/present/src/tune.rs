@@ -250,6 +250,11 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         }
         LastComparisonNote::Busy { share } => busy(*share, "measurements"),
         LastComparisonNote::ComparisonBusy { share } => busy(*share, "last comparison"),
+        LastComparisonNote::RoundsStarved { rounds, of } => {
+            format!(
+                "{rounds} of {of} rounds do not count: others took CPU time it wanted; stop them"
+            )
+        }
         LastComparisonNote::WindowsMissing { windows, error } => {
             let windows = match windows {
                 0 => "windows".to_owned(),

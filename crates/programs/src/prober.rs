@@ -53,9 +53,9 @@ use pinwise_measure::{
     Effort, Interrupt, MeasureError, Measurement, Probe, Probed, ProgramNote, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
 };
-use pinwise_monitor::{LayerChoice, OtherLoadMeter, Power, Unavailable};
+use pinwise_monitor::{LayerChoice, OtherLoadMeter, OtherLoadWatch, Power, Unavailable};
 use pinwise_topology::Machine;
-use program_run::{Limits, ProgramRun};
+use program_run::{Change, Limits, ProgramRun};
 use std::time::{Duration, Instant};
 
 /// Probes a program with one parameter after another.
@@ -77,6 +77,8 @@ pub struct LinuxProber {
     settings: u64,
     /// The guardian gives the process its own parameter back if pinwise ends now.
     is_changed: bool,
+    /// Its rate with its own number, if there is a floor.
+    own_rate: Option<f64>,
     options: ProbeOptions,
     cancelled: Interrupt,
     guardian: Guardian,
@@ -132,6 +134,7 @@ impl LinuxProber {
             settled,
             settings,
             is_changed,
+            own_rate: None,
             options,
             cancelled,
             guardian,
@@ -225,10 +228,10 @@ impl LinuxProber {
             progress: seen.progress,
             cost: begin.elapsed(),
         };
-        let (unit, watts) = (seen.unit.clone(), seen.watts);
+        let (unit, watts, others) = (seen.unit.clone(), seen.watts, seen.others);
         let roles = role_grouping::roles(&seen.activity);
         self.take_in(seen, parameter)?;
-        Ok(Probed { probe, unit, watts, roles })
+        Ok(Probed { probe, unit, watts, roles, others })
     }
 
     fn limits(&self) -> Limits {
@@ -299,8 +302,9 @@ impl LinuxProber {
                 watched.then_some(&mut self.layer_choice),
             )
         } else {
-            let mut watch =
-                |session: &mut ProgramRun| session.window(window, progress, &mut self.layer_choice);
+            let mut watch = |session: &mut ProgramRun| {
+                session.window(window, None, progress, &mut self.layer_choice)
+            };
             let power = self.options.power.as_ref();
             session
                 .wait_ready(parameter, &self.options)
@@ -369,11 +373,39 @@ impl LinuxProber {
         if self.begun.is_none() && !self.altered {
             self.begun = Some(session.steady()?);
         }
+        let least = self.least(session, window)?;
         let settled = self.change(session, set, parameter)?;
+        let change = Some(Change { least });
+        let others = OtherLoadWatch::begin(&self.machine.allowed, &[session.root]);
         let seen = powered(self.options.power.as_ref(), || {
-            session.window(window, &self.options.progress, &mut self.layer_choice)
+            session.window(window, change, &self.options.progress, &mut self.layer_choice)
         })?;
-        Ok(Observation { begun: self.begun, settled: Some(settled), ..seen })
+        let others = others.and_then(|others| others.so_far(&[session.root]));
+        if seen.below {
+            self.change(session, set, self.own_parameter().0)?;
+            // The program gets as long to recover as it was held back.
+            session.pause(window);
+        }
+        Ok(Observation { begun: self.begun, settled: Some(settled), others, ..seen })
+    }
+
+    /// The least rate that a number may have, if there is a floor. The rate of the program with its
+    /// own number is measured first.
+    fn least(
+        &mut self,
+        session: &mut ProgramRun,
+        window: Duration,
+    ) -> Result<Option<f64>, ProbeError> {
+        let Some(floor) = self.options.floor else { return Ok(None) };
+        let own = match self.own_rate {
+            Some(own) => own,
+            None => {
+                let progress = &self.options.progress;
+                let seen = session.window(window, None, progress, &mut self.layer_choice)?;
+                *self.own_rate.insert(seen.progress.rate)
+            }
+        };
+        Ok(Some(floor * own))
     }
 
     /// Gives the process a parameter; the threads that it then has.

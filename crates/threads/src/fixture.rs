@@ -2,7 +2,7 @@
 
 use crate::Attempt;
 use pinwise_measure::{
-    Effort, Measure, MeasureError, Measurement, Probe, Probed, Progress, RoleTime,
+    Effort, Measure, MeasureError, Measurement, OtherLoad, Probe, Probed, Progress, RoleTime,
     SchedulingProfile, Setting, Testbed, ThreadCount, Unit, Workload,
 };
 use pinwise_topology::Machine;
@@ -25,13 +25,21 @@ pub(crate) struct Bed<F> {
     workload: Workload,
     unit: Unit,
     probe: F,
+    /// What each probe loses to others, one after the other.
+    lost: Vec<f64>,
 }
 
 impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Bed<F> {
     pub(crate) fn new(probe: F) -> Self {
         let workload = Workload::new("program {n}", &[]);
         let machine = Machine::from_shape("1x4").unwrap();
-        Self { machine, workload, unit: Unit::rate("1/s"), probe }
+        Self { machine, workload, unit: Unit::rate("1/s"), probe, lost: Vec::new() }
+    }
+
+    /// Beside others that take this share of the four contexts in each probe, from it.
+    pub(crate) fn beside(mut self, lost: &[f64]) -> Self {
+        self.lost = lost.iter().rev().copied().collect();
+        self
     }
 }
 
@@ -50,8 +58,21 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
             panic!("{setting:?}")
         };
         let probe = (self.probe)(n, effort.windows)?;
-        let roles: Vec<RoleTime> = Vec::new();
-        let probed = Probed { probe, unit: self.unit.clone(), watts: None, roles };
+        let others = self.lost.pop().map(|lost| OtherLoad { taken: lost, of: 1.0 });
+        let waits = RoleTime {
+            role: "worker".into(),
+            threads: 4,
+            ran: 0.0,
+            waited: 1.0,
+            locked: None,
+            slept: 0.0,
+            voluntary_rate: 0.0,
+            involuntary_rate: 0.0,
+            migration_rate: None,
+            critical: false,
+        };
+        let (unit, roles) = (self.unit.clone(), vec![waits]);
+        let probed = Probed { probe, unit, watts: None, roles, others };
         Ok(probed.measurement(Duration::from_millis(100).mul_f64(effort.windows), None::<&()>))
     }
 }

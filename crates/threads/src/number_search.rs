@@ -25,7 +25,7 @@ use crate::{
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
     Effort, Measure, MeasureError, Measurement, Probe, Probed, Progress, Retry, Setting,
-    ThreadCount,
+    ThreadCount, starved,
 };
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -35,9 +35,14 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_secs(5);
 /// The fewest whole runs for which there must be time.
 const FEWEST_RUNS: u32 = 6;
-/// How often a probe without progress is repeated, and how many times longer each repeat is.
+/// How often a doubtful probe is repeated.
 const REPEATS: u32 = 3;
+/// How many times longer each repeat of a probe without progress is, and of another doubtful one.
 const LONGER: f64 = 4.0;
+const LITTLE_LONGER: f64 = 2.0;
+/// Progress has jumped if it is more than this many times what it was with the same number, or
+/// less than this part of it. A choice: windows of a busy machine seldom differ by as much.
+const JUMP: f64 = 4.0;
 /// A probe has several runs if the time has room for some such probes.
 const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
@@ -55,6 +60,10 @@ pub struct NumberQuestion {
     pub runs: WholeRuns,
     /// All probes are of one run of the program. At the end the first number is probed again.
     pub goes_on: bool,
+    /// Starved probes and jumps are doubtful, on this number of contexts. `None` in campaigns of
+    /// earlier versions, which took them as they were.
+    #[serde(default)]
+    pub doubts_on: Option<u32>,
 }
 
 /// How the number is searched for.
@@ -134,6 +143,8 @@ pub struct FoundNumber {
     pub loss: Option<f64>,
     /// All probes of the last stage, in order, the closing probe included.
     pub attempts: Vec<Attempt>,
+    /// The index of the record of each attempt.
+    pub records: Vec<usize>,
     /// The program came into another phase between two of them.
     pub phase_change: Option<PhaseChange>,
     /// Why the closing probe failed, if it did.
@@ -226,6 +237,8 @@ impl NumberSearchEnd {
 pub struct Unfound {
     /// The probes of its last stage, in order.
     pub attempts: Vec<Attempt>,
+    /// The index of the record of each attempt.
+    pub records: Vec<usize>,
     /// Why no answer can come of them. `None`: the search has not ended.
     pub why: Option<NumberSearchError>,
 }
@@ -248,6 +261,17 @@ pub enum NumberSearchError {
     /// The timing run does not show how long a run takes.
     #[error("a run took no time")]
     NoTime,
+    /// The progress of a program that keeps running jumped.
+    #[error(
+        "with n = {n} the progress of the program is {times:.2} times what it was before: its load \
+         changed; search again when it is steady"
+    )]
+    Jumped {
+        /// The number that was probed before and now.
+        n: u32,
+        /// The progress now, as a multiple of that before.
+        times: f64,
+    },
 }
 
 /// The position of a search, from its records: how the program is probed now.
@@ -274,12 +298,6 @@ impl NumberQuestion {
         records: &[Record],
     ) -> Result<FoundNumber, Unfound> {
         self.state(convert, records).answer()
-    }
-
-    /// Whether a measurement is no attempt, since nothing got done in it. Only a survey, which
-    /// compares speeds by their ratio, repeats such a probe.
-    pub fn shows_nothing(&self, measurement: &Measurement) -> bool {
-        matches!(self.method, SearchMethod::Survey(_)) && measurement.performance <= 0.0
     }
 
     /// How far the search has come.
@@ -377,6 +395,10 @@ struct State<'a> {
     timed: bool,
     state: MethodState,
     attempts: Vec<Attempt>,
+    /// The index of the record of each attempt.
+    attempted: Vec<usize>,
+    /// What each probe of this stage lost to others, see [`Probed::lost`].
+    lost: Vec<f64>,
     /// The choice, once there is one.
     chosen: Option<Chosen>,
     closing: Closing,
@@ -384,8 +406,29 @@ struct State<'a> {
     failed: Option<NumberSearchError>,
     /// Why the last try failed, which another one may mend.
     tried: Option<MeasureError>,
-    /// Probes since the last attempt in which nothing got done, and what they took.
-    idle: (u32, Duration),
+    /// Doubtful probes since the last attempt.
+    repeated: Repeated,
+}
+
+/// Why a probe is repeated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Doubt {
+    /// Nothing got done.
+    Idle,
+    /// Others took this share of the contexts more than usual.
+    Starved(f64),
+    /// The progress is this many times what it was with the same number.
+    Jumped(f64),
+}
+
+/// Doubtful probes one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Repeated {
+    probes: u32,
+    /// The time they took.
+    cost: Duration,
+    /// The length of the next one, as a multiple of the first.
+    longer: Option<f64>,
 }
 
 /// How far the search of a [`SearchMethod`] has come.
@@ -437,11 +480,13 @@ impl<'a> State<'a> {
             timed: true,
             state: MethodState::Sweep,
             attempts: Vec::new(),
+            attempted: Vec::new(),
+            lost: Vec::new(),
             chosen: None,
             closing: if search.goes_on { Closing::Wanted } else { Closing::Done },
             failed: None,
             tried: None,
-            idle: (0, Duration::ZERO),
+            repeated: Repeated::default(),
         };
         state.begin(stage, Duration::ZERO);
         state
@@ -450,6 +495,8 @@ impl<'a> State<'a> {
     /// Begins a stage after `spent`.
     fn begin(&mut self, stage: ProbeStage, spent: Duration) {
         self.attempts.clear();
+        self.attempted.clear();
+        self.lost.clear();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
         let state = match &self.search.method {
             SearchMethod::Survey(question) => SpeedSearch::new(SpeedQuestion {
@@ -486,10 +533,15 @@ impl<'a> State<'a> {
             outcome if self.progressed.stage == ProbeStage::Timing => {
                 self.learn_length(outcome.as_ref(), record.elapsed);
             }
-            Ok(measurement) if self.is_repeated(measurement) => {}
             Ok(measurement) => {
-                if let Err(reason) = self.observe(measurement) {
-                    self.failed = Some(reason);
+                let asked = self.asks().map(|(asked, _)| asked);
+                let doubt = self.doubt(measurement, asked);
+                match doubt.filter(|_| self.repeated.probes < REPEATS) {
+                    Some(doubt) => self.repeat(measurement, doubt),
+                    None => {
+                        let observed = self.observe(measurement, doubt);
+                        self.failed = observed.err();
+                    }
                 }
             }
             Err(error) if error.expired => self.expire(error),
@@ -535,29 +587,65 @@ impl<'a> State<'a> {
         self.begin(ProbeStage::Runs, spent);
     }
 
-    /// Passes over a probe of a survey in which nothing got done, if it is repeated: the program
-    /// may have been between two pieces of its work.
-    fn is_repeated(&mut self, measurement: &Measurement) -> bool {
-        let (probes, time) = self.idle;
-        if !self.search.shows_nothing(measurement) || probes == REPEATS {
-            return false;
-        }
+    /// Passes over a doubtful probe: it is made again.
+    fn repeat(&mut self, measurement: &Measurement, doubt: Doubt) {
         let cost = Probed::of(measurement).map_or(Duration::ZERO, |probed| probed.probe.cost);
-        self.idle = (probes + 1, time + cost);
-        true
+        let factor = if doubt == Doubt::Idle { LONGER } else { LITTLE_LONGER };
+        self.repeated = Repeated {
+            probes: self.repeated.probes + 1,
+            cost: self.repeated.cost + cost,
+            longer: Some(self.repeated.longer.unwrap_or(1.0) * factor),
+        };
     }
 
-    fn observe(&mut self, measurement: &Measurement) -> Result<(), NumberSearchError> {
+    /// Why a probe of a survey, which asked for this number, is doubtful, if it is.
+    fn doubt(&mut self, measurement: &Measurement, asked: Option<u32>) -> Option<Doubt> {
+        let MethodState::Survey(_) = self.state else { return None };
+        let progress = measurement.performance;
+        if progress <= 0.0 {
+            return Some(Doubt::Idle);
+        }
+        let contexts = self.search.doubts_on?;
+        let lost = Probed::of(measurement).ok().and_then(|probed| probed.lost(contexts));
+        let more = lost.and_then(|lost| starved(lost, &self.lost));
+        self.lost.extend(lost);
+        if let Some(more) = more {
+            return Some(Doubt::Starved(more));
+        }
+        let asked = asked.filter(|_| self.search.goes_on)?;
+        let before = self.attempts.iter().filter(|attempt| attempt.asked == asked);
+        let rates: Vec<f64> = before.map(|attempt| attempt.probe.progress.rate).collect();
+        let times = progress / median(rates)?;
+        (!(1.0 / JUMP..=JUMP).contains(&times)).then_some(Doubt::Jumped(times))
+    }
+
+    /// Takes a probe. It may be doubtful, and has been repeated often enough then.
+    fn observe(
+        &mut self,
+        measurement: &Measurement,
+        doubt: Option<Doubt>,
+    ) -> Result<(), NumberSearchError> {
         let Some((asked, _)) = self.asks() else { return Ok(()) };
+        if let Some(Doubt::Jumped(times)) = doubt {
+            return Err(NumberSearchError::Jumped { n: (self.convert)(asked), times });
+        }
         let attempt = self.attempt(asked, measurement)?;
         self.attempts.push(attempt);
-        let (_, idle) = std::mem::take(&mut self.idle);
+        self.attempted.push(self.records - 1);
+        let repeated = std::mem::take(&mut self.repeated);
         let Probe { profile, progress, cost, threads, .. } = attempt.probe;
-        let cost = cost + idle;
+        let cost = cost + repeated.cost;
         match &mut self.state {
             MethodState::Survey(surveyor) => {
-                let sample =
-                    SpeedSample { value: progress.rate, error: progress.error, cost, threads };
+                let own = progress.error;
+                let error = match doubt {
+                    // The speed may be off by about half of what was lost.
+                    Some(Doubt::Starved(more)) => {
+                        Some(own.unwrap_or(0.0).hypot(progress.rate * more / 2.0))
+                    }
+                    _ => own,
+                };
+                let sample = SpeedSample { value: progress.rate, error, cost, threads };
                 surveyor.observe(sample)?;
             }
             MethodState::Reinforcer(reinforcer) => {
@@ -671,12 +759,29 @@ impl<'a> State<'a> {
     fn close(&mut self, outcome: Result<&Measurement, &MeasureError>) {
         let first = self.attempts.first().map_or(0, |first| first.asked);
         let attempt = match outcome {
-            Ok(measurement) => self.attempt(first, measurement),
+            Ok(measurement) => {
+                let doubt = self.doubt(measurement, Some(first));
+                match doubt {
+                    Some(doubt) if self.repeated.probes < REPEATS => {
+                        return self.repeat(measurement, doubt);
+                    }
+                    Some(Doubt::Jumped(times)) => {
+                        let n = (self.convert)(first);
+                        (self.chosen, self.failed) =
+                            (None, Some(NumberSearchError::Jumped { n, times }));
+                        return;
+                    }
+                    _ => self.attempt(first, measurement),
+                }
+            }
             Err(error) => Err(error.clone()),
         };
         self.closing = Closing::Done;
         match attempt {
-            Ok(attempt) => self.attempts.push(attempt),
+            Ok(attempt) => {
+                self.attempts.push(attempt);
+                self.attempted.push(self.records - 1);
+            }
             // There is an answer, and only no time to hold it against anything.
             Err(error) if error.expired => {}
             Err(error) => self.closing = Closing::Failed(error),
@@ -691,7 +796,8 @@ impl<'a> State<'a> {
         match (&self.chosen, &self.closing, &self.tried) {
             (Some(_), Closing::Wanted, None) => {
                 let parameter = self.attempts.first().map_or(1, |first| first.probe.parameter);
-                let windows = self.progressed.window.as_secs_f64() / base;
+                let longer = self.repeated.longer.unwrap_or(1.0);
+                let windows = self.progressed.window.as_secs_f64() / base * longer;
                 return probe(parameter, windows);
             }
             (Some(_), ..) => return Step::Stop,
@@ -701,7 +807,7 @@ impl<'a> State<'a> {
         match self.asks() {
             Some((asked, window)) => {
                 let timing = self.progressed.stage == ProbeStage::Timing;
-                let longer = LONGER.powi(self.idle.0.cast_signed());
+                let longer = self.repeated.longer.unwrap_or(1.0);
                 let windows = if timing { 0.0 } else { window.as_secs_f64() / base * longer };
                 probe((self.convert)(asked), windows)
             }
@@ -713,7 +819,7 @@ impl<'a> State<'a> {
         let (attempts, why) =
             (self.attempts, self.failed.or(self.tried.map(NumberSearchError::from)));
         let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
-            return Err(Unfound { attempts, why });
+            return Err(Unfound { attempts, records: self.attempted, why });
         };
         let seen = attempts.iter().find(|attempt| attempt.asked == number);
         Ok(FoundNumber {
@@ -725,6 +831,7 @@ impl<'a> State<'a> {
             loss,
             phase_change: PhaseChange::of(&attempts),
             attempts,
+            records: self.attempted,
             unchecked: match self.closing {
                 Closing::Failed(error) => Some(error.into()),
                 Closing::Done | Closing::Wanted => why,
@@ -742,6 +849,11 @@ impl Chosen {
         };
         Self { number: advice.threads, advice: Some(advice), stopped, loss: None }
     }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ fn searched(names: [&str; 2], first: usize) -> Option<PhaseChange> {
         objective: Objective::Time,
         runs: WholeRuns::Never,
         goes_on: false,
+        doubts_on: None,
     };
     let mut searcher = NumberSearch::new(&search, &|threads| threads, &[]);
     let (mut journal, mut bed) = (MemoryJournal::default(), Phases::new(names, first));

@@ -28,7 +28,6 @@ use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
 use pinwise_placement::{LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way};
 use pinwise_present::NumberVerdict;
-use pinwise_programs::ProbeDetails;
 use pinwise_threads::{FoundNumber, ThreadsNote};
 use std::time::Duration;
 
@@ -220,6 +219,7 @@ fn contenders(
         // So narrow that fewer threads can be shown to be within the tolerance.
         precision: Some(question.request.within / 2.0),
         looks: LOOKS,
+        ranked_on: Some(question.contexts),
         unplaced: Vec::new(),
     }))
 }
@@ -246,6 +246,6 @@ fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultN
 fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {
     let probed = Probed::of(measured).ok()?;
     let value = question.search.value(&probed).ok()?;
-    let others = Probed::more::<ProbeDetails>(measured).ok().and_then(|seen| seen.others);
-    Some(Seen { value, unit: question.unit(&probed.unit), others })
+    let lost = probed.lost(question.contexts);
+    Some(Seen { value, unit: question.unit(&probed.unit), others: probed.others, lost })
 }

@@ -19,6 +19,10 @@ pub struct HostProgram {
     pub set: Option<NumberSetter>,
     /// A process that runs already.
     pub pid: Option<i32>,
+    /// With `set` and a metric: a number that makes the program slower than this share of its speed
+    /// with its own number is given up at once (0.5 for 50 %).
+    #[serde(default)]
+    pub floor: Option<f64>,
     /// How many threads it makes for n. `None`: n or a few more.
     pub threads_per_n: Option<ThreadsPerN>,
     /// The metric of its progress, as typed after `--metric`.

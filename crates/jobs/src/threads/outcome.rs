@@ -94,21 +94,20 @@ impl ThreadsOutcome {
     pub(super) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
         let counting = question.counting()?;
         let convert = |threads| counting.parameter(threads);
-        let SearchPosition { first, window, run, short, .. } =
+        let SearchPosition { window, run, short, .. } =
             question.search.progressed(&convert, records);
         let answer = question.search.answer(&convert, records);
-        let attempts = match &answer {
-            Ok(found) => found.attempts.clone(),
-            Err(unfound) => unfound.attempts.clone(),
+        let (attempts, made_by) = match &answer {
+            Ok(found) => (&found.attempts, &found.records),
+            Err(unfound) => (&unfound.attempts, &unfound.records),
         };
-        let measured = records[first.min(records.len())..]
-            .iter()
-            .filter_map(|record| record.outcome.as_ref().ok())
-            .filter(|measurement| !question.search.shows_nothing(measurement));
+        let measured = made_by.iter().filter_map(|&index| records[index].outcome.as_ref().ok());
         let mut probes = Vec::new();
+        let mut shares: Vec<OtherLoad> = Vec::new();
         let (mut unit, mut counted) = (None, None);
-        for (measurement, attempt) in measured.zip(&attempts) {
-            let Probed { unit: own, roles, .. } = Probed::of(measurement)?;
+        for (measurement, attempt) in measured.zip(attempts) {
+            let Probed { unit: own, roles, others, .. } = Probed::of(measurement)?;
+            shares.extend(others);
             unit = Some(question.unit(&own));
             counted = Some(own);
             let seen = Probed::more(measurement).ok();
@@ -122,7 +121,6 @@ impl ThreadsOutcome {
         };
         let seen: Vec<&ProbeDetails> =
             probes.iter().filter_map(|probe| probe.seen.as_ref()).collect();
-        let shares: Vec<OtherLoad> = seen.iter().filter_map(|seen| seen.others).collect();
         let others = notable_share(&shares);
         let mut notes: Vec<ThreadsNote> = question.limited.clone().into_iter().collect();
         if (run.is_some() && !question.request.per_run) || short {

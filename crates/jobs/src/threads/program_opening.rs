@@ -173,6 +173,7 @@ impl<'a> ProgramOpening<'a> {
             remove: self.program.remove.clone(),
             most_written: Some(request.most_written),
             until: survey.then(|| Instant::now() + request.deadline().saturating_sub(spent)),
+            floor: self.program.floor,
             power: self.power.clone(),
         };
         let interrupt = self.interrupt.clone();

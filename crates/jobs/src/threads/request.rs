@@ -258,7 +258,8 @@ impl ThreadsQuestion {
             _ => WholeRuns::Never,
         };
         let objective = request.objective;
-        let search = NumberQuestion { method, window, objective, runs, goes_on };
+        let doubts_on = Some(contexts);
+        let search = NumberQuestion { method, window, objective, runs, goes_on, doubts_on };
         Ok(Self { request, contexts, range, search, limited })
     }
 

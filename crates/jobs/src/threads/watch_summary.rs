@@ -78,7 +78,6 @@ mod tests {
             initialization: Duration::ZERO,
             drift: None,
             disturbed: true,
-            others: None,
             watts: None,
             begun: None,
             settled: None,

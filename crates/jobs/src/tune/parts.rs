@@ -197,6 +197,7 @@ fn contenders(
             windows: program.effort().windows,
             precision: None,
             looks: 1,
+            ranked_on: Some(program.contexts()),
             unplaced,
         };
         Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })

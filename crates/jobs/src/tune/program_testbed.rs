@@ -50,7 +50,7 @@ pub(super) struct NumberDetail {
 /// The result of a window of the last comparison.
 pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
     let NumberDetail { unit, others, .. } = measured.detail.as_ref()?.read().ok()?;
-    Some(Seen { value: measured.performance, unit, others })
+    Some(Seen { value: measured.performance, unit, others, lost: None })
 }
 
 /// The program of a search.
@@ -161,6 +161,11 @@ impl<'a> TunedProgram<'a> {
     /// Whether every measurement starts the program anew: then several may stand ready at once.
     pub(super) fn starts_anew(&self) -> bool {
         self.request.per_run
+    }
+
+    /// The contexts of the machine.
+    pub(super) fn contexts(&self) -> u32 {
+        self.machine.contexts.len() as u32
     }
 
     /// How long it is measured at a time, if it is started or given its number for few

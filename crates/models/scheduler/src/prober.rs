@@ -132,7 +132,8 @@ impl ModelProber {
             progress: progress(&rates),
             cost: initialization + Duration::from_secs_f64(accounts.at.seconds()),
         };
-        Ok(Probed { probe, unit: self.unit.clone(), watts: None, roles: roles(&accounts) })
+        let (unit, roles) = (self.unit.clone(), roles(&accounts));
+        Ok(Probed { probe, unit, watts: None, roles, others: None })
     }
 }
 

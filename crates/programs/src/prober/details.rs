@@ -4,7 +4,7 @@
 use super::observation::Observation;
 use super::observation_halves::HalfDifference;
 use pinwise_measure::{ProgramNote, values_or_text};
-use pinwise_monitor::{Activity, OtherLoad, Unavailable};
+use pinwise_monitor::{Activity, Unavailable};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -25,9 +25,6 @@ pub struct ProbeDetails {
     /// Whether its progress was measured while threads were watched. Otherwise further runs
     /// measured it, unwatched.
     pub disturbed: bool,
-    /// The share of the contexts that other programs took during the run. `None` if that is
-    /// unknown, or if the run goes on.
-    pub others: Option<OtherLoad>,
     /// Mean power of the processor meanwhile, warming up included, in watts; `None` if it was
     /// not asked for.
     pub watts: Option<f64>,
@@ -65,7 +62,6 @@ impl ProbeDetails {
             settled: window.settled,
             activity: window.activity,
             initialization: window.initialization,
-            others: window.others,
             disturbed: window.disturbed,
         }
     }

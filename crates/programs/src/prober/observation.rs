@@ -34,6 +34,8 @@ pub(super) struct Observation {
     pub(super) begun: Option<u32>,
     /// Its threads with this parameter.
     pub(super) settled: Option<u32>,
+    /// It was ended early, since the program fell below the floor.
+    pub(super) below: bool,
 }
 
 /// A whole run: how long it took, and what its progress was.
@@ -68,6 +70,7 @@ impl Observation {
             seconds: None,
             begun: None,
             settled: None,
+            below: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! [`ProgramRun`]: one run of the program during a probe, with its start, its limits and its end.
 
 mod readiness;
+mod steady;
 mod watch;
 
 use super::number_setter::NumberSetter;
@@ -33,6 +34,13 @@ pub(super) struct Limits {
     pub(super) most_written: Option<u64>,
     pub(super) until: Option<Instant>,
     pub(super) cancelled: Interrupt,
+}
+
+/// The program has just been given another number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    /// A rate below this ends the window.
+    pub(super) least: Option<f64>,
 }
 
 /// A run of the program.

@@ -31,6 +31,7 @@ fn options() -> ProbeOptions {
         remove: Vec::new(),
         most_written: None,
         until: None,
+        floor: None,
         power: None,
     }
 }

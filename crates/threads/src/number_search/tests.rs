@@ -15,6 +15,7 @@ fn search(method: SearchMethod) -> NumberQuestion {
         objective: Objective::Time,
         runs: WholeRuns::Never,
         goes_on: false,
+        doubts_on: Some(4),
     }
 }
 
@@ -197,11 +198,87 @@ fn a_probe_in_which_nothing_got_done_is_repeated_longer() {
     assert_eq!(of_four[1] / of_four[0], LONGER);
     assert_eq!(of_four[2] / of_four[1], LONGER);
     let found = search.answer(&same, &records).unwrap();
-    let empty = records.iter().filter(|record| {
-        record.outcome.as_ref().is_ok_and(|measured| search.shows_nothing(measured))
-    });
+    let empty = records
+        .iter()
+        .filter(|record| record.outcome.as_ref().is_ok_and(|measured| measured.performance <= 0.0));
     assert_eq!(found.attempts.len() + empty.count(), records.len());
     assert!(found.attempts.iter().all(|attempt| attempt.probe.progress.rate > 0.0));
+}
+
+/// The records of a survey whose probes are as fast as Amdahl's law has it times `factor` of their
+/// record, beside others that take these shares of the contexts.
+fn beside(
+    search: &NumberQuestion,
+    lost: &[f64],
+    factor: impl Fn(u32, usize) -> f64,
+) -> (Ending, Vec<Record>) {
+    let made = Cell::new(0);
+    let mut bed = Bed::new(|n, windows| {
+        let probe = amdahl(n, windows, made.get(), ProbeStage::Moments)?;
+        let rate = probe.progress.rate * factor(n, made.get());
+        Ok(Probe { progress: Progress { rate, ..probe.progress }, ..probe })
+    })
+    .beside(lost);
+    let mut journal = MemoryJournal::default();
+    let mut searcher = NumberSearch::new(search, &same, &[]);
+    let (clock, stop) = (|| Duration::ZERO, || false);
+    let mut observe = |_: &Record| made.set(made.get() + 1);
+    let (ending, _) =
+        drive(&mut journal, &mut searcher, &mut bed, &clock, &stop, &mut observe).unwrap();
+    (ending, journal.records)
+}
+
+/// Others take nine tenths of the machine in the second probe, and the program is that much slower.
+#[test]
+fn a_starved_probe_is_repeated_and_decides_nothing() {
+    let search = survey(4);
+    let slow = |_: u32, record: usize| if record == 1 { 0.1 } else { 1.0 };
+    let (_, records) = beside(&search, &[0.0, 0.9], slow);
+    let again: Vec<_> = records[1..3].iter().map(|record| &record.trial).collect();
+    assert_eq!(again[0].setting, again[1].setting);
+    assert_eq!(again[1].effort.windows, LITTLE_LONGER * again[0].effort.windows);
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!((found.parameter, found.attempts.len()), (4, records.len() - 1));
+    assert!(!found.records.contains(&1), "{:?}", found.records);
+    // A steady load is as it is everywhere.
+    let (_, steady) = beside(&search, &[0.9; 40], |_, _| 1.0);
+    let found = search.answer(&same, &steady).unwrap();
+    assert_eq!((found.parameter, found.records[0]), (4, 1), "only the first looks unusual");
+    // Earlier versions took probes as they were.
+    let (_, records) = beside(&NumberQuestion { doubts_on: None, ..search }, &[0.0, 0.9], slow);
+    assert_ne!(records[1].trial.setting, records[2].trial.setting);
+}
+
+#[test]
+fn a_probe_that_stays_starved_counts_less() {
+    let search = survey(4);
+    let late = |_: u32, record: usize| if (1..=4).contains(&record) { 0.5 } else { 1.0 };
+    let lost = [0.0, 0.5, 0.5, 0.9, 0.9];
+    let (ending, records) = beside(&search, &lost, late);
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!((ending, found.parameter), (Ending::Finished, 4));
+}
+
+#[test]
+fn progress_that_jumps_ends_the_search_of_a_program_that_keeps_running() {
+    let search = NumberQuestion { goes_on: true, ..survey(4) };
+    let jump = |_: u32, record: usize| if record >= 2 { 20.0 } else { 1.0 };
+    let (ending, records) = beside(&search, &[], jump);
+    let why = search.answer(&same, &records).unwrap_err().why.unwrap();
+    assert!(matches!(why, NumberSearchError::Jumped { times, .. } if times > JUMP), "{why}");
+    assert_eq!(ending, Ending::Failed(why.to_string()));
+    // Also if only the closing probe shows it.
+    let late = |n: u32, record: usize| if record >= 1 && n == 4 { 20.0 } else { 1.0 };
+    let two = SpeedQuestion::new(vec![1, 4], 4, Duration::from_millis(100));
+    let two = NumberQuestion { goes_on: true, ..self::search(SearchMethod::Survey(two)) };
+    let (_, records) = beside(&two, &[], late);
+    let why = two.answer(&same, &records).unwrap_err().why.unwrap();
+    assert!(matches!(why, NumberSearchError::Jumped { n: 4, .. }), "{why}");
+    // One odd reading is made again.
+    let once = |_: u32, record: usize| if record == 2 { 20.0 } else { 1.0 };
+    let (ending, records) = beside(&search, &[], once);
+    assert_eq!(ending, Ending::Finished);
+    assert_eq!(search.answer(&same, &records).unwrap().parameter, 4);
 }
 
 #[test]
@@ -380,7 +457,7 @@ fn energy_is_maximised_by_the_power_that_probes_show() {
     let watts = |watts: Option<f64>| {
         let roles: Vec<RoleTime> = Vec::new();
         let unit = pinwise_measure::Unit::rate("1/s");
-        Probed { probe: probe(2, 2, 3.0), unit, watts, roles }
+        Probed { probe: probe(2, 2, 3.0), unit, watts, roles, others: None }
     };
     assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
     assert!(search.valued(&watts(None)).is_err());

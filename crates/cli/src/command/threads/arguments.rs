@@ -77,6 +77,16 @@ pub(crate) struct Asked {
     /// Use a running process, with --set
     #[arg(long, value_name = "PID", requires = "set", conflicts_with_all = ["command", "env"])]
     pub(super) pid: Option<i32>,
+    /// Give up numbers below this share of the speed before
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = fraction,
+        requires = "set",
+        requires = "metric",
+        hide_short_help = true
+    )]
+    pub(super) floor: Option<f64>,
     /// Count threads by a formula, such as 1+4n
     #[arg(long, value_name = "FORMULA", hide_short_help = true)]
     pub(super) threads_per_n: Option<ThreadsPerN>,
@@ -322,6 +332,7 @@ impl Asked {
             env: self.env.clone(),
             set: self.set.clone(),
             pid: self.pid,
+            floor: self.floor,
             threads_per_n: self.threads_per_n.clone(),
             metric: self.metric.clone().filter(|_| !self.times_runs()),
             reading: self.reading.reading(ReadingOptions::default()),

@@ -1,6 +1,7 @@
 //! Watches a run: one window with its progress, or from start to end.
 
-use super::{ProgramRun, threads_of};
+use super::steady::{AfterChange, after_change};
+use super::{Change, ProgramRun, threads_of};
 use crate::prober::observation::Observation;
 use crate::prober::observation_halves::join;
 use crate::prober::{ProbeError, ProgressSource};
@@ -31,17 +32,18 @@ const ENDING: Duration = Duration::from_millis(300);
 const LEAST_WARM_UP: Duration = Duration::from_millis(10);
 
 impl ProgramRun {
-    /// Warms up, then watches for `window`.
+    /// Warms up, then watches for `window`. After a `change`, a metric is read until it is steady.
     pub(in crate::prober) fn window(
         &mut self,
         window: Duration,
+        change: Option<Change>,
         source: &ProgressSource,
         layer_choice: &mut LayerChoice,
     ) -> Result<Observation, ProbeError> {
         self.most_threads.set(0);
         match source {
             ProgressSource::Metric(spec, options) => {
-                self.metered(window, spec, options, layer_choice)
+                self.metered(window, change, (spec, options), layer_choice)
             }
             ProgressSource::Counters | ProgressSource::Runs(_) => {
                 self.counted(window, layer_choice)
@@ -90,19 +92,36 @@ impl ProgramRun {
     fn metered(
         &mut self,
         window: Duration,
-        spec: &MetricSpec,
-        options: &MetricOptions,
+        change: Option<Change>,
+        (spec, options): (&MetricSpec, &MetricOptions),
         layer_choice: &mut LayerChoice,
     ) -> Result<Observation, ProbeError> {
         let mut metric = self.metric(spec, options)?;
-        let window = window.max(metric.shortest_window);
+        let shortest = metric.shortest_window;
+        let window = window.max(shortest);
         let mut monitor = self.warmed(window, layer_choice)?;
         let unit = metric.meter.unit().clone();
         let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
         let (measured, watched) = std::thread::scope(|scope| {
             let measuring = scope.spawn(|| {
-                let measured =
-                    metric.meter.measure(warm_up(window), window, &|| stop.load(Ordering::Relaxed));
+                let stopped = || stop.load(Ordering::Relaxed);
+                let mut before = warm_up(window);
+                let mut stretch = |length: Duration| {
+                    let settle = std::mem::take(&mut before);
+                    let measured = metric.meter.measure(settle, length, &stopped)?;
+                    Ok((measured, metric.meter.error()))
+                };
+                let measured = match change {
+                    None => stretch(window).map(|(measured, error)| AfterChange {
+                        rate: measured.performance,
+                        error,
+                        steady: true,
+                        below: false,
+                    }),
+                    Some(Change { least }) => {
+                        after_change(least, || stretch((window / 2).max(shortest)))
+                    }
+                };
                 done.store(true, Ordering::Relaxed);
                 measured
             });
@@ -113,7 +132,7 @@ impl ProgramRun {
                 let initialization = self.begin.elapsed();
                 let one = watch(window / 2)?;
                 // Until the metric has what it needs; by then it has given up.
-                Ok((initialization, one, watch(options.patience + window * 4)?))
+                Ok((initialization, one, watch(options.patience + window * 16)?))
             });
             stop.store(watched.is_err(), Ordering::Relaxed);
             (measuring.join(), watched)
@@ -126,9 +145,11 @@ impl ProgramRun {
             self.pause(ENDING);
             self.check()?;
         }
-        let (rate, error) = (measured?.performance, metric.meter.error());
+        let AfterChange { rate, error, steady, below } = measured?;
         let progress = Progress { rate, error, measure: Measure::Metric };
         let mut notes = metric.notes.clone();
+        notes.extend((!steady).then_some(ProgramNote::NotSteady { n: self.parameter }));
+        notes.extend(below.then_some(ProgramNote::BelowFloor { n: self.parameter }));
         notes.extend(
             metric
                 .meter
@@ -139,6 +160,7 @@ impl ProgramRun {
         self.metric = Some(metric);
         Ok(Observation {
             notes,
+            below,
             ..self.window_of((one, Some(other)), initialization, (progress, unit))
         })
     }
