@@ -1,6 +1,6 @@
 //! A probe: one measurement of a program with n threads, and what it shows about the program.
 
-use crate::{Detail, MeasureError, Measurement, Retry, RoleTime, Unit};
+use crate::{Detail, MeasureError, Measurement, OtherLoad, Retry, RoleTime, Unit};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -90,9 +90,21 @@ pub struct Probed {
     /// How the threads of each role spent the window.
     #[serde(alias = "parts")]
     pub roles: Vec<RoleTime>,
+    /// What other programs took of the contexts meanwhile. `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OtherLoad>,
 }
 
 impl Probed {
+    /// The share of the time of `contexts` that other programs took while threads of this program
+    /// waited for a context, 0 to 1. `None` if it is not known what others took.
+    pub fn lost(&self, contexts: u32) -> Option<f64> {
+        let taken = self.others.map(|others| others.taken / others.of)?;
+        let waited = self.roles.iter().map(|role| f64::from(role.threads) * role.waited);
+        let lost = taken.min(waited.sum::<f64>() / f64::from(contexts));
+        lost.is_finite().then(|| lost.clamp(0.0, 1.0))
+    }
+
     /// The measurement of a probe that watched for `window`, with `more` stored next to it.
     pub fn measurement(&self, window: Duration, more: Option<&impl Serialize>) -> Measurement {
         #[derive(Serialize)]
@@ -112,7 +124,14 @@ impl Probed {
 
     /// The probe of a measurement. Error: the measurement is not one of a probe.
     pub fn of(measurement: &Measurement) -> Result<Self, MeasureError> {
-        Self::read(measurement)
+        let probed: Self = Self::read(measurement)?;
+        // Where an earlier version stored it.
+        #[derive(Deserialize)]
+        struct More {
+            others: Option<OtherLoad>,
+        }
+        let earlier = || Self::more::<More>(measurement).ok().and_then(|more| more.others);
+        Ok(Self { others: probed.others.or_else(earlier), ..probed })
     }
 
     /// What the testbed stored next to the probe.
@@ -144,11 +163,44 @@ mod tests {
         let profile = SchedulingProfile::default();
         let probe =
             Probe { parameter: 2, threads: 3, profile, progress, cost: Duration::from_secs(1) };
-        let probed = Probed { probe, unit: Unit::rate("1/s"), watts: None, roles: Vec::new() };
+        let (unit, roles) = (Unit::rate("1/s"), Vec::new());
+        let probed = Probed { probe, unit, watts: None, roles, others: None };
         let mut stored = serde_json::to_value(&probed).unwrap();
         let stored_now = stored.as_object_mut().unwrap();
         let roles = stored_now.remove("roles").unwrap();
         stored_now.insert("parts".into(), roles);
         assert_eq!(serde_json::from_value::<Probed>(stored).unwrap(), probed);
+        let others = OtherLoad { taken: 1.0, of: 4.0 };
+        let more = serde_json::json!({ "others": others });
+        let measurement = probed.measurement(Duration::from_secs(1), Some(&more));
+        assert_eq!(Probed::of(&measurement).unwrap().others, Some(others));
+    }
+
+    #[test]
+    fn lost_is_what_others_took_while_threads_waited() {
+        let role = |threads, waited| RoleTime {
+            role: "worker".into(),
+            threads,
+            ran: 1.0 - waited,
+            waited,
+            locked: None,
+            slept: 0.0,
+            voluntary_rate: 0.0,
+            involuntary_rate: 0.0,
+            migration_rate: None,
+            critical: false,
+        };
+        let progress = Progress { rate: 2.0, error: None, measure: Measure::Runs };
+        let (profile, cost) = (SchedulingProfile::default(), Duration::from_secs(1));
+        let probe = Probe { parameter: 2, threads: 4, profile, progress, cost };
+        let unit = Unit::rate("1/s");
+        let mut probed =
+            Probed { probe, unit, watts: None, roles: vec![role(4, 0.5)], others: None };
+        assert_eq!(probed.lost(4), None);
+        probed.others = Some(OtherLoad { taken: 3.0, of: 4.0 });
+        assert_eq!(probed.lost(4), Some(0.5), "two threads waited on average");
+        assert_eq!(probed.lost(2), Some(0.75), "more than others took is not lost");
+        probed.others = Some(OtherLoad { taken: -0.1, of: 4.0 });
+        assert_eq!(probed.lost(4), Some(0.0));
     }
 }

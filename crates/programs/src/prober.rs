@@ -224,10 +224,10 @@ impl LinuxProber {
             progress: seen.progress,
             cost: begin.elapsed(),
         };
-        let (unit, watts) = (seen.unit.clone(), seen.watts);
+        let (unit, watts, others) = (seen.unit.clone(), seen.watts, seen.others);
         let roles = role_grouping::roles(&seen.activity);
         self.take_in(seen, parameter)?;
-        Ok(Probed { probe, unit, watts, roles })
+        Ok(Probed { probe, unit, watts, roles, others })
     }
 
     fn limits(&self) -> Limits {

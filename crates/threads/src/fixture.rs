@@ -51,7 +51,8 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
         };
         let probe = (self.probe)(n, effort.windows)?;
         let roles: Vec<RoleTime> = Vec::new();
-        let probed = Probed { probe, unit: self.unit.clone(), watts: None, roles };
+        let unit = self.unit.clone();
+        let probed = Probed { probe, unit, watts: None, roles, others: None };
         Ok(probed.measurement(Duration::from_millis(100).mul_f64(effort.windows), None::<&()>))
     }
 }

@@ -380,7 +380,7 @@ fn energy_is_maximised_by_the_power_that_probes_show() {
     let watts = |watts: Option<f64>| {
         let roles: Vec<RoleTime> = Vec::new();
         let unit = pinwise_measure::Unit::rate("1/s");
-        Probed { probe: probe(2, 2, 3.0), unit, watts, roles }
+        Probed { probe: probe(2, 2, 3.0), unit, watts, roles, others: None }
     };
     assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
     assert!(search.valued(&watts(None)).is_err());
