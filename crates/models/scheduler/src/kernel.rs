@@ -8,8 +8,8 @@
 //! It models run queues with priorities and time slices, wake-up placement, preemption, balancing
 //! and idle contexts that steal work. Switches, wake-ups and cold caches have costs. It also has
 //! mutexes, condition variables, barriers, bounded queues, input and output, a memory system that
-//! saturates, and other programs. Not modelled: simultaneous multithreading, caches shared by neighbours, paging,
-//! interrupts other than as background threads.
+//! saturates, and other programs. Not modelled: simultaneous multithreading, caches shared by
+//! neighbours, paging, interrupts other than as background threads.
 
 mod dispatch;
 mod execute;

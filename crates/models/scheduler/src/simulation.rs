@@ -53,8 +53,8 @@ impl<'a> Simulation<'a> {
         Ok(Self { kernel: Kernel::new(platform, program.parts(n, true)?, seed) })
     }
 
-    /// The same beside other programs. Their clock stands at `began` when the run begins, and `seed`
-    /// is that of their habits: with the same one, two runs meet the same bursts.
+    /// The same beside other programs. Their clock stands at `began` when the run begins. `seed` is
+    /// that of their habits: with the same one, two runs meet the same bursts.
     #[must_use]
     pub fn beside(self, others: &[OtherPrograms], began: Nanos, seed: u64) -> Self {
         Self { kernel: self.kernel.beside(others, began, seed) }
