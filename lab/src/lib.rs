@@ -4,12 +4,17 @@
 //!
 //! [`thread_reinforcer`] and [`metis`] read what others published, to compare pinwise with it.
 //! [`compiled`] predicts tens of millions of assignments a second. [`sweep`] measures the truth on
-//! the model of a scheduler, to compare searches with it.
+//! the model of a scheduler, to compare searches with it. [`threads_truth`] asks the whole job
+//! there and judges what it announces. [`rate`] says how often something was so. [`parallel`] uses
+//! all processors.
 
 #![forbid(unsafe_code)]
 
 pub mod cells;
 pub mod compiled;
 pub mod metis;
+pub mod parallel;
+pub mod rate;
 pub mod sweep;
 pub mod thread_reinforcer;
+pub mod threads_truth;

@@ -12,7 +12,7 @@ use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
 use crate::stored;
 use crate::summary::Summary;
-use crate::threads::{parameter, platform, seen};
+use crate::threads::{platform, probed, seen};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Step, Store, Strategy,
     Trial,
@@ -314,7 +314,7 @@ impl CalibrationRequest {
                 rounds.parameters.iter_mut().for_each(|n| *n = program.parameter(*n));
                 let mut prober = ModelProber::new(platform(name, machine)?.0, program, SEED)
                     .watching_for(self.probe)
-                    .after(known.iter().filter_map(parameter))
+                    .after(known.iter().filter_map(probed))
                     .cancelled_by(caller.interrupt.clone());
                 measure_on(store, &part, budget, &mut rounds, &mut prober, caller, events)?
             }

@@ -29,7 +29,7 @@ use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
 use pinwise_linux::{Hold, Pid};
-use pinwise_measure::{Interrupt, Setting, ThreadCount, Unit, Workload};
+use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, Unmeasured};
 use pinwise_programs::{LinuxProber, ProbeError};
 use pinwise_scheduler::ModelProber;
@@ -44,7 +44,7 @@ pub use request::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 pub use watch_summary::WatchSummary;
 
 /// The answer of `threads`: the number, and the probes it rests on.
@@ -355,7 +355,8 @@ pub(crate) fn search_threads(
                 let ((platform, _), description) = (program.platform()?, program.description()?);
                 let mut prober = ModelProber::new(platform, description, program.seed)
                     .watching_for(question.search.window)
-                    .after(records.iter().filter_map(parameter))
+                    .after(records.iter().filter_map(probed))
+                    .beside(program.others.clone())
                     .cancelled_by(interrupt.clone());
                 let (ending, records) =
                     drive(journal, &mut searcher, &mut prober, &clock, &stop, &mut observe)?;
@@ -384,12 +385,14 @@ pub(crate) fn hold(request: &ThreadsRequest) -> Result<Hold, JobError> {
     Hold::of(pid.as_slice()).map_err(JobError::failed)
 }
 
-/// The parameter of a probe.
-pub(crate) fn parameter(record: &Record) -> Option<u32> {
-    match record.trial.setting {
-        Setting::Threads(ThreadCount { n, .. }) => n,
-        _ => None,
-    }
+/// The parameter of a probe and what it cost, which is nothing if it failed.
+pub(crate) fn probed(record: &Record) -> Option<(u32, Duration)> {
+    let Setting::Threads(ThreadCount { n: Some(n), .. }) = record.trial.setting else {
+        return None;
+    };
+    let measured = record.outcome.as_ref().ok();
+    let cost = measured.and_then(|measured| Some(Probed::of(measured).ok()?.probe.cost));
+    Some((n, cost.unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -399,8 +402,8 @@ mod tests {
     use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;
-    use pinwise_placement::LastComparisonVerdict;
-    use std::time::Duration;
+    use pinwise_placement::{LastComparisonVerdict, Way};
+    use pinwise_scheduler::{ModelProgram, OtherPrograms};
 
     fn request(method: ThreadsMethod) -> ThreadsRequest {
         let model = Machine::model("opteron-24").unwrap();
@@ -409,6 +412,8 @@ mod tests {
             model,
             program: "facesim".into(),
             seed: 1,
+            description: None,
+            others: Vec::new(),
         };
         ThreadsRequest {
             method,
@@ -454,6 +459,35 @@ mod tests {
             assert_eq!(again.outcome, whole.outcome, "{method:?}");
             assert!(whole.outcome.notes.contains(&ThreadsNote::Simulated));
         }
+    }
+
+    #[test]
+    fn a_described_program_meets_the_same_load_when_its_search_is_resumed() {
+        let (_folder, mut store) = store();
+        let mut described = request(ThreadsMethod::Sweep);
+        let ThreadsProgram::Modelled(program) = &mut described.program else { panic!() };
+        let plain = serde_json::to_value(&*program).unwrap();
+        assert!(plain.get("description").is_none() && plain.get("others").is_none());
+        program.description = Some(Box::new(ModelProgram::built_in("facesim").unwrap()));
+        program.others = vec![OtherPrograms { threads: 24, burst_s: 0.5, pause_s: 0.5 }];
+        program.program = "described".into();
+        described.budget = Some(Duration::from_secs(2));
+        let whole = run(described.clone(), &Caller::default(), &mut store, &mut Silent).unwrap();
+        let values = |answer: &ThreadsAnswer| {
+            let shown = answer.confirmation.as_ref().unwrap();
+            (
+                shown.comparison.rounds.count(),
+                shown.comparison.rounds.gain(Way::Number, Way::Default),
+            )
+        };
+        // Three probes, and then one of the fresh windows.
+        let caller = Caller::default();
+        let mut events =
+            stopping_at(&caller.interrupt, 4, |event| matches!(event, Event::Measured(_)));
+        let cut = run(described, &caller, &mut store, &mut events).unwrap();
+        let (caller, info) = (Caller::default(), cut.campaign);
+        let resumed = resume_job::<ThreadsRequest>(&info, &caller, &mut store, &mut Silent);
+        assert_eq!(values(&resumed.unwrap()), values(&whole));
     }
 
     #[test]

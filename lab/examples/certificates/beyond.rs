@@ -15,7 +15,7 @@ const TWO_WORKERS: &[&str] = &["R", "W", "W", "T"];
 /// Three workloads of each sort, one with each amount of noise.
 pub(crate) fn beyond(saved: &SavedResults) -> Vec<Case> {
     let numbers: Vec<usize> = (0..9).collect();
-    crate::each(&numbers, |number| case(*number, saved))
+    pinwise_lab::parallel::each(&numbers, |number| case(*number, saved))
 }
 
 fn case(number: usize, saved: &SavedResults) -> Case {

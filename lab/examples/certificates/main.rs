@@ -16,10 +16,10 @@ mod table;
 mod workloads;
 
 use campaign::{Run, WAYS};
+use pinwise_lab::parallel::each;
 use saved_results::SavedResults;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use table::Results;
 use workloads::{Case, Group};
 
@@ -155,25 +155,4 @@ impl Study {
         groups.retain(|group| self.cases.iter().any(|case| case.group == *group));
         table::strategies(&results, &groups);
     }
-}
-
-/// What `of` gives for every item, in order, on all processors.
-pub(crate) fn each<T: Sync, R: Send>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some((index, item)) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|n| Some((n, items.get(n)?)))
-        {
-            done.push((index, of(item)));
-        }
-        done
-    };
-    let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
-    let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().flat_map(|worker| worker.join().expect("no campaign panics")).collect()
-    });
-    all.sort_by_key(|(index, _)| *index);
-    all.into_iter().map(|(_, result)| result).collect()
 }

@@ -3,13 +3,11 @@
 use crate::campaign::{EARLY, Run, WITHIN};
 use crate::workloads::{Case, Group, NOISES};
 use pinwise_figures as figures;
+use pinwise_lab::rate::of_which;
 use pinwise_measure::Testbed;
-use statrs::distribution::{Beta, ContinuousCDF};
 
 /// A wider claim that is counted too.
 const WIDER: f64 = 0.05;
-/// Confidence of the upper limits of shares.
-const CONFIDENCE: f64 = 0.95;
 /// The strategy that is looked at more closely.
 const DEFAULT: &str = "default";
 
@@ -150,18 +148,6 @@ fn closer(results: &Results<'_>) {
             of_which(wrong, worst.len())
         );
     }
-}
-
-/// A count with the upper limit of the share it stands for (Clopper and Pearson, Biometrika 26,
-/// 1934).
-fn of_which(count: usize, of: usize) -> String {
-    if of == 0 {
-        return "-".to_owned();
-    }
-    // The limit is 1 where all are; elsewhere both parameters are above 0.
-    let limit = Beta::new(count as f64 + 1.0, (of - count) as f64)
-        .map_or(1.0, |beta| beta.inverse_cdf(CONFIDENCE));
-    format!("{count} of {of} (≤ {:.1} %)", 100.0 * limit)
 }
 
 fn median(values: &mut [f64]) -> Option<f64> {

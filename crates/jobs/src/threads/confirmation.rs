@@ -162,7 +162,7 @@ pub(super) fn confirm(
                     &mut **prober
                 }
                 HeldProgram::Modelled(prober) => {
-                    prober.go_on_after(earlier.iter().filter_map(super::parameter));
+                    prober.go_on_after(earlier.iter().filter_map(super::probed));
                     &mut **prober
                 }
             };

@@ -5,7 +5,7 @@ use crate::error::JobError;
 use pinwise_measure::Unit;
 use pinwise_present::figures;
 use pinwise_programs::NumberSetter;
-use pinwise_scheduler::{ModelProgram, Platform, Structure};
+use pinwise_scheduler::{ModelProgram, OtherPrograms, Platform, Structure};
 use pinwise_threads::{
     NumberAdvice, NumberQuestion, Objective, PublishedQuestion, SearchMethod, SpeedQuestion,
     SweepQuestion, ThreadRange, ThreadsNote, ThreadsPerN, Thresholds, WholeRuns, counted_threads,
@@ -107,16 +107,25 @@ pub struct ModelledProgram {
     pub machine: String,
     /// The machine that this stands for.
     pub model: Machine,
-    /// The program, one of those of the paper.
+    /// The program, one of those of the paper unless it is described.
     pub program: String,
     /// The seed of all chance.
     pub seed: u64,
+    /// Its description. The budget then counts as for a program on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Box<ModelProgram>>,
+    /// What else runs on the machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherPrograms>,
 }
 
 impl ModelledProgram {
     /// The description of the program.
     pub(super) fn description(&self) -> Result<ModelProgram, JobError> {
-        ModelProgram::built_in(&self.program).map_err(JobError::usage)
+        match &self.description {
+            Some(described) => Ok((**described).clone()),
+            None => ModelProgram::built_in(&self.program).map_err(JobError::usage),
+        }
     }
 
     pub(super) fn platform(&self) -> Result<(Platform, bool), JobError> {
@@ -354,11 +363,14 @@ impl ThreadsRequest {
     /// its equal pieces.
     #[allow(clippy::type_complexity)]
     fn bounds(&self) -> Result<(Option<Duration>, Option<f64>, Option<u32>), JobError> {
-        let ThreadsProgram::Modelled(program) = &self.program else {
-            let search = if self.confirms() { SEARCH } else { 1.0 };
-            return Ok((Some(self.time().mul_f64(search)), None, self.pieces));
+        let built_in = match &self.program {
+            ThreadsProgram::Modelled(program) if program.description.is_none() => program,
+            ThreadsProgram::Modelled(_) | ThreadsProgram::Here(_) => {
+                let search = if self.confirms() { SEARCH } else { 1.0 };
+                return Ok((Some(self.time().mul_f64(search)), None, self.pieces));
+            }
         };
-        let program = program.description()?;
+        let program = built_in.description()?;
         let pieces = match &program.structure {
             Structure::ForkJoin(shape) => shape.units,
             Structure::Pipeline(_) => self.pieces,

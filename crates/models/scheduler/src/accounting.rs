@@ -88,6 +88,8 @@ pub struct Accounts {
     pub at: Nanos,
     /// Time that contexts were busy, all together, with anything.
     pub busy: Nanos,
+    /// What other programs had of it.
+    pub others: Nanos,
     /// Every thread of the program.
     pub threads: Vec<ThreadAccount>,
 }
@@ -101,6 +103,7 @@ impl Accounts {
         Self {
             at: self.at - earlier.at,
             busy: self.busy - earlier.busy,
+            others: self.others - earlier.others,
             threads: threads.collect(),
         }
     }

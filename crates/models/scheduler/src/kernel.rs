@@ -7,19 +7,20 @@
 //!
 //! It models run queues with priorities and time slices, wake-up placement, preemption, balancing
 //! and idle contexts that steal work. Switches, wake-ups and cold caches have costs. It also has
-//! mutexes, condition variables, barriers, bounded queues, input and output, and a memory system
-//! that saturates. Not modelled: simultaneous multithreading, caches shared by neighbours, paging,
-//! interrupts other than as background threads.
+//! mutexes, condition variables, barriers, bounded queues, input and output, a memory system that
+//! saturates, and other programs. Not modelled: simultaneous multithreading, caches shared by
+//! neighbours, paging, interrupts other than as background threads.
 
 mod dispatch;
 mod execute;
 
 use crate::accounting::{Accounts, ThreadAccount};
 use crate::memory::MemoryStretch;
+use crate::other_programs::{BurstClock, OtherPrograms};
 use crate::platform::Platform;
 use crate::runqueue::RunQueue;
 use crate::synchronization::{Barrier, Mutex, Queue, ThreadId};
-use crate::thread::{Action, Body, Burst, Phase, Span, State, Thread, Wait};
+use crate::thread::{Action, Body, Burst, Owner, Phase, Span, State, Thread, Wait};
 use crate::time::Nanos;
 use crate::timesharing;
 use pinwise_topology::Random;
@@ -40,6 +41,8 @@ pub(crate) struct Parts {
     pub(crate) memory: f64,
     /// Per thread, in KiB.
     pub(crate) working_set: f64,
+    /// How long it takes to make one thread, on top of what the platform takes.
+    pub(crate) create: Nanos,
 }
 
 /// The program can never go on.
@@ -71,6 +74,8 @@ struct Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     Wake(ThreadId),
+    /// The next burst of a thread of another program begins, or the present one ends.
+    Turn(ThreadId),
     /// Idle contexts look for threads to take away.
     Steal,
     /// Once a second.
@@ -82,6 +87,10 @@ enum Timer {
 pub(crate) struct Kernel<'a> {
     platform: &'a Platform,
     threads: Vec<Thread>,
+    /// Of the last threads.
+    others: Vec<BurstClock>,
+    /// The time by the clock of other programs at which the run began.
+    began: Nanos,
     contexts: Vec<Context>,
     mutexes: Vec<Mutex>,
     barriers: Vec<Barrier>,
@@ -108,9 +117,10 @@ impl<'a> Kernel<'a> {
     pub(crate) fn new(platform: &'a Platform, parts: Parts, seed: u64) -> Self {
         let packages = platform.packages().len();
         let live = parts.bodies.len();
-        let daemon = |index: usize| Thread::new(Self::daemon(platform), index % packages, false);
+        let daemon =
+            |index: usize| Thread::new(Self::daemon(platform), index % packages, Owner::System);
         let threads: Vec<Thread> = (parts.bodies.into_iter().enumerate())
-            .map(|(index, body)| Thread::new(body, index % packages, true))
+            .map(|(index, body)| Thread::new(body, index % packages, Owner::Program))
             .chain((0..platform.daemons.count).map(daemon))
             .collect();
         let context = Context {
@@ -144,17 +154,19 @@ impl<'a> Kernel<'a> {
             live,
             stopped: 0,
             threads,
+            others: Vec::new(),
+            began: Nanos(0),
         };
-        kernel.start();
+        kernel.start(parts.create + platform.costs.create);
         kernel
     }
 
     /// The main thread creates the others one after the other; daemons come at a random moment of
     /// their period.
-    fn start(&mut self) {
+    fn start(&mut self, create: Nanos) {
         for thread in 0..self.threads.len() {
-            let at = if self.threads[thread].ours {
-                Nanos(self.platform.costs.create.0 * thread as u64)
+            let at = if self.threads[thread].owner == Owner::Program {
+                Nanos(create.0 * thread as u64)
             } else {
                 Nanos((self.platform.daemons.period.0 as f64 * self.random.unit()) as u64)
             };
@@ -170,6 +182,39 @@ impl<'a> Kernel<'a> {
             Action::Sleep { span: span(platform.daemons.period), chance: 1.0 },
         ];
         Body { role: "daemon".to_owned(), script: script.into(), rounds: u64::MAX, output: None }
+    }
+
+    /// Beside other programs, whose clock stands at `began` now. They ran before, so their threads
+    /// stand anywhere in their class. Waiting threads are looked at once a second of that clock.
+    pub(crate) fn beside(mut self, others: &[OtherPrograms], began: Nanos, seed: u64) -> Self {
+        let packages = self.platform.packages().len() as u64;
+        let endless = Action::Compute(Span { mean: 1e15, spread: 0.0 });
+        let body = Body {
+            role: "others".to_owned(),
+            script: [endless].into(),
+            rounds: u64::MAX,
+            output: None,
+        };
+        self.began = began;
+        for habit in others.iter().flat_map(|one| std::iter::repeat_n(one, one.threads as usize)) {
+            let (id, number) = (self.threads.len(), self.others.len() as u64);
+            let seed = seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let clock = BurstClock::new(*habit, seed).at(began);
+            let first = if clock.busy { Nanos(0) } else { clock.until - began };
+            self.others.push(clock);
+            let home = self.random.below(packages) as usize;
+            let mut thread = Thread::new(body.clone(), home, Owner::Other);
+            thread.priority = self.random.below(u64::from(timesharing::TOP) + 1) as u8;
+            thread.slice = timesharing::slice(thread.priority);
+            self.threads.push(thread);
+            self.timer(first, Timer::Turn(id));
+        }
+        if !self.others.is_empty() {
+            self.timers.retain(|Reverse((.., timer))| *timer != Timer::Look);
+            let left = timesharing::LOOK.0 - began.0 % timesharing::LOOK.0;
+            self.timer(Nanos(left), Timer::Look);
+        }
+        self
     }
 
     /// Runs until `until`, or until the program has ended, whichever comes first.
@@ -215,13 +260,14 @@ impl<'a> Kernel<'a> {
     }
 
     pub(crate) fn accounts(&self) -> Accounts {
-        let threads = self.threads.iter().filter(|thread| thread.ours);
-        let threads = threads
+        let of = |owner| self.threads.iter().filter(move |thread| thread.owner == owner);
+        let threads = of(Owner::Program)
             .map(|thread| ThreadAccount { role: thread.body.role.clone(), account: thread.account })
             .collect();
         Accounts {
             at: self.now,
             busy: self.contexts.iter().map(|context| context.busy).sum(),
+            others: of(Owner::Other).map(|thread| thread.account.busy()).sum(),
             threads,
         }
     }
@@ -242,6 +288,7 @@ impl<'a> Kernel<'a> {
     fn ring(&mut self, timer: Timer) {
         match timer {
             Timer::Wake(thread) => self.wake(thread),
+            Timer::Turn(thread) => self.turn(thread),
             Timer::Steal => self.steal_everywhere(),
             Timer::Look => self.look(),
         }
@@ -261,7 +308,8 @@ impl<'a> Kernel<'a> {
 
     fn stretch_of(&self, thread: ThreadId) -> f64 {
         let thread = &self.threads[thread];
-        if thread.ours && thread.burst.uses_memory() { self.stretch } else { 1.0 }
+        let uses_memory = thread.owner == Owner::Program && thread.burst.uses_memory();
+        if uses_memory { self.stretch } else { 1.0 }
     }
 
     /// When the burst of the running thread of `context` will end, as things stand.
@@ -276,7 +324,10 @@ impl<'a> Kernel<'a> {
     fn stretch_all(&mut self) {
         let running = self.contexts.iter().filter_map(|context| context.running);
         let using = running
-            .filter(|&thread| self.threads[thread].ours && self.threads[thread].burst.uses_memory())
+            .filter(|&thread| {
+                let thread = &self.threads[thread];
+                thread.owner == Owner::Program && thread.burst.uses_memory()
+            })
             .count();
         let stretch = self.memory.stretch(using);
         if stretch != self.stretch {

@@ -4,6 +4,7 @@
 mod accounting;
 mod kernel;
 mod memory;
+mod other_programs;
 mod platform;
 mod prober;
 mod program;
@@ -17,6 +18,7 @@ mod timesharing;
 pub use accounting::{Account, Accounts, ThreadAccount};
 pub use kernel::Stuck;
 pub use memory::MemoryStretch;
+pub use other_programs::OtherPrograms;
 pub use platform::{Costs, Daemons, Platform};
 pub use prober::{ModelProber, profile};
 pub use program::{

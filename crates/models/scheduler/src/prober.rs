@@ -2,16 +2,17 @@
 
 use crate::accounting::Accounts;
 use crate::kernel::Stuck;
+use crate::other_programs::OtherPrograms;
 use crate::platform::Platform;
-use crate::program::ModelProgram;
+use crate::program::{FittedCosts, ModelProgram};
 use crate::simulation::Simulation;
 use crate::time::Nanos;
 use pinwise_measure::{
-    Effort, Interrupt, Measure, MeasureError, Measurement, Probe, Probed, Progress, Retry,
-    RoleTime, SchedulingProfile, Setting, Testbed, ThreadCount, Time, Unit, Workload,
+    Effort, Interrupt, Measure, MeasureError, Measurement, OtherLoad, Probe, Probed, Progress,
+    Retry, RoleTime, SchedulingProfile, Setting, Testbed, ThreadCount, Time, Unit, Workload,
     mark_critical,
 };
-use pinwise_topology::Machine;
+use pinwise_topology::{Machine, Random};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use std::time::Duration;
 /// begin "beyond the initial input reading phase of each application", whose length is part of a
 /// description and of a probe's cost.
 const SETTLE: Nanos = Nanos(1_000_000_000);
+
+/// Tells the seed of other programs from that of a run.
+const OTHERS: u64 = 0x6f74_6865_7273;
 
 /// Whether to go on is asked this often.
 const SLICE: Nanos = Nanos(20_000_000);
@@ -35,8 +39,12 @@ pub struct ModelProber {
     seed: u64,
     /// The ordinary length of a probe.
     window: Duration,
+    /// What else runs on the machine.
+    others: Vec<OtherPrograms>,
     /// How often each parameter was probed.
     probed: BTreeMap<u32, u64>,
+    /// What all probes cost so far: the time of the search.
+    time: Duration,
     cancelled: Interrupt,
 }
 
@@ -52,7 +60,9 @@ impl ModelProber {
             unit: Unit::rate("s/s"),
             seed,
             window: Duration::from_millis(100),
+            others: Vec::new(),
             probed: BTreeMap::new(),
+            time: Duration::ZERO,
             cancelled: Interrupt::default(),
         }
     }
@@ -63,17 +73,26 @@ impl ModelProber {
         Self { window, ..self }
     }
 
-    /// Goes on after probes with these parameters: chance of the next ones is another.
+    /// Beside other programs. A probe meets the bursts that are under way when it begins, by the
+    /// time that all probes before it cost.
     #[must_use]
-    pub fn after(mut self, parameters: impl IntoIterator<Item = u32>) -> Self {
-        self.go_on_after(parameters);
+    pub fn beside(self, others: Vec<OtherPrograms>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// Goes on after probes with these parameters that cost so much: chance of the next ones is
+    /// another.
+    #[must_use]
+    pub fn after(mut self, probes: impl IntoIterator<Item = (u32, Duration)>) -> Self {
+        self.go_on_after(probes);
         self
     }
 
     /// As [`Self::after`].
-    pub fn go_on_after(&mut self, parameters: impl IntoIterator<Item = u32>) {
-        for parameter in parameters {
+    pub fn go_on_after(&mut self, probes: impl IntoIterator<Item = (u32, Duration)>) {
+        for (parameter, cost) in probes {
             *self.probed.entry(parameter).or_default() += 1;
+            self.time += cost;
         }
     }
 
@@ -112,19 +131,25 @@ impl ModelProber {
         let refused = |error: String| MeasureError::new(Retry::Other, error);
         let mut simulation = Simulation::endless(&self.platform, &self.program, parameter, seed)
             .map_err(|error| refused(error.to_string()))?;
+        let fitted = &self.program.fitted;
+        let initialization = Duration::from_secs_f64(fitted.initialization_s);
+        if !self.others.is_empty() {
+            let began = Nanos::from_seconds((self.time + initialization).as_secs_f64());
+            simulation = simulation.beside(&self.others, began, self.seed ^ OTHERS);
+        }
+        let shown = ShownWork::of(fitted, seed);
         self.advance(&mut simulation, Nanos(0), SETTLE)?;
         let before = simulation.accounts();
         let part = Nanos::from_seconds(window.as_secs_f64() / PARTS as f64);
-        let mut done = vec![before.total().work];
+        let mut done = vec![shown.by(before.total().work)];
         for number in 0..PARTS {
             let begin = SETTLE + Nanos(part.0 * number);
             self.advance(&mut simulation, begin, begin + part)?;
-            done.push(simulation.accounts().total().work);
+            done.push(shown.by(simulation.accounts().total().work));
         }
         let rates: Vec<f64> =
             done.windows(2).map(|ends| (ends[1] - ends[0]).seconds() / part.seconds()).collect();
         let accounts = simulation.accounts().since(&before);
-        let initialization = Duration::from_secs_f64(self.program.fitted.initialization_s);
         let probe = Probe {
             parameter,
             threads: self.program.threads(parameter),
@@ -132,8 +157,45 @@ impl ModelProber {
             progress: progress(&rates),
             cost: initialization + Duration::from_secs_f64(accounts.at.seconds()),
         };
+        self.time += probe.cost;
+        let of = accounts.at.seconds() * self.platform.contexts() as f64;
+        let others = Some(OtherLoad { taken: accounts.others.seconds(), of });
         let (unit, roles) = (self.unit.clone(), roles(&accounts));
-        Ok(Probed { probe, unit, watts: None, roles, others: None })
+        Ok(Probed { probe, unit, watts: None, roles, others })
+    }
+}
+
+/// What a run shows of its work.
+struct ShownWork {
+    /// The speed of the run, as a share of the others'.
+    speed: f64,
+    /// Work from one report of progress to the next.
+    every: Nanos,
+    /// Work before the first report that is missing from `every`.
+    before: Nanos,
+}
+
+impl ShownWork {
+    fn of(fitted: &FittedCosts, seed: u64) -> Self {
+        let mut random = Random::new(!seed);
+        let is_slow = random.unit() < fitted.slow_runs;
+        let every = Nanos::from_seconds(fitted.report_every_s);
+        Self {
+            speed: if is_slow { fitted.slow_speed } else { 1.0 },
+            every,
+            before: Nanos((every.0 as f64 * random.unit()) as u64),
+        }
+    }
+
+    fn by(&self, work: Nanos) -> Nanos {
+        let work = match self.speed {
+            1.0 => work,
+            speed => Nanos((work.0 as f64 * speed) as u64),
+        };
+        match self.every {
+            Nanos(0) => work,
+            Nanos(every) => Nanos((work + self.before).0 / every * every),
+        }
     }
 }
 

@@ -119,6 +119,14 @@ pub struct FittedCosts {
     pub working_set_kib: f64,
     /// Work of each pipeline stage per item, in ms.
     pub stage_ms: Vec<f64>,
+    /// Time from one thread's creation to the next one's, on top of what the system takes, in ms.
+    pub create_ms: f64,
+    /// Share of the runs that are slow from start to end.
+    pub slow_runs: f64,
+    /// Speed of a slow run, as a share of another's.
+    pub slow_speed: f64,
+    /// Progress shows after each so much work, in seconds. 0: at once.
+    pub report_every_s: f64,
 }
 
 /// Why a description is no program.
@@ -298,6 +306,8 @@ impl ModelProgram {
             ("sleep_every_ms", fitted.sleep_every_ms),
             ("sleep_ms", fitted.sleep_ms),
             ("working_set_kib", fitted.working_set_kib),
+            ("create_ms", fitted.create_ms),
+            ("report_every_s", fitted.report_every_s),
         ];
         if self.whole_s.is_some_and(|whole| !(whole > 0.0 && whole <= 1e7)) {
             return Err(self.senseless(format!(
@@ -311,9 +321,13 @@ impl ModelProgram {
                 return Err(self.senseless(format!("{name} = {span}: not within 0 and 10,000,000")));
             }
         }
-        for (name, share) in
-            [("serial", fitted.serial), ("spread", fitted.spread), ("memory", fitted.memory)]
-        {
+        for (name, share) in [
+            ("serial", fitted.serial),
+            ("spread", fitted.spread),
+            ("memory", fitted.memory),
+            ("slow_runs", fitted.slow_runs),
+            ("slow_speed", fitted.slow_speed),
+        ] {
             if !(0.0..=1.0).contains(&share) {
                 return Err(self.senseless(format!("{name} = {share}: a share is within 0 and 1")));
             }

@@ -2,6 +2,7 @@
 
 use crate::accounting::Accounts;
 use crate::kernel::{Kernel, Stuck};
+use crate::other_programs::OtherPrograms;
 use crate::platform::Platform;
 use crate::program::{ModelProgram, ModelProgramError};
 use crate::time::Nanos;
@@ -50,6 +51,13 @@ impl<'a> Simulation<'a> {
         seed: u64,
     ) -> Result<Self, ModelProgramError> {
         Ok(Self { kernel: Kernel::new(platform, program.parts(n, true)?, seed) })
+    }
+
+    /// The same beside other programs. Their clock stands at `began` when the run begins. `seed` is
+    /// that of their habits: with the same one, two runs meet the same bursts.
+    #[must_use]
+    pub fn beside(self, others: &[OtherPrograms], began: Nanos, seed: u64) -> Self {
+        Self { kernel: self.kernel.beside(others, began, seed) }
     }
 
     /// Goes on until `until` (counted from the start), or until the program has ended, whichever

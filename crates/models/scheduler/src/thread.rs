@@ -118,6 +118,17 @@ impl Burst {
     }
 }
 
+/// Whose a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The program that is watched.
+    Program,
+    /// The operating system: above all others in priority.
+    System,
+    /// Another program. It shares time with the one that is watched.
+    Other,
+}
+
 /// A thread as the kernel sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
@@ -134,8 +145,7 @@ pub(crate) struct Thread {
     pub(crate) refill: f64,
     pub(crate) work: f64,
     pub(crate) burst: Burst,
-    /// Part of the program, not of the operating system.
-    pub(crate) ours: bool,
+    pub(crate) owner: Owner,
     pub(crate) priority: u8,
     pub(crate) slice: Nanos,
     pub(crate) looks: u32,
@@ -152,8 +162,9 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    pub(crate) fn new(body: Body, home: usize, ours: bool) -> Self {
-        let priority = if ours { timesharing::TOP } else { timesharing::SYSTEM };
+    pub(crate) fn new(body: Body, home: usize, owner: Owner) -> Self {
+        let is_system = owner == Owner::System;
+        let priority = if is_system { timesharing::SYSTEM } else { timesharing::TOP };
         Self {
             rounds: body.rounds,
             body,
@@ -165,7 +176,7 @@ impl Thread {
             refill: 0.0,
             work: 0.0,
             burst: Burst::User,
-            ours,
+            owner,
             priority,
             slice: timesharing::slice(priority),
             looks: 0,

@@ -1,8 +1,8 @@
 //! Laws that hold for any program on any machine, whatever was fitted.
 
 use pinwise_scheduler::{
-    Accounts, Costs, Daemons, FittedCosts, ForkJoin, ModelProgram, Nanos, Pipeline, Platform,
-    Simulation, Stage, Structure,
+    Accounts, Costs, Daemons, FittedCosts, ForkJoin, ModelProgram, Nanos, OtherPrograms, Pipeline,
+    Platform, Simulation, Stage, Structure,
 };
 use pinwise_scheduler::{ModelProber, run, speedup};
 use pinwise_topology::Machine;
@@ -274,4 +274,76 @@ fn a_whole_run_computes_what_its_description_tells() {
         );
         assert!((done / told - 1.0).abs() < 0.02, "{name}: {done:.2} s, told {told:.2}");
     }
+}
+
+/// Busy threads of other programs, and a program of threads that only compute.
+fn beside(others: Vec<OtherPrograms>) -> ModelProber {
+    let fitted = FittedCosts { work_ms: 20.0, spread: 0.2, ..FittedCosts::default() };
+    ModelProber::new(ideal("4"), fork_join(1, fitted), 1).beside(others)
+}
+
+#[test]
+fn other_programs_take_their_share_and_it_is_accounted_for() {
+    let mut prober = beside(vec![OtherPrograms { threads: 4, burst_s: 1.0, pause_s: 0.0 }]);
+    let probed = prober.probe(4, Duration::from_secs(8)).unwrap();
+    let share = probed.others.map(|others| others.taken / others.of).unwrap();
+    assert!((0.4..0.8).contains(&share), "half, and what spinning at barriers loses: {share}");
+    assert!(probed.probe.progress.rate < 4.0 * (1.0 - share) + 0.01, "{probed:?}");
+    let alone = beside(Vec::new()).probe(4, Duration::from_secs(8)).unwrap();
+    assert_eq!(alone.others.map(|others| others.taken), Some(0.0));
+    assert!(alone.probe.progress.rate > 3.0, "{alone:?}");
+}
+
+#[test]
+fn a_burst_goes_on_from_one_probe_to_the_next_and_after_stored_ones() {
+    // It has a context for itself.
+    let prober = beside(vec![OtherPrograms { threads: 1, burst_s: 2.0, pause_s: 2.0 }]);
+    let window = Duration::from_millis(100);
+    let mut through = prober.clone();
+    let probes: Vec<_> = (0..400).map(|_| through.probe(1, window).unwrap()).collect();
+    let busy: Vec<bool> = (probes.iter())
+        .map(|probed| probed.others.is_some_and(|others| others.taken / others.of > 0.12))
+        .collect();
+    let half = busy.iter().filter(|busy| **busy).count();
+    assert!((100..300).contains(&half), "half the time: {half} of 400");
+    let turns = busy.windows(2).filter(|two| two[0] != two[1]).count();
+    assert!((8..40).contains(&turns), "every second one in 40 s: {turns}");
+    let stored = probes[..200].iter().map(|probed| (1, probed.probe.cost));
+    let mut resumed = prober.after(stored);
+    assert_eq!(resumed.probe(1, window).unwrap(), probes[200]);
+}
+
+#[test]
+fn what_hides_the_speed_from_a_window_does_not_change_it() {
+    let pipeline = Pipeline {
+        stages: [("read", false), ("work", true)]
+            .map(|(name, many)| Stage { name: name.into(), many })
+            .into(),
+        items: 1,
+        capacity: 4,
+    };
+    let with = |fitted: FittedCosts| {
+        let fitted = FittedCosts { work_ms: 4.0, stage_ms: vec![0.01, 4.0], ..fitted };
+        let program = ModelProgram {
+            structure: Structure::Pipeline(pipeline.clone()),
+            ..fork_join(1, fitted)
+        };
+        move |seconds: u64| {
+            let mut prober = ModelProber::new(ideal("4"), program.clone(), 3);
+            let mut probe = || prober.probe(4, Duration::from_secs(seconds)).unwrap();
+            (0..20).map(|_| probe().probe.progress.rate).collect::<Vec<f64>>()
+        }
+    };
+    let plain = with(FittedCosts::default())(1);
+    assert!(plain.iter().all(|rate| (rate - 4.0).abs() < 0.1), "{plain:?}");
+    let slow = with(FittedCosts { slow_runs: 0.5, slow_speed: 0.25, ..FittedCosts::default() })(1);
+    let is = |rate: f64| slow.iter().filter(|seen| (*seen - rate).abs() < 0.1).count();
+    assert!(is(4.0) > 3 && is(1.0) > 3 && is(4.0) + is(1.0) == 20, "{slow:?}");
+    let reported = with(FittedCosts { report_every_s: 3.0, ..FittedCosts::default() });
+    assert!(reported(1).iter().all(|rate| rate % 3.0 < 1e-9), "{:?}", reported(1));
+    let mean = reported(1).iter().sum::<f64>() / 20.0;
+    assert!((3.0..5.0).contains(&mean), "{mean}");
+    // The fourth worker is there after 5 seconds, the window begins after one.
+    let late = with(FittedCosts { create_ms: 1000.0, ..FittedCosts::default() });
+    assert!(late(1)[0] < 1.1 && late(40)[0] > 3.5, "{:?} {:?}", late(1), late(40));
 }

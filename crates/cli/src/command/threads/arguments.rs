@@ -376,7 +376,8 @@ impl Asked {
             Usage(format!("{error}{}", did_you_mean(&program, ModelProgram::names())))
         })?;
         let (model, seed) = (self.machine.load()?, self.seed.unwrap_or(1));
-        Ok(ModelledProgram { machine: machine.to_owned(), model, program, seed })
+        let (machine, description, others) = (machine.to_owned(), None, Vec::new());
+        Ok(ModelledProgram { machine, model, program, seed, description, others })
     }
 }
 

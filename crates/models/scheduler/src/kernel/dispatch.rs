@@ -9,7 +9,7 @@
 //! thread whose slice ended to the back. An idle context takes the most important thread that has
 //! waited 100 µs elsewhere, from its own package first.
 
-use super::{Burst, Kernel, Nanos, Phase, State, ThreadId, Timer, Wait, timesharing};
+use super::{Burst, Kernel, Nanos, Owner, Phase, State, ThreadId, Timer, Wait, timesharing};
 use std::cmp::Reverse;
 
 /// From this priority on run queues may differ by [`SLACK`].
@@ -113,7 +113,7 @@ impl Kernel<'_> {
             thread.refill = self.platform.refill(
                 last,
                 context,
-                if thread.ours { self.working_set } else { 0.0 },
+                if thread.owner == Owner::Program { self.working_set } else { 0.0 },
             );
         }
         thread.last = Some(context);
@@ -135,6 +135,31 @@ impl Kernel<'_> {
         thread.last_ran = self.now;
         thread.since = self.now;
         Some(id)
+    }
+
+    /// The burst of a thread of another program begins or ends.
+    pub(super) fn turn(&mut self, id: ThreadId) {
+        let (now, place) = (self.now, id + self.others.len() - self.threads.len());
+        let clock = &mut self.others[place];
+        if clock.until <= self.began + now {
+            clock.turn();
+        }
+        let next = clock.until - self.began;
+        if clock.until < Nanos::NEVER {
+            self.timer(next, Timer::Turn(id));
+        }
+        match self.threads[id].state {
+            State::Running(context) => self.block(context, Wait::Sleep),
+            State::Queued => {
+                for context in &mut self.contexts {
+                    context.queue.remove(id);
+                }
+                let thread = &mut self.threads[id];
+                thread.charge_waiting(now);
+                thread.state = State::Waiting(Wait::Sleep);
+            }
+            State::New | State::Waiting(_) | State::Done => self.wake(id),
+        }
     }
 
     /// The running thread of `context` waits for something; the next one runs.
@@ -164,7 +189,7 @@ impl Kernel<'_> {
     pub(super) fn end_slice(&mut self, context: usize) {
         let Some(running) = self.contexts[context].running else { return };
         let thread = &mut self.threads[running];
-        if thread.ours {
+        if thread.owner != Owner::System {
             thread.priority = timesharing::expired(thread.priority);
         }
         thread.looks = 0;

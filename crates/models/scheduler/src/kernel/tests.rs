@@ -13,7 +13,15 @@ fn body(script: Vec<Action>, rounds: u64) -> Body {
 }
 
 fn parts(bodies: Vec<Body>, mutexes: usize, barriers: Vec<usize>) -> Parts {
-    Parts { bodies, mutexes, barriers, queues: Vec::new(), memory: 0.0, working_set: 0.0 }
+    Parts {
+        bodies,
+        mutexes,
+        barriers,
+        queues: Vec::new(),
+        memory: 0.0,
+        working_set: 0.0,
+        create: Nanos(0),
+    }
 }
 
 fn exactly(mean: f64) -> Span {

@@ -7,6 +7,7 @@
 use super::{FittedCosts, ForkJoin};
 use crate::kernel::Parts;
 use crate::thread::{Action, Body, Span};
+use crate::time::Nanos;
 
 const OPEN: usize = 0;
 const CLOSE: usize = 1;
@@ -40,6 +41,7 @@ pub(super) fn parts(shape: &ForkJoin, fitted: &FittedCosts, n: u32, endless: boo
         queues: Vec::new(),
         memory: fitted.memory,
         working_set: fitted.working_set_kib,
+        create: Nanos::from_millis(fitted.create_ms),
     }
 }
 

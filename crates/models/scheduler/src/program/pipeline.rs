@@ -4,6 +4,7 @@
 use super::{FittedCosts, Pipeline, Stage};
 use crate::kernel::Parts;
 use crate::thread::{Action, Body, Span};
+use crate::time::Nanos;
 
 pub(super) fn parts(shape: &Pipeline, fitted: &FittedCosts, n: u32, endless: bool) -> Parts {
     let Pipeline { stages, items, capacity } = shape;
@@ -37,5 +38,6 @@ pub(super) fn parts(shape: &Pipeline, fitted: &FittedCosts, n: u32, endless: boo
         queues,
         memory: fitted.memory,
         working_set: fitted.working_set_kib,
+        create: Nanos::from_millis(fitted.create_ms),
     }
 }
