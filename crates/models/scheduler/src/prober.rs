@@ -138,12 +138,16 @@ impl ModelProber {
             simulation = simulation.beside(&self.others, began, self.seed ^ OTHERS);
         }
         let shown = ShownWork::of(fitted, seed);
-        self.advance(&mut simulation, Nanos(0), SETTLE)?;
+        // As on a real machine, a probe begins once all threads are there.
+        let threads = self.program.threads(parameter);
+        let created = Nanos::from_millis(fitted.create_ms * f64::from(threads));
+        let start = SETTLE + created;
+        self.advance(&mut simulation, Nanos(0), start)?;
         let before = simulation.accounts();
         let part = Nanos::from_seconds(window.as_secs_f64() / PARTS as f64);
         let mut done = vec![shown.by(before.total().work)];
         for number in 0..PARTS {
-            let begin = SETTLE + Nanos(part.0 * number);
+            let begin = start + Nanos(part.0 * number);
             self.advance(&mut simulation, begin, begin + part)?;
             done.push(shown.by(simulation.accounts().total().work));
         }
@@ -152,10 +156,10 @@ impl ModelProber {
         let accounts = simulation.accounts().since(&before);
         let probe = Probe {
             parameter,
-            threads: self.program.threads(parameter),
+            threads,
             profile: profile(&accounts, self.platform.contexts()),
             progress: progress(&rates),
-            cost: initialization + Duration::from_secs_f64(accounts.at.seconds()),
+            cost: initialization + Duration::from_secs_f64((created + accounts.at).seconds()),
         };
         self.time += probe.cost;
         let of = accounts.at.seconds() * self.platform.contexts() as f64;
