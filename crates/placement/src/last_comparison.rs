@@ -89,7 +89,7 @@ impl ComparedRounds {
         self
     }
 
-    /// The same, with gains by ranks ([`crate::signed_rank`]) from as many rounds on as these need.
+    /// The same, with gains by ranks from as many rounds on as these need (`signed_rank`).
     /// Before that, gains are ratios of means.
     #[must_use]
     pub fn by_ranks(mut self, by_ranks: bool) -> Self {
