@@ -4,7 +4,8 @@
 //!
 //! A comparison looks after 5, 10, 20 and 40 rounds and ends at the first interval that is narrow
 //! enough, as a search with `--within 1%` does. On the quiet machine windows differ by normal
-//! noise. On the others, other programs also slow 3 % or 30 % of the windows, by up to twenty times.
+//! noise. On the others, other programs also slow 3 % or 30 % of the windows, by up to twenty
+//! times.
 
 use pinwise_placement::{ComparedRounds, Way};
 use pinwise_topology::Random;

@@ -71,8 +71,8 @@ fn stored(probes: usize, set_aside: usize) -> String {
     }
     let all = figures::counted((probes + set_aside) as u64, "measurement");
     format!(
-        ", {all} with {set_aside} set aside (failed, showed nothing, or came before whole runs \
-         were timed)"
+        ", {all} with {set_aside} set aside (failed, starved, without progress, or made before \
+         whole runs were timed)"
     )
 }
 
