@@ -155,8 +155,8 @@ impl ComparedRounds {
     pub fn is_precise(&self, precision: f64) -> bool {
         let mut others = self.ways.iter().filter(|&&way| way != Way::Default);
         others.all(|&way| {
-            self.gain(way, Way::Default).is_some_and(|Gain { mean, high, .. }| {
-                high - mean <= precision.max(mean.abs() / 4.0)
+            self.gain(way, Way::Default).is_some_and(|Gain { mean, low, high }| {
+                (high - mean).max(mean - low) <= precision.max(mean.abs() / 4.0)
             })
         })
     }

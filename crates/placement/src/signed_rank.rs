@@ -33,7 +33,8 @@ pub(crate) fn ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio> {
     let last = averages.len() - 1;
     let middle = average(averages[last / 2], averages[last.div_ceil(2)]);
     let (low, high) = (averages[outside].exp(), averages[last - outside].exp());
-    Some(Ratio { value: middle.exp(), low, high })
+    // If many windows of one way are empty, the ratio is not a number that one can use.
+    middle.is_finite().then(|| Ratio { value: middle.exp(), low, high })
 }
 
 /// The mean of two logarithms, also of infinite ones. Of opposite infinities it is 0.
@@ -118,5 +119,6 @@ mod tests {
         assert_eq!(ratio(&[(2.0, 1.0); 7], 0.9875), None);
         assert!(ratio(&[(2.0, 1.0); 8], 0.9875).is_some());
         assert_eq!(ratio(&[(0.0, 0.0); 9], 0.95), None);
+        assert_eq!(ratio(&[(1.0, 0.0); 9], 0.95), None, "never infinite");
     }
 }

@@ -399,6 +399,8 @@ struct State<'a> {
     attempted: Vec<usize>,
     /// What each probe of this stage lost to others, see [`Probed::lost`].
     lost: Vec<f64>,
+    /// The share of the contexts that others took in each of these.
+    taken: Vec<f64>,
     /// The choice, once there is one.
     chosen: Option<Chosen>,
     closing: Closing,
@@ -482,6 +484,7 @@ impl<'a> State<'a> {
             attempts: Vec::new(),
             attempted: Vec::new(),
             lost: Vec::new(),
+            taken: Vec::new(),
             chosen: None,
             closing: if search.goes_on { Closing::Wanted } else { Closing::Done },
             failed: None,
@@ -497,6 +500,7 @@ impl<'a> State<'a> {
         self.attempts.clear();
         self.attempted.clear();
         self.lost.clear();
+        self.taken.clear();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
         let state = match &self.search.method {
             SearchMethod::Survey(question) => SpeedSearch::new(SpeedQuestion {
@@ -606,16 +610,23 @@ impl<'a> State<'a> {
             return Some(Doubt::Idle);
         }
         let contexts = self.search.doubts_on?;
-        let lost = Probed::of(measurement).ok().and_then(|probed| probed.lost(contexts));
-        let more = lost.and_then(|lost| starved(lost, &self.lost));
-        self.lost.extend(lost);
-        if let Some(more) = more {
-            return Some(Doubt::Starved(more));
+        let probed = Probed::of(measurement).ok()?;
+        if let Some((lost, others)) = probed.lost(contexts).zip(probed.others) {
+            // One thread can lose less than many, and leaves more to others. So both have to be
+            // unusual.
+            let taken = others.taken / others.of;
+            let more = starved(lost, &self.lost).filter(|_| starved(taken, &self.taken).is_some());
+            self.lost.push(lost);
+            self.taken.push(taken);
+            if let Some(more) = more {
+                return Some(Doubt::Starved(more));
+            }
         }
+        let value = self.search.valued(&probed).ok()?.rate;
         let asked = asked.filter(|_| self.search.goes_on)?;
         let before = self.attempts.iter().filter(|attempt| attempt.asked == asked);
         let rates: Vec<f64> = before.map(|attempt| attempt.probe.progress.rate).collect();
-        let times = progress / median(rates)?;
+        let times = value / median(rates)?;
         (!(1.0 / JUMP..=JUMP).contains(&times)).then_some(Doubt::Jumped(times))
     }
 

@@ -345,11 +345,13 @@ impl SpeedSearch {
         let doubtful = (decision.fewest < decision.choice).then_some((decision.fewest, DOUBTS));
         let last = self.question.candidates.len() - 1;
         let fewer = self.fewer().filter(|_| decision.choice == last).map(|place| (place, 1));
-        let wanted = fewer.into_iter().chain(contest).chain(doubtful).chain([
-            (decision.choice, REPEATS),
-            (0, 1),
-            (last, 1),
-        ]);
+        let greatest = self.question.probes_greatest.then_some((last, 1));
+        let wanted = fewer
+            .into_iter()
+            .chain(contest)
+            .chain(doubtful)
+            .chain([(decision.choice, REPEATS), (0, 1)])
+            .chain(greatest);
         let window = self.question.window;
         let lacking =
             |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);

@@ -343,7 +343,7 @@ fn what_hides_the_speed_from_a_window_does_not_change_it() {
     assert!(reported(1).iter().all(|rate| rate % 3.0 < 1e-9), "{:?}", reported(1));
     let mean = reported(1).iter().sum::<f64>() / 20.0;
     assert!((3.0..5.0).contains(&mean), "{mean}");
-    // The fourth worker is there after 5 seconds, the window begins after one.
+    // The fourth worker is there after 5 seconds. A probe waits for it.
     let late = with(FittedCosts { create_ms: 1000.0, ..FittedCosts::default() });
-    assert!(late(1)[0] < 1.1 && late(40)[0] > 3.5, "{:?} {:?}", late(1), late(40));
+    assert!(late(1)[0] > 3.5, "{:?}", late(1));
 }

@@ -38,6 +38,10 @@ pub struct SpeedQuestion {
     /// threads for a greater candidate. If it makes no more from some candidate on
     /// ([`ThreadCeiling`](crate::ThreadCeiling)), greater ones are that one.
     pub counted: bool,
+    /// The greatest number is probed once if time is left, as the least is. False in searches that
+    /// an earlier version stored.
+    #[serde(default)]
+    pub probes_greatest: bool,
 }
 
 /// How far readings are off, with probabilities: as far as they report, or more. On a machine that
@@ -66,6 +70,7 @@ impl SpeedQuestion {
             pieces,
             whole_runs,
             counted,
+            probes_greatest: true,
         }
     }
 
