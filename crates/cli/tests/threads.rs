@@ -183,39 +183,48 @@ fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     assert!(text.starts_with("n = ") && !text.contains("  monitor "), "{text}");
 }
 
-/// Searches the number of a service that counts by 1, and by `step` while the shell command `when`
-/// succeeds, which has the numbers that it was given in the file `sets`. Returns the answer and
-/// these numbers.
-fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> (Value, Vec<String>) {
+/// A service that gets on by the clock: 100 a second, and `step` times as fast while the condition
+/// on `given`, the numbers that the file `sets` gave it, holds. What others do does not slow it.
+const SERVICE: &str = r"
+import time
+log = open('count', 'w')
+count, before = 0.0, time.monotonic()
+while True:
+    given = open('sets').read().split()
+    now = time.monotonic()
+    count, before = count + (now - before) * (100 * STEP if WHEN else 100), now
+    print(int(count), flush=True, file=log)
+    time.sleep(0.01)
+";
+
+/// Searches the number of a [`SERVICE`]. Returns the answer and the numbers that it was given.
+/// Nothing where there is no Python.
+fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> Option<(Value, Vec<String>)> {
+    let python = tool("python3")?;
     let folder = TempDir::new().unwrap();
-    let script = format!(
-        "i=0; echo 0 >count; touch sets; while :; do {when} && step={step} || step=1; \
-         i=$((i + step)); echo $i >count.new; mv count.new count; sleep 0.01; done"
-    );
-    let mut service = Command::new("sh");
+    let sets = folder.path().join("sets");
+    fs::write(&sets, "").unwrap();
+    let script = SERVICE.replace("STEP", &step.to_string()).replace("WHEN", when);
+    let mut service = Command::new(python);
     let running = Program::start(service.args(["-c", &script]).current_dir(folder.path()));
     let count = folder.path().join("count");
     wait_until(PATIENCE, "its first count", || count.exists());
-    let (pid, metric) = (running.pid().to_string(), format!("cmd:cat {}", count.display()));
-    let sets = folder.path().join("sets");
+    let (pid, metric) = (running.pid().to_string(), format!(r"file:{}:(\d+)", count.display()));
     let set = format!("cmd:echo {{n}} >>{}", sets.display());
-    let words = ["threads", "--json", "--max", "2", "--set", &set, "--metric", &metric];
-    let words = words.into_iter().chain(["--counter", "--pid", &pid]);
+    let words = ["threads", "--json", "--max", "2", "--budget", "20s", "--set", &set];
+    let words = words.into_iter().chain(["--metric", &metric, "--counter", "--pid", &pid]);
     let output = pinwise(words.chain(options.iter().copied()));
     let given = fs::read_to_string(sets).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
-    (answer, given.lines().map(str::to_owned).collect())
+    Some((answer, given.lines().map(str::to_owned).collect()))
 }
 
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     // Three times as fast once it has been given 1, the second number.
-    let (answer, _) = number_of_a_service(3, "grep -q 1 sets", &[]);
-    let busy = answer["others"].as_f64().is_some_and(|others| others > 0.5);
-    if busy && answer["shift"].is_null() {
-        return pinwise_synthetic::not_judged("other programs had the CPUs");
-    }
+    let found = number_of_a_service(3, "'1' in given", &["--probe", "1s"]);
+    let Some((answer, _)) = found else { return };
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
     // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the
     // cut is.
@@ -227,7 +236,8 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
 
 #[test]
 fn progress_that_jumps_ends_the_search_and_the_service_has_its_number_back() {
-    let (answer, given) = number_of_a_service(100, "grep -q 1 sets", &["--default", "7"]);
+    let found = number_of_a_service(100, "'1' in given", &["--default", "7"]);
+    let Some((answer, given)) = found else { return };
     let error = answer["error"].as_str().unwrap_or_default();
     assert!(error.contains("search again when it is steady"), "{answer:#}");
     assert_eq!(given.last().map(String::as_str), Some("7"), "{given:?}");
@@ -235,8 +245,9 @@ fn progress_that_jumps_ends_the_search_and_the_service_has_its_number_back() {
 
 #[test]
 fn a_number_below_the_floor_is_given_up_at_once() {
-    let options = ["--default", "1", "--floor", "50%", "--budget", "10s"];
-    let (answer, given) = number_of_a_service(50, "[ \"$(tail -n 1 sets)\" != 2 ]", &options);
+    let options = ["--default", "1", "--floor", "50%"];
+    let found = number_of_a_service(50, "given[-1:] != ['2']", &options);
+    let Some((answer, given)) = found else { return };
     let notes = answer["notes"].as_array().unwrap();
     assert!(notes.iter().any(|note| note["kind"] == "below_floor" && note["n"] == 2), "{answer:#}");
     assert_eq!(answer["parameter"], 1, "{answer:#}");
