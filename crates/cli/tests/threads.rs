@@ -184,7 +184,7 @@ fn without_a_metric_the_counters_tell_and_the_text_says_so() {
 }
 
 /// Searches the number of a service that counts by 1, and by `step` while the shell command `when`
-/// succeeds, which has the numbers that it was given in the file `sets`. Returns the answer and
+/// succeeds. The file `sets` has the numbers that the service was given. Returns the answer and
 /// these numbers.
 fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> (Value, Vec<String>) {
     let folder = TempDir::new().unwrap();
