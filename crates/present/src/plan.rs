@@ -82,9 +82,10 @@ mod tests {
         };
         let note = PlanNote::from("The machine was busy.".to_owned());
         let notes = if simulated { vec![note] } else { Vec::new() };
-        let origin = Some(PlanOrigin { campaign: None, advice, simulated, notes });
         let threads = if pinned { vec![thread] } else { Vec::new() };
-        Plan { origin, ..Plan::new("ipfwd", machine(), threads) }
+        let mut plan = Plan::new("ipfwd", machine(), threads);
+        plan.origin = Some(PlanOrigin { campaign: None, advice, simulated, notes });
+        plan
     }
 
     #[test]
