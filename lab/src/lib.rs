@@ -3,10 +3,10 @@
 //! What several studies share. The studies themselves are the examples of this crate.
 //!
 //! [`thread_reinforcer`] and [`metis`] read what others published, to compare pinwise with it.
-//! [`compiled`] predicts tens of millions of assignments a second. [`sweep`] measures the truth on
-//! the model of a scheduler, to compare searches with it. [`threads_truth`] asks the whole job
-//! there and judges what it announces. [`rate`] says how often something was so. [`parallel`] uses
-//! all processors.
+//! - [`compiled`] predicts tens of millions of assignments a second.
+//! - [`sweep`] measures the truth on the model of a scheduler, to compare searches with it.
+//! - [`threads_truth`] asks the whole job there and judges what it announces.
+//! - [`rate`] says how often something was so. [`parallel`] uses all processors.
 
 #![forbid(unsafe_code)]
 

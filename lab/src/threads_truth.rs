@@ -1,15 +1,16 @@
-//! How often `pinwise threads` is wrong: programs whose truth is known, beside stated loads, on the
-//! model of a scheduler.
+//! How often `pinwise threads` is wrong. The model of a scheduler runs programs with a known truth,
+//! beside stated loads.
 //!
 //! A [`Cell`] is a program beside a load on a machine. Its truth is the speed of each number beside
 //! that load, which the model itself measures in long windows that all numbers share
 //! ([`Truth`]). A search sees short windows, one after the other.
 //!
 //! *Wrong.* A search announces a number for good if fresh windows decided it: "use n" or "keep the
-//! default". That is wrong if in truth the announced number is slower than the other one it was
-//! compared with, by more than the tolerance and twice the standard error of the truth. An answer
-//! that is undecided is never wrong. [`Judged::as_it_was`] applies the same rule to the number of
-//! the search alone, over the default, and [`Judged::published`] to the published search.
+//! default". Fresh windows compared it with another number. The announcement is wrong if the
+//! announced number is slower in truth, by more than the tolerance and twice the standard error of
+//! the truth. An answer that is undecided is never wrong. [`Judged::as_it_was`] applies the same
+//! rule to the number of the search alone, over the default, and [`Judged::published`] to the
+//! published search.
 //!
 //! *Intervals.* One holds the truth if it and the truth, give or take twice its standard error,
 //! have a point in common.

@@ -41,8 +41,26 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-#[derive(Subcommand)]
-enum Command {
+/// Declares the commands: the variants of [`Command`], and that each of them runs.
+macro_rules! commands {
+    ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
+        #[derive(Subcommand)]
+        enum Command {
+            $($(#[$attribute])* $name($arguments),)*
+        }
+
+        impl Command {
+            fn run(self) -> anyhow::Result<()> {
+                match self {
+                    $(Self::$name(arguments) => arguments.run(),)*
+                }
+            }
+        }
+    };
+}
+
+// In the order of the help.
+commands! {
     Place(Box<command::place::Place>),
     Threads(Box<command::threads::Threads>),
     Tune(Box<command::tune::Tune>),
@@ -84,27 +102,7 @@ fn main() -> ExitCode {
     if let Some(note) = refusal::misplaced_option(&words) {
         output::aside(&format!("note: {note}"));
     }
-    output::exit(match arguments.command {
-        Command::Place(command) => command.run(),
-        Command::Threads(command) => command.run(),
-        Command::Tune(command) => command.run(),
-        Command::Compare(command) => command.run(),
-        Command::Select(command) => command.run(),
-        Command::Topo(command) => command.run(),
-        Command::Latency(command) => command.run(),
-        Command::Characterize(command) => command.run(),
-        Command::Space(command) => command.run(),
-        Command::Bound(command) => command.run(),
-        Command::Run(command) => command.run(),
-        Command::Apply(command) => command.run(),
-        Command::Export(command) => command.run(),
-        Command::Campaign(command) => command.run(),
-        Command::Report(command) => command.run(),
-        Command::Workload(command) => command.run(),
-        Command::Doctor(command) => command.run(),
-        Command::Completions(command) => command.run(),
-        Command::Man(command) => command.run(),
-    })
+    output::exit(arguments.command.run())
 }
 
 fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {

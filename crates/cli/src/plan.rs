@@ -7,7 +7,7 @@ use clap::Args;
 use pinwise_campaign::{CampaignId, CampaignInfo};
 use pinwise_jobs::NoPlan;
 use pinwise_placement::Plan;
-use pinwise_present::{shell, stop_reasons};
+use pinwise_present::{plan_caution, plan_differences, shell, stop_reasons};
 use pinwise_topology::{CpuSet, Machine};
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl PlanArgument {
             .with_context(what)?;
         let plan =
             Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;
-        if let Some(caution) = plan.caution() {
+        if let Some(caution) = plan_caution(&plan) {
             let file = path.display();
             aside(&format!("warning: this plan may not help: {caution}; see [origin] in {file}"));
         }
@@ -100,7 +100,7 @@ fn without_plan(info: &CampaignInfo) -> String {
 /// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
 pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
     let machine = pinwise_linux::this_machine()?;
-    let mut differences = plan.differences(&pinwise_linux::fingerprint(&machine));
+    let mut differences = plan_differences(plan, &pinwise_linux::fingerprint(&machine));
     differences.extend(lacking(plan, &machine));
     if force {
         differences

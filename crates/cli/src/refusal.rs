@@ -1,9 +1,10 @@
 //! A refused command line on one line: what is wrong, what to type instead, where to read more.
 
+use crate::help::subcommand;
 use crate::output::Usage;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use pinwise_present::quoted;
+use pinwise_present::{did_you_mean, quoted};
 use std::ffi::OsString;
 
 /// Commands that take a program and its arguments behind `--`.
@@ -22,10 +23,20 @@ pub(crate) fn refusal(error: &clap::Error, root: &Command, words: &[OsString]) -
         return None;
     }
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Some(Usage(without_dashes(error, &words).unwrap_or_else(|| {
-        // Without the colours that it has on a terminal.
-        format!("{}; see {} --help", flat(&error.render().to_string()), path(root, &words))
-    })))
+    let (command, path) = named(root, &words);
+    let meant = || without_dashes(error, &words).or_else(|| meant_command(error, command));
+    // Without the colours that it has on a terminal.
+    let parsers = || format!("{}; see {path} --help", flat(&error.render().to_string()));
+    Some(Usage(meant().unwrap_or_else(parsers)))
+}
+
+/// The nearest name, if a command is mistyped. The parser's own guess puts `space` before `place`.
+fn meant_command(error: &clap::Error, command: &Command) -> Option<String> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let nearest = did_you_mean(typed, command.get_subcommands().map(Command::get_name));
+    (!nearest.is_empty()).then(|| format!("there is no command '{typed}'{nearest}"))
 }
 
 /// What to type if a program stands where only options do.
@@ -108,18 +119,19 @@ fn flat(text: &str) -> String {
     format!("{first} {rest}").trim_end().to_owned() + &tips.collect::<String>()
 }
 
-/// The command that was typed, in full: commands may be shortened.
-fn path(root: &Command, words: &[String]) -> String {
-    let (mut command, mut path) = (root, root.get_name().to_owned());
-    for word in words.iter().skip(1).filter(|word| !word.is_empty()) {
-        let mut known = command.get_subcommands();
-        let Some(next) = known.find(|known| known.get_name().starts_with(word.as_str())) else {
-            break;
-        };
-        command = next;
-        path = format!("{path} {}", command.get_name());
-    }
-    path
+/// The command that was typed, with its name in full: commands may be shortened.
+fn named<'a>(root: &'a Command, words: &[String]) -> (&'a Command, String) {
+    let named = |(command, path): (&'a Command, String), word: &String| {
+        let next = subcommand(command, word).ok_or((command, path.clone()))?;
+        Ok((next, format!("{path} {}", next.get_name())))
+    };
+    let root = (root, root.get_name().to_owned());
+    words
+        .iter()
+        .skip(1)
+        .filter(|word| !word.is_empty())
+        .try_fold(root, named)
+        .unwrap_or_else(|reached| reached)
 }
 
 #[cfg(test)]
@@ -147,6 +159,9 @@ mod tests {
                 "unexpected argument '--machin' found; a similar argument exists: '--machine'; see \
                  pinwise topo --help",
             ),
+            ("pinwise plce", "there is no command 'plce'; did you mean place?"),
+            ("pinwise camp lst", "there is no command 'lst'; did you mean list?"),
+            ("pinwise frobnicate", "unrecognized subcommand 'frobnicate'; see pinwise --help"),
             (
                 "pinwise export",
                 "the following required arguments were not provided: --to <FORMAT>, <PLAN>; see \

@@ -121,8 +121,8 @@ impl MetricSpec {
     /// asked anew for each reading.
     ///
     /// # Errors
-    /// [`MetricError`]: the metric does not go with the options or the program, no number came in
-    /// time, the readings do not show their kind, or `cancelled` (asked at least every 20 ms)
+    /// [`MetricError`]: the metric does not go with the options or the program, or no number came
+    /// in time. Or the readings do not show their kind. Or `cancelled`, asked at least every 20 ms,
     /// returned `true`.
     pub fn open(
         &self,

@@ -1,4 +1,4 @@
-//! The three ways to watch a program: what each needs, gives and lacks.
+//! The three ways to watch a program: what each gives and lacks, and why one cannot be used.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,17 +27,6 @@ impl Layer {
             Self::Proc => "proc",
             Self::Perf => "perf",
             Self::Ebpf => "ebpf",
-        }
-    }
-
-    /// What it must be allowed.
-    pub fn needs(self) -> &'static str {
-        match self {
-            Self::Proc => "the same user as the program",
-            Self::Perf => "CAP_PERFMON, or kernel.perf_event_paranoid at most 0",
-            Self::Ebpf => {
-                "CAP_BPF and CAP_PERFMON, Linux 5.15 with type information, the first PID namespace"
-            }
         }
     }
 

@@ -3,8 +3,8 @@
 //! found.
 //!
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are
-//! the kernel's numbers, so it means nothing on another machine; [`Plan::differences`] tells
-//! whether this is the machine it was made for.
+//! the kernel's numbers, so it means nothing on another machine. [`Plan::machine`] is the one that
+//! it was made for.
 
 mod error;
 mod identity;
@@ -23,16 +23,15 @@ use std::collections::{BTreeMap, HashSet};
 const VERSION: u32 = 1;
 
 /// The head of the file.
-const HEADER: &str = "# A pinwise plan: on which CPUs each thread of a program runs.
-#   pinwise \
-    apply PLAN --pid PID       re-pins the program while it runs
-#   pinwise run PLAN -- COMMAND        \
-    starts it pinned; {n} in COMMAND becomes the plan's number of threads, where it has one
-#   \
-    pinwise export PLAN --to FORMAT    says the same to other tools
-# Threads are found by their \
-    name; name#2 is the third thread of that name, in order of creation.
-";
+const HEADER: &str = concat!(
+    "# A pinwise plan: on which CPUs each thread of a program runs.\n",
+    "#   pinwise apply PLAN --pid PID       re-pins the program while it runs\n",
+    "#   pinwise run PLAN -- COMMAND        starts it pinned; {n} in COMMAND becomes the plan's ",
+    "number of threads, where it has one\n",
+    "#   pinwise export PLAN --to FORMAT    says the same to other tools\n",
+    "# Threads are found by their name; name#2 is the third thread of that name, in order of ",
+    "creation.\n",
+);
 
 /// A placement for a program on one machine, as a small TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,9 +98,7 @@ impl PlanNote {
             .filter_map(|(name, value)| Some((name.clone(), toml::Value::try_from(value).ok()?)));
         Self { kind: text("kind"), text: text("text"), values: values.collect() }
     }
-}
 
-impl PlanNote {
     /// Kinds that explain a result, or concern its bound alone. They do not weaken it.
     const EXPLAINING: [&str; 13] = [
         "drift",
@@ -286,65 +283,9 @@ impl Plan {
         format!("{HEADER}\n{body}")
     }
 
-    /// A caution: what speaks against the plan, in one line. `None` if nothing does. [`PlanOrigin`]
-    /// has all of it.
-    pub fn caution(&self) -> Option<String> {
-        let origin = self.origin.as_ref()?;
-        let advice = match origin.advice {
-            PlacementVerdict::Pin => None,
-            // A plan that leaves them unpinned does as advised.
-            PlacementVerdict::KeepDefault if self.threads.is_empty() => None,
-            PlacementVerdict::KeepDefault => {
-                Some("its search found nothing better than unpinned".to_owned())
-            }
-            PlacementVerdict::Undecided => Some("its search was undecided".to_owned()),
-        };
-        let model = origin.simulated.then(|| {
-            format!("its CPU numbers are those of {}, a simulated processor", self.machine.model)
-        });
-        let weakening: Vec<_> = origin.notes.iter().filter(|note| note.weakens()).collect();
-        let notes = match &weakening[..] {
-            [] => None,
-            [only] => Some(format!("its search says: {}", only.text.trim_end_matches('.'))),
-            several => Some(format!("its search left {} notes", several.len())),
-        };
-        let parts: Vec<String> = [advice, model, notes].into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| parts.join(", "))
-    }
-
     /// All CPUs that some thread uses.
     pub fn cpus(&self) -> CpuSet {
         self.threads.iter().flat_map(|thread| thread.cpus.iter()).collect()
-    }
-
-    /// How the machine differs from the one the plan was found on, one line each; empty if the
-    /// plan fits. A condition that either side does not know is no difference.
-    pub fn differences(&self, now: &Fingerprint) -> Vec<String> {
-        let then = &self.machine;
-        let mut differences = Vec::new();
-        if then.topology != now.topology {
-            differences.push(format!(
-                "the plan is for another topology ({}: {}; here {}: {})",
-                then.model, then.summary, now.model, now.summary
-            ));
-        } else if then.model != now.model {
-            differences.push(format!(
-                "the plan is for another processor ({}; here {})",
-                then.model, now.model
-            ));
-        }
-        for (what, then, now) in [
-            ("SMT was", &then.smt, &now.smt),
-            ("the kernel was", &then.kernel, &now.kernel),
-            ("the frequency governor was", &then.governor, &now.governor),
-        ] {
-            if let (Some(then), Some(now)) = (then, now)
-                && then != now
-            {
-                differences.push(format!("{what} {then}, is {now}"));
-            }
-        }
-        differences
     }
 }
 
@@ -473,36 +414,12 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_says_in_one_line_what_speaks_against_it() {
-        let of = |advice, simulated| {
-            let notes = if simulated { vec![busy()] } else { Vec::new() };
-            let origin = Some(PlanOrigin { campaign: Some(campaign()), advice, simulated, notes });
-            let plan = Plan { origin, ..plan() };
-            assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()));
-            plan.caution()
-        };
-        assert_eq!((plan().caution(), of(PlacementVerdict::Pin, false)), (None, None));
-        let left_alone = |note| {
+    fn a_note_that_explains_does_not_weaken() {
+        let noted = |note| {
             PlanNote::new(&serde_json::json!({ "kind": "while_placed", "n": 4,
             "note": { "kind": note }, "text": "While n = 4 was placed, something." }))
         };
-        assert_eq!(["left_alone", "busy"].map(|kind| left_alone(kind).weakens()), [false, true]);
-        assert_eq!(of(PlacementVerdict::Undecided, false).unwrap(), "its search was undecided");
-        assert_eq!(
-            of(PlacementVerdict::KeepDefault, true).unwrap(),
-            "its search found nothing better than unpinned, its CPU numbers are those of 2x2x2, a \
-             simulated processor, its search says: The machine was busy"
-        );
-    }
-
-    #[test]
-    fn a_plan_that_pins_nothing_speaks_against_itself_only_where_it_was_undecided() {
-        let of = |advice| {
-            let origin = PlanOrigin { campaign: None, advice, simulated: false, notes: Vec::new() };
-            Plan { threads: Vec::new(), origin: Some(origin), ..plan() }.caution()
-        };
-        assert_eq!(of(PlacementVerdict::KeepDefault), None);
-        assert_eq!(of(PlacementVerdict::Undecided).unwrap(), "its search was undecided");
+        assert_eq!(["left_alone", "busy"].map(|kind| noted(kind).weakens()), [false, true]);
     }
 
     #[test]
@@ -548,29 +465,5 @@ mod tests {
         );
         assert_eq!(Plan::parse(""), Err(PlanError::NoPlan));
         assert!(Plan::parse("\u{1}\u{ff}[").is_err());
-    }
-
-    #[test]
-    fn differences_name_what_changed_and_ignore_what_is_unknown() {
-        let plan = plan();
-        assert!(plan.differences(&plan.machine).is_empty());
-        let unknown = Fingerprint { kernel: None, smt: None, ..plan.machine.clone() };
-        assert!(plan.differences(&unknown).is_empty());
-        let changed = Fingerprint {
-            kernel: Some("6.12.1".into()),
-            smt: Some("off".into()),
-            governor: Some("powersave".into()),
-            ..Fingerprint::of(&Machine::from_shape("2x2").unwrap())
-        };
-        let differences = plan.differences(&changed);
-        assert_eq!(differences.len(), 3);
-        assert!(differences[0].contains("here 2x2: 2 cores, 4 contexts"), "{differences:?}");
-        assert_eq!(differences[1], "SMT was on, is off");
-        assert_eq!(differences[2], "the kernel was 6.1.0-18-amd64, is 6.12.1");
-        let faster = Fingerprint { model: "newer".into(), ..plan.machine.clone() };
-        assert_eq!(
-            plan.differences(&faster),
-            ["the plan is for another processor (2x2x2; here newer)"]
-        );
     }
 }

@@ -9,9 +9,9 @@
 //! best assignment.
 //!
 //! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and
-//! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000): the sum over the instances that run of their
-//! packets/s, each divided by what the instance does alone on the machine. As long as co-runners
-//! make no instance faster, it is at most the number of instances, which caps the bound.
+//! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000). Divide each running instance's packets/s by
+//! what the instance does alone on the machine. The sum is the weighted speedup. As long as
+//! co-runners make no instance faster, it is at most the number of instances, which caps the bound.
 //!
 //! [`SelectionSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows
 //! of the [`FINALISTS`] best: only these are announced.

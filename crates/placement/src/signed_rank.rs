@@ -43,8 +43,8 @@ fn average(one: f64, other: f64) -> f64 {
     if mean.is_nan() { 0.0 } else { mean }
 }
 
-/// How many of the smallest Walsh averages of `pairs` an interval leaves out on each side, and one:
-/// its ends are the averages of this rank from both ends. 0: no interval is that sure. `error` is
+/// The rank of an interval's ends among the Walsh averages of `pairs`, counted from both ends. The
+/// interval leaves out the averages of lower rank. 0: no interval is that sure. `error` is
 /// the probability that the truth is outside.
 fn outside(pairs: usize, error: f64) -> usize {
     // The probability of each sum of ranks, if each rank counts or does not with the same chance.

@@ -6,6 +6,7 @@ mod bound_note;
 mod characterization;
 mod comparison;
 mod did_you_mean;
+mod doctor;
 mod drawing;
 mod export_note;
 mod gain;
@@ -18,6 +19,7 @@ mod one_line;
 mod other_load;
 mod outcome;
 mod outline;
+mod plan;
 mod printable;
 mod reason;
 mod selection;
@@ -37,6 +39,7 @@ pub use comparison::{
     against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, standing,
 };
 pub use did_you_mean::did_you_mean;
+pub use doctor::{finding, finding_remedy};
 pub use drawing::draw_assignment;
 pub use export_note::{export_note, tagged_export_notes};
 pub use gain::gain_text;
@@ -50,6 +53,7 @@ pub use outcome::{
 };
 pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
+pub use plan::{plan_caution, plan_differences};
 pub use printable::{one_line, printable};
 pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons};
 pub use selection::{alone_rate, selection_name};

@@ -31,6 +31,8 @@ macro_rules! every {
     }};
 }
 
+pub(crate) use every;
+
 /// `texts` are made of `values`, with the first letter small and no full stop.
 fn are_lines<T>(values: &[T], text: impl Fn(&T) -> String) {
     let is_line = |text: &String| {

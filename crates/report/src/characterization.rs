@@ -2,7 +2,7 @@
 //! follows.
 
 use crate::figure::Table;
-use crate::html_frame::{HEAT_STYLE, ReportError, STYLE};
+use crate::html_frame::ReportError;
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
 use pinwise_characterization::{Characterization, RunsSoFar, Slowdown, StoredCharacterization};

@@ -5,7 +5,7 @@
 //! median. Neighbouring squares of one shade are drawn as one. Nothing on the page needs a script.
 
 use crate::figure::Table;
-use crate::html_frame::{HEAT_STYLE, ReportError, STYLE};
+use crate::html_frame::ReportError;
 use askama::Template;
 use pinwise_present::{LatencyFindings, domain_kinds, figures};
 use pinwise_topology::{LatencyComparison, LatencyLevels, LatencyMatrix};

@@ -41,8 +41,8 @@ fn trust(kind: DomainKind) -> u8 {
     }
 }
 
-/// Domains that are left out, by their kind and the kind that is kept: how many, and the contexts
-/// of the first of them and of the domain that it crosses.
+/// Domains that are left out, by their kind and the kind that is kept. The values: how many, the
+/// contexts of the first of them, and those of the domain that it crosses.
 type Crossings = BTreeMap<(DomainKind, DomainKind), (usize, CpuSet, CpuSet)>;
 
 struct Node {

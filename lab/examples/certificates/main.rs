@@ -1,11 +1,11 @@
 //! How often a certificate is right, and what it costs: every strategy on workloads whose best
 //! possible performance is known.
 //!
-//! `cargo run --release -p pinwise-lab --example certificates -- DIR` prints, in Markdown, the
-//! tables of docs/lab/certificates.md: workloads on paper, programs on the simulated UltraSPARC T2,
-//! both together, and workloads that no published method describes. Name studies and strategies
-//! after DIR to run only these. Each campaign is stored in DIR when it ends and is not run again.
-//! Seeds are fixed, so a second run prints the same text.
+//! `cargo run --release -p pinwise-lab --example certificates -- DIR` prints the tables of
+//! docs/lab/certificates.md in Markdown. Its studies are of workloads on paper, of programs on the
+//! simulated UltraSPARC T2, and of both together. One has workloads that no published method
+//! describes. Name studies and strategies after DIR to run only these. Each campaign is stored in
+//! DIR when it ends and is not run again. Seeds are fixed, so a second run prints the same text.
 
 mod beyond;
 mod campaign;

@@ -1,9 +1,9 @@
 //! How often a bound is right, on populations whose best value is known.
 //!
 //! `cargo run --release -p pinwise-lab --example coverage [-- --samples 100] [--population NAME]`
-//! prints three tables in Markdown: the populations, the coverage and width of both methods at five
-//! sample sizes, and the results of a search that stops as soon as the bound is near. The seeds are
-//! fixed: the same arguments print the same text.
+//! prints three tables in Markdown. They show the populations, the coverage and width of both
+//! methods at five sample sizes, and a search that stops as soon as the bound is near. The seeds
+//! are fixed: the same arguments print the same text.
 
 mod assignment;
 mod population;

@@ -1,10 +1,10 @@
-//! How often `pinwise threads` is wrong: programs whose truth is known, beside stated loads, on the
-//! model of a scheduler. [`pinwise_lab::threads_truth`] says what is wrong and what is true.
+//! How often `pinwise threads` is wrong. [`pinwise_lab::threads_truth`] says what is wrong and what
+//! is true.
 //!
 //! `cargo run --release -p pinwise-lab --example threads_truth -- --machine 8` prints, in Markdown,
-//! a table of docs/lab/threads-truth.md. Options, each with a value: `--machine` (2, 8 or 24
-//! contexts), `--searches` of each cell, `--budget` in seconds (several: `15,30,120`), `--cells`
-//! (only those whose name contains this, such as `busy 2`), `--seed` of the first search. A search
+//! a table of docs/lab/threads-truth.md. `--machine` takes 2, 8 or 24 contexts, `--searches` the
+//! number in each cell. `--budget` is in seconds, several as `15,30,120`. `--cells` takes those
+//! whose name contains its value, such as `busy 2`. `--seed` is that of the first search. A search
 //! takes one to three seconds of a processor. Seeds are fixed, so a second run prints the same.
 
 use pinwise_jobs::ThreadsRequest;

@@ -445,8 +445,8 @@ fn resume(one: &One) -> anyhow::Result<()> {
     tell(&store, &answer, one)
 }
 
-/// The document of `campaign show --json`. `None`: there is no answer that this version can read,
-/// or the campaign is a part without one of its own.
+/// The document of `campaign show --json`. `None`: this version can read no answer, or the campaign
+/// is a part without its own.
 fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
     if let Kind::Policies | Kind::Finals | Kind::Caches | Kind::Example = info.new.kind {
         return None;

@@ -1,10 +1,10 @@
-//! `pinwise doctor`.
+//! `pinwise doctor`: what this machine allows and lacks, with remedies.
 
 use crate::output;
 use clap::Args;
 use comfy_table::{Table, presets};
-use pinwise_hardware::doctor::{Check, State, examine};
-use pinwise_present::{figures, one_line};
+use pinwise_hardware::doctor::{Finding, State, examine};
+use pinwise_present::{figures, finding, finding_remedy, one_line};
 use serde::Serialize;
 
 /// Check what this machine allows, and say what to do
@@ -27,7 +27,7 @@ struct DoctorJson {
     checks: Vec<CheckJson>,
 }
 
-/// A check as JSON has it.
+/// A check as JSON has it: the kind of the finding and its values, and these in words.
 #[derive(Serialize)]
 struct CheckJson {
     name: &'static str,
@@ -35,13 +35,20 @@ struct CheckJson {
     state: State,
     detail: String,
     remedy: Option<String>,
+    #[serde(flatten)]
+    finding: Finding,
 }
 
-impl From<Check> for CheckJson {
-    fn from(check: Check) -> Self {
-        let ok = check.is_ok();
-        let Check { name, state, detail, remedy } = check;
-        Self { name, ok, state, detail, remedy }
+impl From<Finding> for CheckJson {
+    fn from(found: Finding) -> Self {
+        Self {
+            name: found.name(),
+            ok: found.is_ok(),
+            state: found.state(),
+            detail: finding(&found),
+            remedy: finding_remedy(&found),
+            finding: found,
+        }
     }
 }
 
@@ -49,32 +56,30 @@ impl Doctor {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let machine = pinwise_linux::this_machine()?;
         // Nothing is changed that would have to be put back: Ctrl-C simply ends the process.
-        let checks = examine(&machine, &|| false).unwrap_or_default();
+        let findings = examine(&machine, &|| false).unwrap_or_default();
         if self.json {
-            let checks = checks.into_iter().map(CheckJson::from).collect();
+            let checks = findings.into_iter().map(CheckJson::from).collect();
             return output::print_json(&DoctorJson { checks });
         }
-        output::print(&text(&one_line(&machine.name), &checks, output::width()))
+        output::print(&text(&one_line(&machine.name), &findings, output::width()))
     }
 }
 
-/// The checks as an aligned list, at most `columns` wide; each remedy below what it remedies.
-fn text(machine: &str, checks: &[Check], columns: usize) -> String {
+/// The findings as an aligned list, at most `columns` wide; each remedy below what it remedies.
+fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    for check in checks {
-        let detail = match &check.remedy {
-            Some(remedy) => format!("{}\n-> {remedy}", check.detail),
-            None => check.detail.clone(),
-        };
-        table.add_row([check.state.name(), check.name, &detail]);
+    for found in findings {
+        let mut detail = finding(found);
+        detail.extend(finding_remedy(found).map(|remedy| format!("\n-> {remedy}")));
+        table.add_row([found.state().name(), found.name(), &detail]);
     }
-    let count = |state| checks.iter().filter(|check| check.state == state).count();
+    let count = |state| findings.iter().filter(|found| found.state() == state).count();
     let (warnings, missing) = (count(State::Warning), count(State::Missing));
     format!(
         "{machine}\n\n{}\n{} checks: {} ok, {} and {missing} missing\n",
         output::fitted(table, columns, &[]),
-        checks.len(),
+        findings.len(),
         count(State::Ok),
         figures::counted(warnings as u64, "warning"),
     )
@@ -83,37 +88,14 @@ fn text(machine: &str, checks: &[Check], columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_hardware::doctor::Events;
 
     #[test]
     fn the_list_is_aligned_and_fits_eighty_columns() {
-        let check = |name, state, detail: &str, remedy: Option<&str>| Check {
-            name,
-            state,
-            detail: detail.into(),
-            remedy: remedy.map(str::to_owned),
-        };
-        let checks = [
-            check(
-                "setting affinity",
-                State::Ok,
-                "a thread of this process was moved and put back",
-                None,
-            ),
-            check(
-                "hardware counters",
-                State::Missing,
-                "this processor shows no counters (ENOENT): usual in virtual machines",
-                Some(
-                    "give the virtual machine a PMU (QEMU: -cpu host,pmu=on), or use real \
-                     hardware; placing needs none",
-                ),
-            ),
-            check(
-                "load",
-                State::Warning,
-                "2.84 runnable threads over the last minute",
-                Some("stop other programs"),
-            ),
+        let findings = [
+            Finding::AffinitySettable,
+            Finding::EventsAbsent { events: Events::Hardware },
+            Finding::NumaBalancing { nodes: 2 },
         ];
         let expected = "\
 A machine
@@ -124,11 +106,13 @@ A machine
                              -> give the virtual machine a PMU (QEMU: -cpu
                              host,pmu=on), or use real hardware; placing needs
                              none
- warning  load               2.84 runnable threads over the last minute
-                             -> stop other programs
+ warning  NUMA balancing     on, 2 nodes: for seconds after each change, the
+                             kernel moves memory to follow threads
+                             -> sudo sysctl kernel.numa_balancing=0 while
+                             measuring
 
 3 checks: 1 ok, 1 warning and 1 missing
 ";
-        assert_eq!(text("A machine", &checks, 80), expected);
+        assert_eq!(text("A machine", &findings, 80), expected);
     }
 }

@@ -1,62 +1,37 @@
 //! Which contexts there are to place threads on.
 
-use super::Check;
+use super::Finding;
 use pinwise_topology::{DomainKind, Machine};
 
 /// Whether this process may use every online context.
-pub(super) fn allowed(machine: &Machine) -> Check {
-    const NAME: &str = "allowed contexts";
-    let online = machine.online();
-    let barred = online.difference(&machine.allowed);
-    if barred.is_empty() {
-        return Check::ok(NAME, format!("all {} that are online ({online})", online.len()));
+pub(super) fn allowed(machine: &Machine) -> Finding {
+    let (online, allowed) = (machine.online().clone(), machine.allowed.clone());
+    match online.difference(&allowed).is_empty() {
+        true => Finding::ContextsAllowed { online },
+        false => Finding::ContextsBarred { online, allowed },
     }
-    Check::warning(
-        NAME,
-        format!(
-            "{} of {} online ({}); barred: {barred}",
-            machine.allowed.len(),
-            online.len(),
-            machine.allowed
-        ),
-        "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise without taskset",
-    )
 }
 
 /// Whether contexts are offline.
-pub(super) fn offline(machine: &Machine) -> Check {
-    const NAME: &str = "offline contexts";
-    let Some(first) = machine.offline.first() else { return Check::ok(NAME, "none") };
-    Check::warning(
-        NAME,
-        format!("{} ({})", machine.offline.len(), machine.offline),
-        format!(
-            "echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they are to be \
-             used",
-            first.0
-        ),
-    )
+pub(super) fn offline(machine: &Machine) -> Finding {
+    match machine.offline.is_empty() {
+        true => Finding::NoneOffline,
+        false => Finding::ContextsOffline { offline: machine.offline.clone() },
+    }
 }
 
 /// How many contexts share a core, and whether the kernel has SMT switched on.
-pub(super) fn smt(machine: &Machine) -> Check {
+pub(super) fn smt(machine: &Machine) -> Finding {
     let control = super::read("/sys/devices/system/cpu/smt/control");
     judge_smt(contexts_per_core(machine), control.as_deref())
 }
 
-fn judge_smt(per_core: usize, control: Option<&str>) -> Check {
-    const NAME: &str = "SMT";
-    match (per_core, control) {
-        (2.., _) => Check::ok(NAME, format!("active, up to {per_core} contexts per core")),
-        (_, Some("off")) => Check::warning(
-            NAME,
-            "switched off: one context per core",
-            "echo on | sudo tee /sys/devices/system/cpu/smt/control, if siblings are to be used",
-        ),
-        (_, Some("forceoff")) => {
-            Check::ok(NAME, "switched off at boot (nosmt): one context per core")
-        }
-        _ => Check::ok(NAME, "not present: one context per core"),
+fn judge_smt(contexts_per_core: usize, control: Option<&str>) -> Finding {
+    match (contexts_per_core, control) {
+        (2.., _) => Finding::Smt { contexts_per_core },
+        (_, Some("off")) => Finding::SmtOff,
+        (_, Some("forceoff")) => Finding::SmtOffAtBoot,
+        _ => Finding::NoSmt,
     }
 }
 
@@ -77,24 +52,22 @@ mod tests {
     #[test]
     fn a_machine_of_which_all_may_be_used_lacks_nothing() {
         let machine = shape("2x2x2");
-        assert_eq!(allowed(&machine), Check::ok("allowed contexts", "all 8 that are online (0-7)"));
-        assert_eq!(offline(&machine), Check::ok("offline contexts", "none"));
+        assert!(matches!(allowed(&machine), Finding::ContextsAllowed { .. }));
+        assert_eq!(offline(&machine), Finding::NoneOffline);
         assert_eq!(contexts_per_core(&machine), 2);
     }
 
     #[test]
     fn barred_and_offline_contexts_are_named() {
+        let set = |list| CpuSet::parse_list(list).unwrap();
         let mut machine = shape("2x2x2");
-        machine.allowed = CpuSet::parse_list("0-3").unwrap();
-        machine.offline = CpuSet::parse_list("8,9").unwrap();
-        let check = allowed(&machine);
-        assert!(!check.is_ok() && check.detail == "4 of 8 online (0-3); barred: 4-7", "{check:?}");
-        let check = offline(&machine);
-        assert!(
-            !check.is_ok()
-                && check.remedy.as_deref().is_some_and(|remedy| remedy.contains("cpu8/online")),
-            "{check:?}"
-        );
+        machine.allowed = set("0-3");
+        machine.offline = set("8,9");
+        let barred = Finding::ContextsBarred { online: set("0-7"), allowed: set("0-3") };
+        assert_eq!(allowed(&machine), barred);
+        let finding = offline(&machine);
+        assert_eq!(finding, Finding::ContextsOffline { offline: set("8,9") });
+        assert!(!barred.is_ok() && !finding.is_ok());
     }
 
     #[test]

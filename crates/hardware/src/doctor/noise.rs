@@ -6,7 +6,7 @@
 //! and the maximum are in percent of the context's own median, so that contexts of different speed
 //! do not look like noise.
 
-use super::{Check, read};
+use super::{Finding, read};
 use pinwise_linux::sys;
 use pinwise_topology::{CpuId, CpuSet};
 use std::io;
@@ -21,7 +21,7 @@ const CONTEXTS: usize = 8;
 const PIECE: Duration = Duration::from_micros(500);
 
 /// Steal time and the spread of repeated measurements. `None` when cancelled.
-pub(super) fn checks(allowed: &CpuSet, cancelled: &dyn Fn() -> bool) -> Option<Vec<Check>> {
+pub(super) fn checks(allowed: &CpuSet, cancelled: &dyn Fn() -> bool) -> Option<Vec<Finding>> {
     let cpus = spread(allowed);
     let steps = calibrate();
     let before = read("/proc/stat").as_deref().and_then(parse_times);
@@ -39,17 +39,13 @@ pub(super) fn checks(allowed: &CpuSet, cancelled: &dyn Fn() -> bool) -> Option<V
     }
     let after = read("/proc/stat").as_deref().and_then(parse_times);
     let noise = match (samples.is_empty(), refused) {
-        (true, Some((cpu, error))) => Check::missing(
-            NOISE,
-            format!("not measured: no thread could be put on CPU {}: {error}", cpu.0),
-            "see 'setting affinity'",
-        ),
+        (true, Some((cpu, error))) => {
+            Finding::NotRepeatable { cpu: cpu.0, error: error.to_string() }
+        }
         _ => judge_noise(&samples),
     };
     Some(vec![judge_steal(before, after), noise])
 }
-
-const NOISE: &str = "repeatability";
 
 /// Up to [`CONTEXTS`] of the allowed ones, evenly spread.
 fn spread(allowed: &CpuSet) -> Vec<CpuId> {
@@ -115,10 +111,7 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[rank.min(sorted.len() - 1)]
 }
 
-/// Work that repeats to within this is steady: interquartile range in percent of the median.
-const STEADY: f64 = 2.0;
-
-fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
+fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Finding {
     let mut medians = Vec::new();
     // Percent of the context's own median.
     let mut relative = Vec::new();
@@ -132,39 +125,17 @@ fn judge_noise(samples: &[(CpuId, Vec<f64>)]) -> Check {
     }
     relative.sort_by(f64::total_cmp);
     medians.sort_by(f64::total_cmp);
-    if relative.is_empty() {
-        return Check::missing(
-            NOISE,
-            "not measured: no repetition ended in time",
-            "stop other programs and try again",
-        );
-    }
-    let range = quantile(&relative, 0.75) - quantile(&relative, 0.25);
-    let contexts = match medians[..] {
-        [_] => "1 context".to_owned(),
-        [least, .., most] => format!(
-            "{} contexts, whose medians differ by {:.1} %",
-            medians.len(),
-            100.0 * (most / least - 1.0)
-        ),
-        [] => "no context".to_owned(),
+    let (Some(least), Some(most)) = (medians.first(), medians.last()) else {
+        return Finding::NotRepeated;
     };
-    let detail = format!(
-        "the same {:.2} ms of work: IQR {range:.2} %, longest +{:.0} % ({} repetitions on \
-         {contexts})",
-        quantile(&medians, 0.5) * 1e3,
-        relative[relative.len() - 1] - 100.0,
-        relative.len(),
-    );
-    if range <= STEADY {
-        return Check::ok(NOISE, detail);
+    Finding::Repeatability {
+        milliseconds: quantile(&medians, 0.5) * 1e3,
+        iqr: quantile(&relative, 0.75) - quantile(&relative, 0.25),
+        longest: relative[relative.len() - 1] - 100.0,
+        repetitions: relative.len(),
+        contexts: medians.len(),
+        apart: 100.0 * (most / least - 1.0),
     }
-    Check::warning(
-        NOISE,
-        detail,
-        "stop other programs, fix the frequency (see 'frequency governor'), or raise --budget: \
-         noisy measurements are worth less",
-    )
 }
 
 /// All CPU time and that stolen by the hypervisor, in ticks, from the first line of `/proc/stat`
@@ -176,23 +147,12 @@ fn parse_times(stat: &str) -> Option<(u64, u64)> {
     Some((fields.iter().sum(), *fields.get(7)?))
 }
 
-fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Check {
-    const NAME: &str = "steal time";
-    let (Some(before), Some(after)) = (before, after) else {
-        return Check::ok(NAME, "not visible from here");
-    };
-    let total = after.0.saturating_sub(before.0);
-    let stolen = after.1.saturating_sub(before.1);
-    let percent = 100.0 * stolen as f64 / total.max(1) as f64;
-    let detail = format!("{percent:.1} % while this ran ({stolen} of {total} ticks)");
-    if percent < 1.0 {
-        return Check::ok(NAME, detail);
+fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Finding {
+    let (Some(before), Some(after)) = (before, after) else { return Finding::StealTimeUnknown };
+    Finding::StealTime {
+        stolen: after.1.saturating_sub(before.1),
+        ticks: after.0.saturating_sub(before.0),
     }
-    Check::warning(
-        NAME,
-        format!("{detail}: the hypervisor runs other guests on these CPUs"),
-        "use a machine with dedicated CPUs, or measure at quieter times",
-    )
 }
 
 #[cfg(test)]
@@ -212,23 +172,25 @@ mod tests {
     #[test]
     fn contexts_of_different_speed_are_not_noise() {
         let samples = [(CpuId(0), vec![1e-3; 50]), (CpuId(1), vec![2e-3; 50])];
-        let check = judge_noise(&samples);
-        assert!(check.is_ok() && check.detail.contains("IQR 0.00 %"), "{check:?}");
-        assert!(
-            check.detail.contains("100 repetitions on 2 contexts, whose medians differ by 100.0 %"),
-            "{check:?}"
-        );
+        let Finding::Repeatability { iqr, repetitions, contexts, apart, .. } =
+            judge_noise(&samples)
+        else {
+            panic!()
+        };
+        assert_eq!((iqr, repetitions, contexts, apart), (0.0, 100, 2, 100.0));
     }
 
     #[test]
     fn a_wide_middle_half_is_noise_and_a_single_outlier_is_not() {
         let mut times = vec![1e-3; 99];
         times.push(5e-3);
-        let check = judge_noise(&[(CpuId(0), times)]);
-        assert!(check.is_ok() && check.detail.contains("longest +400 %"), "{check:?}");
+        let finding = judge_noise(&[(CpuId(0), times)]);
+        assert!(finding.is_ok(), "{finding:?}");
+        let Finding::Repeatability { longest, .. } = finding else { panic!() };
+        assert!((longest - 400.0).abs() < 1e-9, "{longest}");
         let times = (0..100).map(|index| 1e-3 * (1.0 + f64::from(index) / 500.0)).collect();
-        assert_eq!(judge_noise(&[(CpuId(0), times)]).state, State::Warning);
-        assert_eq!(judge_noise(&[]).state, State::Missing);
+        assert_eq!(judge_noise(&[(CpuId(0), times)]).state(), State::Warning);
+        assert_eq!(judge_noise(&[]).state(), State::Missing);
     }
 
     #[test]
@@ -236,7 +198,7 @@ mod tests {
         let stat = "cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(parse_times(stat), Some((1000, 35)));
         assert!(judge_steal(Some((1000, 35)), Some((1200, 36))).is_ok());
-        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state, State::Warning);
+        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state(), State::Warning);
         assert!(judge_steal(None, None).is_ok());
     }
 

@@ -1,6 +1,6 @@
 //! How the system is configured, as far as it makes measurements differ that should be equal.
 
-use super::{Check, read};
+use super::{Finding, read};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,17 @@ use std::time::Instant;
 const CPUS: &str = "/sys/devices/system/cpu";
 
 /// Which frequency governors are in force.
-pub(super) fn governor() -> Check {
+pub(super) fn governor() -> Finding {
     let mut governors: BTreeMap<String, usize> = BTreeMap::new();
     for entry in fs::read_dir(CPUS).into_iter().flatten().flatten() {
         if let Some(governor) = read(entry.path().join("cpufreq/scaling_governor")) {
             *governors.entry(governor).or_default() += 1;
         }
     }
-    judge_governors(&governors, hypervisor())
+    if governors.is_empty() {
+        return Finding::NoGovernor { virtual_machine: hypervisor() };
+    }
+    Finding::Governors { contexts: governors }
 }
 
 /// Whether the processor says that it is a virtual one (x86 shows it among its flags).
@@ -31,69 +34,39 @@ fn virtual_processor(cpuinfo: &str) -> bool {
     })
 }
 
-fn judge_governors(governors: &BTreeMap<String, usize>, is_virtual: bool) -> Check {
-    const NAME: &str = "frequency governor";
-    if governors.is_empty() {
-        let why =
-            if is_virtual { "a virtual machine: the host decides" } else { "the firmware decides" };
-        return Check::ok(NAME, format!("none here; {why}"));
-    }
-    let list: Vec<String> =
-        governors.iter().map(|(name, count)| format!("{name} on {count} CPUs")).collect();
-    if governors.keys().all(|name| name == "performance") {
-        return Check::ok(NAME, list.join(", "));
-    }
-    Check::warning(
-        NAME,
-        format!("{}: the frequency follows the load, with delay", list.join(", ")),
-        "sudo cpupower frequency-set -g performance",
-    )
-}
-
 /// Whether the frequency may rise while few cores are busy.
-pub(super) fn turbo() -> Check {
+pub(super) fn turbo() -> Finding {
     let no_turbo = read(format!("{CPUS}/intel_pstate/no_turbo"));
     let boost = read(format!("{CPUS}/cpufreq/boost"));
     judge_turbo(no_turbo.as_deref(), boost.as_deref())
 }
 
-fn judge_turbo(no_turbo: Option<&str>, boost: Option<&str>) -> Check {
-    const NAME: &str = "turbo";
-    match (no_turbo, boost) {
-        (Some("0"), _) | (None, Some("1")) => {
-            Check::ok(NAME, "on: fewer busy cores run faster, and this affects every measurement")
-        }
-        (Some(_), _) | (None, Some(_)) => Check::ok(NAME, "off"),
-        (None, None) => Check::ok(NAME, "not visible from here"),
-    }
+fn judge_turbo(no_turbo: Option<&str>, boost: Option<&str>) -> Finding {
+    let on = match (no_turbo, boost) {
+        (Some(no_turbo), _) => Some(no_turbo == "0"),
+        (None, boost) => boost.map(|boost| boost == "1"),
+    };
+    Finding::Turbo { on }
 }
 
 /// Whether the kernel moves memory and threads between NUMA nodes automatically.
-pub(super) fn numa_balancing(nodes: usize) -> Check {
+pub(super) fn numa_balancing(nodes: usize) -> Finding {
     judge_numa_balancing(nodes, read("/proc/sys/kernel/numa_balancing").as_deref())
 }
 
-fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Check {
-    const NAME: &str = "NUMA balancing";
+fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Finding {
     match (nodes, setting) {
-        (0 | 1, _) => Check::ok(NAME, "one node: nothing to balance"),
-        (_, None | Some("0")) => Check::ok(NAME, "off"),
-        _ => Check::warning(
-            NAME,
-            format!(
-                "on, {nodes} nodes: for seconds after each change, the kernel moves memory to \
-                 follow threads"
-            ),
-            "sudo sysctl kernel.numa_balancing=0 while measuring",
-        ),
+        (0 | 1, _) => Finding::OneNode,
+        (_, None | Some("0")) => Finding::NumaBalancingOff,
+        _ => Finding::NumaBalancing { nodes },
     }
 }
 
 /// Whether a cgroup limits how much CPU time this process gets.
-pub(super) fn quota() -> Check {
+pub(super) fn quota() -> Finding {
     let groups = read("/proc/self/cgroup").unwrap_or_default();
     let mounts = read("/proc/self/mounts").unwrap_or_default();
-    let tightest = cpu_groups(&groups, &mounts)
+    cpu_groups(&groups, &mounts)
         .iter()
         .flat_map(|group| {
             // A limit binds everything below it; parents are visited up to the mount.
@@ -102,8 +75,8 @@ pub(super) fn quota() -> Check {
                 .map(move |path| format!("{}{}", group.mount, path.display()))
         })
         .filter_map(|directory| quota_of(&directory).map(|quota| (quota, directory)))
-        .min_by(|a, b| a.0.total_cmp(&b.0));
-    judge_quota(tightest)
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or(Finding::NoQuota, |(cpus, directory)| Finding::Quota { cpus, directory })
 }
 
 /// A cgroup that can limit CPU time.
@@ -161,30 +134,14 @@ fn quota_v1(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-fn judge_quota(tightest: Option<(f64, String)>) -> Check {
-    const NAME: &str = "CPU quota";
-    match tightest {
-        None => Check::ok(NAME, "none"),
-        Some((cpus, directory)) => Check::warning(
-            NAME,
-            format!("{cpus:.2} CPUs ({directory}): the kernel stops programs that have used it up"),
-            "raise cpu.max (systemd: CPUQuota=, containers: --cpus) while measuring",
-        ),
-    }
-}
-
 /// How memory is backed by large pages.
-pub(super) fn huge_pages() -> Check {
+pub(super) fn huge_pages() -> Finding {
     let transparent = read("/sys/kernel/mm/transparent_hugepage/enabled");
     let memory = read("/proc/meminfo").unwrap_or_default();
-    Check::ok(
-        "huge pages",
-        format!(
-            "transparent: {}; reserved: {}",
-            transparent.as_deref().and_then(chosen).unwrap_or("not available"),
-            reserved(&memory).map_or("unknown".into(), |pages| pages.to_string())
-        ),
-    )
+    Finding::HugePages {
+        transparent: transparent.as_deref().and_then(chosen).map(str::to_owned),
+        reserved: reserved(&memory),
+    }
 }
 
 /// The word in brackets of `always [madvise] never`.
@@ -197,7 +154,7 @@ fn reserved(meminfo: &str) -> Option<u64> {
 }
 
 /// Which clock windows are timed with, and what reading it costs.
-pub(super) fn clock() -> Check {
+pub(super) fn clock() -> Finding {
     const READINGS: u32 = 10_000;
     let begin = Instant::now();
     for _ in 0..READINGS {
@@ -205,34 +162,22 @@ pub(super) fn clock() -> Check {
     }
     let cost = begin.elapsed() / READINGS;
     let directory = format!("{CPUS}/../clocksource/clocksource0");
-    let current = read(format!("{directory}/current_clocksource"));
     let available = read(format!("{directory}/available_clocksource")).unwrap_or_default();
-    judge_clock(current.as_deref(), &available, cost.as_nanos())
-}
-
-fn judge_clock(current: Option<&str>, available: &str, nanoseconds: u128) -> Check {
-    const NAME: &str = "clock source";
-    let cost = format!("{nanoseconds} ns a reading");
-    let Some(current) = current else { return Check::ok(NAME, cost) };
-    // These need a system call or a slow device register for each reading.
-    if !matches!(current, "hpet" | "acpi_pm" | "jiffies" | "pit") {
-        return Check::ok(NAME, format!("{current}, {cost}"));
+    Finding::Clock {
+        source: read(format!("{directory}/current_clocksource")),
+        tsc: available.split_whitespace().any(|name| name == "tsc"),
+        nanoseconds: u64::try_from(cost.as_nanos()).unwrap_or(u64::MAX),
     }
-    let remedy = if available.split_whitespace().any(|name| name == "tsc") {
-        "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
-    } else {
-        "see dmesg for why the kernel found the processor's clock (tsc) unstable; use longer \
-         windows"
-    };
-    Check::warning(NAME, format!("{current}, {cost}: slow"), remedy)
 }
 
 /// Whether other programs are running.
-pub(super) fn load(contexts: usize) -> Check {
-    const NAME: &str = "load";
+pub(super) fn load(contexts: usize) -> Finding {
     match read("/proc/loadavg").as_deref().and_then(parse_load) {
-        Some(load) => judge_load(load, contexts),
-        None => Check::ok(NAME, "unknown: /proc/loadavg cannot be read"),
+        // One of the runnable ones is this.
+        Some((minute, runnable)) => {
+            Finding::Load { minute, others: runnable.saturating_sub(1), contexts }
+        }
+        None => Finding::LoadUnknown,
     }
 }
 
@@ -244,25 +189,6 @@ fn parse_load(loadavg: &str) -> Option<(f64, usize)> {
     Some((minute, runnable))
 }
 
-fn judge_load((minute, runnable): (f64, usize), contexts: usize) -> Check {
-    const NAME: &str = "load";
-    // One of the runnable ones is this.
-    let others = runnable.saturating_sub(1);
-    let detail = format!(
-        "{minute:.2} runnable threads over the last minute, {others} others now, {contexts} \
-         contexts"
-    );
-    if minute <= 0.25 * contexts as f64 {
-        return Check::ok(NAME, detail);
-    }
-    Check::warning(
-        NAME,
-        detail,
-        "stop other programs or move them to other CPUs; the program to place may run: ps -eo \
-         pid,pcpu,comm --sort=-pcpu | head",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,26 +196,25 @@ mod tests {
 
     #[test]
     fn a_governor_other_than_performance_is_to_be_changed() {
-        let governors = |list: &[(&str, usize)]| {
-            list.iter().map(|&(name, count)| (name.to_owned(), count)).collect()
+        let governors = |list: &[(&str, usize)]| Finding::Governors {
+            contexts: list.iter().map(|&(name, count)| (name.to_owned(), count)).collect(),
         };
-        assert!(judge_governors(&governors(&[("performance", 8)]), false).is_ok());
-        let mixed = judge_governors(&governors(&[("performance", 4), ("powersave", 4)]), false);
-        assert!(
-            !mixed.is_ok()
-                && mixed.detail.starts_with("performance on 4 CPUs, powersave on 4 CPUs")
-        );
-        assert!(judge_governors(&governors(&[]), true).detail.contains("virtual machine"));
+        assert!(governors(&[("performance", 8)]).is_ok());
+        assert!(!governors(&[("performance", 4), ("powersave", 4)]).is_ok());
         assert!(virtual_processor("processor\t: 0\nflags\t\t: fpu hypervisor lahf_lm\n"));
         assert!(!virtual_processor("flags\t\t: fpu vme\n"));
     }
 
     #[test]
     fn turbo_is_read_in_both_drivers() {
-        assert!(judge_turbo(Some("0"), None).detail.starts_with("on"));
-        assert_eq!(judge_turbo(Some("1"), Some("1")).detail, "off");
-        assert!(judge_turbo(None, Some("1")).detail.starts_with("on"));
-        assert_eq!(judge_turbo(None, None).detail, "not visible from here");
+        let on = |no_turbo, boost| {
+            let Finding::Turbo { on } = judge_turbo(no_turbo, boost) else { panic!() };
+            on
+        };
+        assert_eq!(on(Some("0"), None), Some(true));
+        assert_eq!(on(Some("1"), Some("1")), Some(false));
+        assert_eq!(on(None, Some("1")), Some(true));
+        assert_eq!(on(None, None), None);
     }
 
     #[test]
@@ -306,8 +231,6 @@ mod tests {
         assert_eq!(quota_v2("150000 100000"), Some(1.5));
         assert_eq!(quota_v1(-1.0, 100_000.0), None);
         assert_eq!(quota_v1(50_000.0, 100_000.0), Some(0.5));
-        let check = judge_quota(Some((1.5, "/sys/fs/cgroup/x".into())));
-        assert!(!check.is_ok() && check.detail.starts_with("1.50 CPUs"));
     }
 
     #[test]
@@ -324,25 +247,24 @@ mod tests {
     }
 
     #[test]
-    fn slow_clocks_are_to_be_changed_where_a_better_one_is_there() {
-        assert!(judge_clock(Some("tsc"), "tsc hpet", 25).is_ok());
-        assert!(judge_clock(Some("kvm-clock"), "kvm-clock", 25).is_ok());
-        let hpet = judge_clock(Some("hpet"), "tsc hpet acpi_pm", 1500);
-        assert!(!hpet.is_ok() && hpet.remedy.is_some_and(|remedy| remedy.starts_with("echo tsc")));
-        assert!(
-            judge_clock(Some("hpet"), "hpet acpi_pm", 1500)
-                .remedy
-                .is_some_and(|remedy| remedy.contains("dmesg"))
-        );
-        assert!(judge_clock(None, "", 25).is_ok());
+    fn slow_clocks_are_to_be_changed() {
+        let clock = |source: Option<&str>| Finding::Clock {
+            source: source.map(str::to_owned),
+            tsc: true,
+            nanoseconds: 25,
+        };
+        assert!(clock(Some("tsc")).is_ok() && clock(Some("kvm-clock")).is_ok());
+        assert!(clock(None).is_ok());
+        assert_eq!(clock(Some("hpet")).state(), State::Warning);
     }
 
     #[test]
     fn load_counts_against_the_contexts() {
         assert_eq!(parse_load("0.20 0.18 0.12 1/80 11206"), Some((0.2, 1)));
         assert_eq!(parse_load("x"), None);
-        assert!(judge_load((0.2, 1), 2).is_ok());
-        assert_eq!(judge_load((3.5, 5), 8).state, State::Warning);
+        let state = |minute, contexts| Finding::Load { minute, others: 0, contexts }.state();
+        assert_eq!(state(0.2, 2), State::Ok);
+        assert_eq!(state(3.5, 8), State::Warning);
     }
 
     #[test]

@@ -30,9 +30,8 @@ impl Page {
     /// A line, `index` below [`Self::LINES`]; 0 until it is written.
     pub(crate) fn line(&self, index: usize) -> &AtomicU64 {
         assert!(index < Self::LINES, "a page of 4 KiB has no line {index}");
-        // SAFETY: inside the mapping (LINES * STRIDE is at most its length), aligned to 128, zeroed
-        // by the kernel, only ever used as this atomic, and mapped as long as `self` is
-        // borrowed.
+        // SAFETY: inside the mapping (LINES * STRIDE is at most its length), and mapped as long as
+        // `self` is borrowed. Aligned to 128, zeroed by the kernel, only ever used as this atomic.
         unsafe { AtomicU64::from_ptr(self.mapping.start.byte_add(index * Self::STRIDE).cast()) }
     }
 }

@@ -282,9 +282,8 @@ fn broken(error: PlacementError) -> MeasureError {
 }
 
 impl SimulatedTestbed {
-    /// How long a measurement takes at least, by the model's own clock: a quarter of a window
-    /// passes
-    /// before packets are counted.
+    /// How long a measurement takes at least, by the model's own clock. A quarter of a window
+    /// passes before packets are counted.
     pub fn each(&self) -> Duration {
         let Window { cycles, starts } = self.window;
         Duration::from_secs_f64(1.25 * self.seconds(cycles) * f64::from(starts))

@@ -2,11 +2,11 @@
 //!
 //! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling
 //! in s. Let r(a) be the extra price of an instance of application a. The prices of the pieces of
-//! every cut m must cover its worth at every common share s: r(a) plus the sum of h(p, s) over p in
-//! m is at least base(m) s. Prices do not fall. So they make up at different shares, too, for the
-//! least of them. So no assignment is predicted above the sum of r over all instances and of h over
-//! all pieces: the sum over domains of what they hold. Only the number of threads of each kind ties
-//! the holdings of different domains. `Prices::value` chooses them domain by domain, and the
+//! every cut m must cover its worth at every common share s. So r(a) plus the sum of h(p, s) over p
+//! in m is at least base(m) s. Prices do not fall. So they make up at different shares, too, for
+//! the least of them. So no assignment is predicted above the sum of r over all instances and of h
+//! over all pieces: the sum over domains of what they hold. Only the number of threads of each kind
+//! ties the holdings of different domains. `Prices::value` chooses them domain by domain, and the
 //! largest sum is the bound (Lagrangian relaxation; Geoffrion, Mathematical Programming Study 2,
 //! 1974). It holds for any prices; good ones make it tight.
 //!
@@ -29,8 +29,8 @@ const MOST_ROUNDS: usize = 150;
 /// The rounds end when the solver's value is so near the bound, as a share of it.
 const NEAR: f64 = 1e-7;
 
-/// Limits of adding knots: the rounds, the number of knots, the least distance of two as a share of
-/// the last, and the least improvement of the bound that justifies another round.
+/// Limits of adding knots. In order: the rounds, the number of knots, and the least distance of two
+/// as a share of the last. Then the least improvement of the bound that justifies another round.
 const MOST_REFINED: usize = 8;
 const MOST_KNOTS: usize = 64;
 const KNOTS_APART: f64 = 0.000_5;

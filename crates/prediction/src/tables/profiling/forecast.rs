@@ -35,7 +35,7 @@ impl Forecast {
 }
 
 /// Standard deviation of 1 / share of a thread with co-runners, if no co-runners of their kind were
-/// measured in such a domain: it may keep a third as well as all.
+/// measured in such a domain. The thread may keep a third as well as all.
 const STRANGE: f64 = 1.0;
 
 /// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0.

@@ -11,8 +11,8 @@ const SLOTS: u32 = 16;
 /// A thread's own variables, and how far apart those are that one block after the other loads.
 const VARIABLES: u64 = 256;
 const VARIABLE: u64 = 8;
-/// Buffers for packets, and bytes of each: enough that one is out of the first level before its
-/// turn comes again, as it is when the interface writes new packets to memory.
+/// Buffers for packets, and bytes of each. So many that one is out of the first level before its
+/// turn comes again. Real interfaces write new packets to memory.
 const BUFFERS: u64 = 128;
 const BUFFER: u64 = 1600;
 /// Bytes between entries of a log.
