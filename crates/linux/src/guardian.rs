@@ -16,7 +16,8 @@
 //! - Each entered thread that still lives (same number, same start time) gets its mask back.
 //! - Threads and child processes that were created meanwhile and inherited a pin get the mask of
 //!   their process. Such a thread has a mask of one CPU in a process that began with more. This
-//!   repeats until two looks find nothing new.
+//!   repeats until two looks find nothing new. A thread that existed before the first pin has
+//!   inherited none, and is left alone unless it was entered.
 //! - A process that was confined as a whole gets its mask back, and so do its threads that have
 //!   less.
 //! - Files of control groups get the text they had.
@@ -30,8 +31,8 @@
 //! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
 //!   pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it. If only
 //!   the guardian is killed, pinwise starts another at the next step.
-//! - A thread that confines itself to one CPU while pinwise pins it looks like one that inherited a
-//!   pin.
+//! - A thread that is created during the search and confined to one CPU by the program looks like
+//!   one that inherited a pin.
 //! - The kernel remembers that a mask was set. If the cpuset of the cgroup grows later, a restored
 //!   thread keeps its original CPUs, while one that was never touched would spread.
 
@@ -82,6 +83,11 @@ pub(crate) const AT_WORK: Duration = Duration::from_millis(
 /// A report of pinwise to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GuardianEntry {
+    /// The threads that exist before the first pin: none of them has inherited one.
+    Existing {
+        /// They, and those of child processes.
+        threads: Vec<ThreadId>,
+    },
     /// A process whose threads will be pinned, with the mask its first thread had.
     Process {
         /// The process.
@@ -357,15 +363,16 @@ fn restore_affinities(entries: &[GuardianEntry]) {
     release_heirs(entries);
 }
 
-/// Releases threads and child processes of the entered processes that were not entered themselves
-/// and inherited a pin.
+/// Releases threads and child processes of the entered processes that inherited a pin: none that
+/// was entered itself, or existed before.
 pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
-    let entered: HashSet<Tid> = entries
-        .iter()
-        .filter_map(
-            |entry| if let GuardianEntry::Thread { id, .. } = entry { Some(id.tid) } else { None },
-        )
-        .collect();
+    let known = entries.iter().flat_map(|entry| match entry {
+        GuardianEntry::Thread { id, .. } => std::slice::from_ref(id),
+        GuardianEntry::Existing { threads } => threads,
+        _ => &[],
+    });
+    // A number may mean another thread by now.
+    let entered: HashSet<Tid> = known.filter(|id| id.alive()).map(|id| id.tid).collect();
     type Release = fn(Tid, &CpuSet) -> Result<(), AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release)> = entries
         .iter()
@@ -406,7 +413,7 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
 /// Gives a thread that was not entered the mask of its process if it inherited a pin. pinwise pins
 /// threads to one CPU only.
 pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    if process.len() > 1 && affinity::get(tid)?.len() == 1 {
+    if process.len() > 1 && affinity::own(tid)?.len() == 1 {
         affinity::set(tid, process)
     } else {
         Ok(())
@@ -415,7 +422,7 @@ pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), Affini
 
 /// Gives a thread of a confined process the mask of the process if it has only a part of it.
 fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    let now = affinity::get(tid)?;
+    let now = affinity::own(tid)?;
     if now != *process && now.difference(process).is_empty() {
         affinity::set(tid, process)
     } else {
@@ -434,6 +441,7 @@ mod tests {
         let entries = [
             GuardianEntry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
             GuardianEntry::Thread { id, mask },
+            GuardianEntry::Existing { threads: vec![id, id] },
             GuardianEntry::Launching { mark: "1-2\n3".into() },
             GuardianEntry::Command {
                 pid: Pid(7),

@@ -287,7 +287,7 @@ impl PlanPinner {
             // One that is gone will not be pinned.
             if wanted.is_some()
                 && place.is_none()
-                && let Ok(mask) = affinity::get(id.tid)
+                && let Ok(mask) = affinity::own(id.tid)
             {
                 replaced.entry(id.pid).or_default().push((id, mask));
             }

@@ -235,6 +235,10 @@ impl Target {
     }
 
     fn release(&self, changes: Changes) -> Result<Changes, TargetError> {
+        // Before the first pin there is none to inherit.
+        if self.guarded.is_empty() {
+            return Ok(changes);
+        }
         for id in &changes.new {
             if let Some(member) = self.roster.member(id.pid) {
                 ignore_gone(release_inherited(id.tid, &member.mask))?;
@@ -251,8 +255,12 @@ impl Target {
             if self.pinned.contains_key(&id) {
                 continue;
             }
-            match affinity::get(id.tid) {
+            match affinity::own(id.tid) {
                 Ok(mask) => {
+                    if self.guarded.is_empty() {
+                        let threads = process::family_threads(&self.pids());
+                        entries.push(GuardianEntry::Existing { threads });
+                    }
                     let member = self.roster.member(id.pid);
                     entries.extend(member.and_then(|member| introduce(&mut self.guarded, member)));
                     entries.push(GuardianEntry::Thread { id, mask: mask.clone() });
@@ -297,7 +305,7 @@ impl Target {
 
     /// The union of the masks that the processes began with.
     pub fn mask(&self) -> CpuSet {
-        let threads = self.roster.threads().filter_map(|(_, id)| affinity::get(id.tid).ok());
+        let threads = self.roster.threads().filter_map(|(_, id)| affinity::own(id.tid).ok());
         self.roster
             .members()
             .iter()

@@ -147,6 +147,26 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
+/// Neither placed nor released: its one CPU is its own, not a pin that it inherited.
+#[test]
+fn a_thread_that_is_not_placed_keeps_the_cpu_its_program_gave_it() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    affinity::set(threads[1], &whole().iter().take(1).collect()).unwrap();
+    let before = masks(&threads);
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let options =
+        LiveOptions { filter: ThreadFilter::new(Some("spin"), Some("1")).unwrap(), ..quick() };
+    let mut testbed = testbed(target, options).unwrap();
+    testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
+    assert_eq!(masks(&threads)[1], before[1]);
+    drop(testbed);
+    assert_eq!(masks(&threads), before);
+}
+
 /// `spin-0` shares its CPU with 32 threads of more weight, also if all this runs at nice 10, and
 /// gets hardly any of it. `spin-1` has one alone. In a window in which the one got nothing at all
 /// and the other all it wanted, both have to be found; the main thread, which sleeps, not.
