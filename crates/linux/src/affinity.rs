@@ -86,6 +86,21 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
+/// The CPUs of `own` that are offline and that this kernel does not take back. Linux keeps what a
+/// thread asked for since 6.2.
+pub fn forgotten(own: &CpuSet, offline: &CpuSet) -> CpuSet {
+    forgotten_by(&rustix::system::uname().release().to_string_lossy(), own, offline)
+}
+
+fn forgotten_by(release: &str, own: &CpuSet, offline: &CpuSet) -> CpuSet {
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) if (major, minor) < (6, 2) => own.intersection(offline),
+        _ => CpuSet::new(),
+    }
+}
+
 fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
     match cause.raw_os_error() {
         Some(libc::ESRCH) => AffinityError::Gone(tid),
@@ -128,6 +143,21 @@ mod tests {
         let this = Tid(rustix::thread::gettid().as_raw_nonzero().get());
         assert!(get(this).unwrap().is_subset(&own(this).unwrap()));
         assert!(matches!(own(Tid(i32::MAX)), Err(AffinityError::Gone(_))));
+    }
+
+    #[test]
+    fn kernels_before_6_2_forget_what_is_offline() {
+        let [own, offline] = ["0-3", "3-7"].map(|list| CpuSet::parse_list(list).unwrap());
+        for (release, lost) in [
+            ("6.1.0-28-amd64", "3"),
+            ("5.15.167.4-microsoft", "3"),
+            ("6.2.0", ""),
+            ("6.12.117+deb13", ""),
+            ("7.0", ""),
+            ("unknown", ""),
+        ] {
+            assert_eq!(forgotten_by(release, &own, &offline).to_string(), lost, "{release}");
+        }
     }
 
     #[test]

@@ -186,6 +186,12 @@ impl PlanPinner {
         self.roster.members().is_empty()
     }
 
+    /// The CPUs that its threads were given, those that are offline included.
+    pub fn own_cpus(&self) -> CpuSet {
+        let own = self.seen.iter().filter_map(|seen| affinity::own(seen.id.tid).ok());
+        own.fold(CpuSet::new(), |all, own| all.union(&own))
+    }
+
     /// The threads, in the order of creation.
     pub fn threads(&self) -> &[PinnerThread] {
         &self.seen

@@ -39,6 +39,15 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
+/// The CPUs on which threads with these masks are placed: the mask that most of them have, of
+/// equally frequent ones the largest. A thread that may not use all of them has no place there.
+pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
+    let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
+    // Of equal ones the first.
+    let usual = masks.iter().rev().max_by_key(|mask| (frequency(mask), mask.len()));
+    usual.cloned().unwrap_or_default()
+}
+
 /// The program under test. To drop it restores its affinities, and ends it if pinwise launched it.
 #[derive(Debug)]
 pub struct Target {
@@ -365,6 +374,21 @@ pub fn pause(time: Duration, cancelled: &Interrupt) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_placed_where_most_of_them_may_run() {
+        for (masks, usual) in [
+            (&["0-7", "2-3", "2-3"][..], "2,3"),
+            (&["0-7", "0-7", "0-7", "0"], "0-7"),
+            (&["2-5", "0-7", "8-15"], "0-7"),
+            (&["0", "1"], "0"),
+            (&[], ""),
+        ] {
+            let parsed: Vec<CpuSet> =
+                masks.iter().map(|list| CpuSet::parse_list(list).unwrap()).collect();
+            assert_eq!(usual_mask(&parsed).to_string(), usual, "{masks:?}");
+        }
+    }
 
     #[test]
     fn the_guardian_hears_of_every_process_once_also_of_one_with_a_number_used_before() {

@@ -2,8 +2,8 @@
 
 use crate::programs::*;
 use pinwise_linux::{
-    HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
-    thread::SchedulerTimes,
+    HARDLY_RUNS, Launch, Pid, ScannedThread, Scope, Target, TargetError, ThreadFilter, Tid,
+    affinity, process, thread::SchedulerTimes,
 };
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
@@ -103,22 +103,23 @@ fn threads_are_pinned_measured_and_put_back() {
     }
     let program = Program::start("spin 3");
     let threads = program.threads("spin-", 3);
-    // One of them was confined before, and has to be again.
+    // The program confined one of them: it is never placed outside that.
     let confined: CpuSet = whole().iter().skip(1).take(1).collect();
     affinity::set(threads[2], &confined).unwrap();
     let before = masks(&threads);
 
     let mut testbed = attach(&program);
-    assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
+    assert_eq!(names(&testbed), ["spin-0", "spin-1"]);
     assert_eq!(testbed.workload().threads[1].role, "spin");
+    assert!(leaves_alone(&testbed.notes(), LeftAlone::Confined, "spin-2"));
     assert!(leaves_alone(&testbed.notes(), LeftAlone::HardlyRuns, "__program"));
 
-    let setting = Setting::Pinned(Assignment::new(vec![0, 1, 0]));
+    let setting = Setting::Pinned(Assignment::new(vec![0, 0]));
     let measured = testbed.measure(&setting, Effort { windows: 2.0 }).unwrap();
     assert_eq!((measured.performance, measured.duration), (100.0, Duration::from_millis(16)));
     let cpus: Vec<_> = whole().iter().collect();
     let one = |index: usize| -> CpuSet { [cpus[index]].into_iter().collect() };
-    assert_eq!(masks(&threads), [one(0), one(1), one(0)]);
+    assert_eq!(masks(&threads), [one(0), one(0), one(1)]);
 
     testbed.measure(&Setting::Unpinned, Effort::default()).unwrap();
     assert_eq!(masks(&threads), before, "unpinned is as it was");
@@ -195,11 +196,17 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     let ran = || SchedulerTimes::read(program.pid(), threads[0]).unwrap().ran;
     for _ in 0..6 {
         let (before, begin) = (ran(), Instant::now());
-        let found =
-            testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick())
-                .unwrap();
-        assert_eq!(names(&found), ["spin-0", "spin-1"]);
-        assert!(leaves_alone(&found.notes(), LeftAlone::HardlyRuns, "__program"));
+        let mut target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+        let interrupt = Interrupt::default();
+        let found = target.wait_steady(quick().scan, quick().patience, &interrupt).unwrap();
+        let runs = |one: &&ScannedThread| one.runs;
+        let names: Vec<&str> =
+            found.iter().filter(runs).map(|one| one.thread.name.as_str()).collect();
+        assert_eq!(names, ["spin-0", "spin-1"]);
+        assert!(found.iter().any(|one| one.comm == "__program" && !one.runs));
+        // Neither may use what the other has.
+        let refused = testbed(target, quick()).err().unwrap().to_string();
+        assert!(refused.contains("such as spin-0: ") && refused.contains("--undo"), "{refused}");
         if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
             return;
         }
