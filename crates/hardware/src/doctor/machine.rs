@@ -8,19 +8,35 @@ pub(super) fn allowed(machine: &Machine) -> Check {
     const NAME: &str = "allowed contexts";
     let online = machine.online();
     let barred = online.difference(&machine.allowed);
+    let tickless = match &machine.nohz_full {
+        none if none.is_empty() => String::new(),
+        cpus => format!("; nohz_full: {cpus}"),
+    };
     if barred.is_empty() {
-        return Check::ok(NAME, format!("all {} that are online ({online})", online.len()));
+        let all = online.len();
+        return Check::ok(NAME, format!("all {all} that are online ({online}){tickless}"));
     }
-    Check::warning(
-        NAME,
-        format!(
-            "{} of {} online ({}); barred: {barred}",
-            machine.allowed.len(),
-            online.len(),
-            machine.allowed
-        ),
-        "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise without taskset",
-    )
+    let mut detail =
+        format!("{} of {} online ({})", machine.allowed.len(), online.len(), machine.allowed);
+    let isolated = barred.intersection(&machine.isolated);
+    let barred = barred.difference(&isolated);
+    let mut remedies = Vec::new();
+    if !isolated.is_empty() {
+        detail.push_str(&format!("; isolated (isolcpus=): {isolated}"));
+        remedies.push(format!(
+            "start programs for the isolated ones there (taskset -c {isolated} COMMAND), or boot \
+             without isolcpus="
+        ));
+    }
+    if !barred.is_empty() {
+        detail.push_str(&format!("; barred: {barred}"));
+        remedies.push(
+            "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise without \
+             taskset"
+                .into(),
+        );
+    }
+    Check::warning(NAME, detail + &tickless, remedies.join("; "))
 }
 
 /// Whether contexts are offline.
@@ -89,6 +105,16 @@ mod tests {
         machine.offline = CpuSet::parse_list("8,9").unwrap();
         let check = allowed(&machine);
         assert!(!check.is_ok() && check.detail == "4 of 8 online (0-3); barred: 4-7", "{check:?}");
+        machine.isolated = CpuSet::parse_list("6,7").unwrap();
+        machine.nohz_full = CpuSet::parse_list("7").unwrap();
+        let check = allowed(&machine);
+        assert_eq!(
+            check.detail,
+            "4 of 8 online (0-3); isolated (isolcpus=): 6,7; barred: 4,5; nohz_full: 7"
+        );
+        machine.isolated = CpuSet::parse_list("4-7").unwrap();
+        let remedy = allowed(&machine).remedy.unwrap();
+        assert!(remedy.contains("isolcpus=") && !remedy.contains("cpuset.cpus"), "{remedy}");
         let check = offline(&machine);
         assert!(
             !check.is_ok()
