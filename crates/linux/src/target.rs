@@ -296,7 +296,7 @@ impl Target {
 
     /// Gives every thread its original mask. A thread that is refused does not keep the others from
     /// theirs.
-    pub fn unpin(&mut self) -> Result<(), TargetError> {
+    pub fn unpin(&self) -> Result<(), TargetError> {
         let mut threads: Vec<(ThreadId, &CpuSet)> =
             self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
         threads.sort_by_key(|(id, _)| (id.start, id.tid));

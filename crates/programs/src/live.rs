@@ -10,6 +10,7 @@
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
 //! a server restarts a worker. Other new threads run where their process may.
 
+mod pins;
 mod slot;
 
 use pinwise_linux::{
@@ -279,32 +280,6 @@ impl LiveTestbed {
         self.apply(&Setting::Pinned(Assignment::new(dealt)))
     }
 
-    fn pin(&mut self, assignment: &Assignment) -> Result<Vec<ThreadId>, MeasureError> {
-        if assignment.threads() != self.slots.len() {
-            let message = format!(
-                "an assignment of {} threads does not fit {}, which has {} to place",
-                assignment.threads(),
-                self.target.name(),
-                self.slots.len()
-            );
-            return Err(MeasureError::new(Retry::Never, message));
-        }
-        let leaves = &self.leaves;
-        let mut wanted = Vec::new();
-        for (thread, slot) in self.slots.iter().enumerate() {
-            let leaf = assignment.leaf(thread);
-            let Some(cpu) = leaves.get(leaf) else {
-                let message = format!(
-                    "the assignment uses context {leaf}, the machine has {} allowed ones",
-                    leaves.len()
-                );
-                return Err(MeasureError::new(Retry::Never, message));
-            };
-            wanted.extend(slot.id.map(|id| (id, cpu)));
-        }
-        Ok(self.target.pin(&wanted)?)
-    }
-
     /// Measures one window; the death of the target ends it early.
     fn window(
         &mut self,
@@ -418,6 +393,9 @@ impl Testbed for LiveTestbed {
                 Retry::Same,
                 format!("thread {name} ended while it was measured"),
             ));
+        }
+        if let Setting::Pinned(assignment) = setting {
+            self.check_pins(assignment)?;
         }
         if *setting == Setting::Unpinned {
             self.know_baseline(measured.performance, effort.windows);

@@ -148,6 +148,35 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
 }
 
+/// By somebody else, or by the program.
+#[test]
+fn a_window_in_which_a_pin_was_lost_does_not_count() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let moved = threads[1];
+    let mut looked_at = 0;
+    let meter = reading(move || {
+        looked_at += 1;
+        // The first answer comes before anything is pinned.
+        if looked_at == 2 {
+            affinity::set(moved, &whole()).unwrap();
+        }
+        100.0
+    });
+    let mut testbed =
+        LiveTestbed::new(target, &machine(), meter, quick(), Interrupt::default()).unwrap();
+    let setting = all_on(&testbed, 0);
+    let error = testbed.measure(&setting, Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Same);
+    let moved = format!("thread spin-1 was moved from CPU {} to ", whole().first().unwrap().0);
+    assert!(error.message.starts_with(&moved), "{error}");
+    testbed.measure(&setting, Effort::default()).unwrap();
+}
+
 /// Neither placed nor released: its one CPU is its own, not a pin that it inherited.
 #[test]
 fn a_thread_that_is_not_placed_keeps_the_cpu_its_program_gave_it() {
@@ -503,6 +532,10 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     let error = affinity::set(threads[0], &[second].into_iter().collect()).unwrap_err();
     assert!(error.to_string().contains("its cgroup's cpuset excludes it"), "{error}");
+    std::fs::write(group.join("cpuset.cpus"), second.0.to_string()).unwrap();
+    let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(error.message.contains(&format!("CPU {} went away", first.0)), "{error}");
     drop(testbed);
     drop(program);
     until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());
