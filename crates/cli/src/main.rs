@@ -84,6 +84,7 @@ fn main() -> ExitCode {
     if let Some(note) = refusal::misplaced_option(&words) {
         output::aside(&format!("note: {note}"));
     }
+    put_back();
     output::exit(match arguments.command {
         Command::Place(command) => command.run(),
         Command::Threads(command) => command.run(),
@@ -105,6 +106,19 @@ fn main() -> ExitCode {
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
     })
+}
+
+/// Puts back what an earlier pinwise changed that was killed together with its guardian. Has the
+/// guardians of this one keep what is needed for that.
+fn put_back() {
+    let Ok(data) = store::data_folder("") else { return };
+    let folder = data.join("guarded");
+    for pid in pinwise_linux::restore_abandoned(&folder) {
+        output::aside(&format!(
+            "note: process {pid} has its affinities back: a pinwise was killed before it could do so"
+        ));
+    }
+    pinwise_linux::keep_ledgers(&folder);
 }
 
 fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {

@@ -29,17 +29,24 @@
 //!
 //! *Limits.*
 //! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
-//!   pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it. If only
-//!   the guardian is killed, pinwise starts another at the next step.
+//!   pinned until pinwise is started again ([`ledger`]). The guardian is not called pinwise, so
+//!   `killall -9 pinwise` does not find it. If only the guardian is killed, pinwise starts another
+//!   at the next step.
 //! - A thread that is created during the search and confined to one CPU by the program looks like
 //!   one that inherited a pin.
 //! - The kernel remembers that a mask was set. If the cpuset of the cgroup grows later, a restored
 //!   thread keeps its original CPUs, while one that was never touched would spread.
 
 mod launched;
+mod ledger;
 
 use launched::Launched;
 pub(crate) use launched::{GRACE, marked};
+use ledger::Ledger;
+pub(crate) use ledger::boot_folder;
+#[cfg(test)]
+pub(crate) use ledger::host_prefix;
+pub use ledger::{keep_ledgers, restore_abandoned};
 
 use crate::hold::Hold;
 use crate::process;
@@ -164,22 +171,30 @@ pub struct GuardianError(#[from] io::Error);
 pub struct Guardian {
     child: Child,
     entries: Vec<GuardianEntry>,
+    ledger: Option<Ledger>,
 }
 
 impl Guardian {
     /// Starts the guardian process and waits until no signal but SIGKILL can end it.
     pub fn start() -> Result<Self, GuardianError> {
-        Ok(Self { child: spawn()?, entries: Vec::new() })
+        let ledger = Ledger::create();
+        Ok(Self { child: spawn(ledger.as_ref())?, entries: Vec::new(), ledger })
     }
 
     /// Reports entries to the guardian. When this returns, they outlive this process. A guardian
     /// that was killed is replaced.
     pub fn enter(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
+        if let Some(ledger) = &mut self.ledger
+            && !entries.is_empty()
+        {
+            // The guardian knows it too.
+            let _ = ledger.append(entries);
+        }
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
             return Ok(());
         }
-        self.child = spawn()?;
+        self.child = spawn(self.ledger.as_ref())?;
         Ok(write(&mut self.child, &self.entries)?)
     }
 
@@ -218,15 +233,19 @@ impl Drop for Guardian {
         drop(self.child.stdin.take());
         if !self.child.wait().is_ok_and(|status| status.success()) {
             restore(&self.entries);
+            if let Some(ledger) = self.ledger.take() {
+                ledger.remove();
+            }
         }
     }
 }
 
-fn spawn() -> io::Result<Child> {
+fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
     // Not by path: the program file may have been replaced since (a new build, a package update).
     let mut child = Command::new("/proc/self/exe")
         .arg0(NAME)
         .arg(ARGUMENT)
+        .args(ledger.map(|ledger| &ledger.path))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -241,13 +260,18 @@ fn spawn() -> io::Result<Child> {
 }
 
 fn write(child: &mut Child, entries: &[GuardianEntry]) -> io::Result<()> {
+    let text = lines(entries)?;
+    let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+    pipe.write_all(&text)
+}
+
+fn lines(entries: &[GuardianEntry]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     for entry in entries {
         serde_json::to_writer(&mut text, entry)?;
         text.push(b'\n');
     }
-    let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-    pipe.write_all(&text)
+    Ok(text)
 }
 
 /// Runs the guardian process from start to end. The program calls this first of all if its first
@@ -260,6 +284,7 @@ pub fn guardian_main() {
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
     let _punctual = RealtimeClass::raise();
+    let ledger = std::env::args_os().nth(2).and_then(|path| Ledger::open(path.into()));
     if writeln!(io::stdout(), "{READY}").is_err() {
         return;
     }
@@ -278,6 +303,9 @@ pub fn guardian_main() {
         entries.push(entry);
     }
     restore(&entries);
+    if let Some(ledger) = ledger {
+        ledger.remove();
+    }
 }
 
 /// Restores everything.

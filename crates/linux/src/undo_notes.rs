@@ -17,7 +17,7 @@
 //! one CPU.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{GuardianEntry, release_heirs};
+use crate::guardian::{GuardianEntry, boot_folder, release_heirs};
 use crate::process;
 use crate::roster::Member;
 use crate::thread::{Pid, Stat, ThreadId, Tid};
@@ -25,7 +25,6 @@ use pinwise_topology::CpuSet;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Notes of replaced affinities, a file for each process.
@@ -54,20 +53,8 @@ impl UndoNotes {
     /// # Errors
     /// The folder cannot be created or read.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-        let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
-        let host = host_prefix();
-        let this_boot = format!("{host}{}", boot.trim());
-        let notes = Self { folder: folder.join(format!("{this_boot}.{namespace}")) };
+        let notes = Self { folder: boot_folder(folder)? };
         fs::create_dir_all(&notes.folder)?;
-        for other in fs::read_dir(folder)?.filter_map(Result::ok) {
-            let name = other.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(&host) && !name.starts_with(&this_boot) {
-                // Left behind it is only a few lines.
-                let _ = fs::remove_dir_all(other.path());
-            }
-        }
         for entry in fs::read_dir(&notes.folder)?.filter_map(Result::ok) {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
             if pid.is_some_and(|pid| notes.entries(pid).is_empty()) {
@@ -210,16 +197,11 @@ fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     }
 }
 
-/// The prefix of the names of all folders of this host. Hosts may share a home folder.
-fn host_prefix() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
-    format!("{host}.boot-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::Killed;
+    use crate::guardian::host_prefix;
     use crate::roster::{Roster, Scope};
     use crate::thread::StartTime;
     use std::io::{BufRead, BufReader};

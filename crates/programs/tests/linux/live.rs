@@ -3,7 +3,7 @@
 use crate::programs::*;
 use pinwise_linux::{
     HARDLY_RUNS, Launch, Pid, ScannedThread, Scope, Target, TargetError, ThreadFilter, Tid,
-    affinity, process, thread::SchedulerTimes,
+    affinity, process, restore_abandoned, thread::SchedulerTimes,
 };
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
@@ -313,6 +313,41 @@ fn a_guardian_that_is_killed_is_replaced() {
     }
     tuner.0.kill().unwrap();
     until("all threads as they were", || masks(&threads) == before);
+}
+
+/// As with the out-of-memory killer, or `systemctl kill`.
+#[test]
+fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
+    if !enough_cpus() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let before = masks(&threads);
+    let mut tuner = tuner(&format!("keep {} {}", program.pid(), folder.path().display()));
+    let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap())[0];
+    let signal = |pid: Pid, signal| kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
+    signal(guardian, Signal::STOP);
+    // One window in five is unpinned.
+    until("the threads to be pinned", || {
+        signal(tuner.pid(), Signal::STOP);
+        let pinned = masks(&threads).iter().all(|mask| mask.len() == 1);
+        if !pinned {
+            signal(tuner.pid(), Signal::CONT);
+        }
+        pinned
+    });
+    assert_eq!(restore_abandoned(folder.path()), [], "they live");
+    tuner.0.kill().unwrap();
+    tuner.0.wait().unwrap();
+    assert_eq!(restore_abandoned(folder.path()), [], "the guardian lives");
+    signal(guardian, Signal::KILL);
+    until("the guardian to end", || process::ended(guardian));
+    assert!(masks(&threads).iter().all(|mask| mask.len() == 1));
+    assert_eq!(restore_abandoned(folder.path()), [program.pid()]);
+    assert_eq!(masks(&threads), before);
+    assert_eq!(restore_abandoned(folder.path()), []);
 }
 
 /// A process that pins and measures until it is killed.
