@@ -52,6 +52,11 @@ pub(crate) trait OpenSubject: Testbed {
         false
     }
 
+    /// Whether it is a program that ran before pinwise did, and has ended: no search of it goes on.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
     /// How long a measurement takes, about, settling included. `period` is what was asked for.
     fn each(&self, period: Duration) -> Duration {
         period

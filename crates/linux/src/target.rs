@@ -209,6 +209,12 @@ impl Target {
         Ok(())
     }
 
+    /// Whether it ran before pinwise did, and has ended: nothing can start it again.
+    pub fn is_gone(&self) -> bool {
+        let members = self.roster.members();
+        self.running.is_none() && members.iter().all(|member| process::ended(member.pid))
+    }
+
     /// Whether pinwise launched it and it ended successfully.
     pub fn finished(&self) -> bool {
         let status = self.running.as_ref().and_then(LaunchedProgram::status);

@@ -205,6 +205,11 @@ impl LiveTestbed {
         self.meter.counter_detection().is_some_and(|detection| detection.of_a_total().is_some())
     }
 
+    /// Whether the program ran before pinwise did, and has ended.
+    pub fn is_gone(&self) -> bool {
+        self.target.is_gone()
+    }
+
     /// Time per measurement at [`Effort`] 1, as far as the testbed decides it.
     pub fn period(&self) -> Duration {
         self.options.period

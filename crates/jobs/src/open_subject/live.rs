@@ -45,6 +45,10 @@ impl OpenSubject for LiveTestbed {
         self.measures_a_total()
     }
 
+    fn is_gone(&self) -> bool {
+        self.is_gone()
+    }
+
     fn each(&self, period: Duration) -> Duration {
         // A period stretched for a number that comes slowly: a window begins with one number and
         // ends with the next, and settling takes until the one before.

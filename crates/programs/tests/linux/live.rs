@@ -419,11 +419,13 @@ fn the_end_of_the_target_is_named() {
     program.threads("spin-", 1);
     let mut testbed = attach(&program);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    assert!(!testbed.is_gone());
     program.0.kill().unwrap();
     program.0.wait().unwrap();
     let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     assert!(error.message.contains("ended or was restarted while it was measured"), "{error}");
+    assert!(testbed.is_gone(), "a search of it cannot be resumed");
 }
 
 #[test]
