@@ -115,7 +115,8 @@ fn put_back() {
     let folder = data.join("guarded");
     for pid in pinwise_linux::restore_abandoned(&folder) {
         output::aside(&format!(
-            "note: process {pid} has its affinities back: a pinwise was killed before it could do so"
+            "note: process {pid} has its affinities back, which a pinwise that was killed left \
+             changed"
         ));
     }
     pinwise_linux::keep_ledgers(&folder);

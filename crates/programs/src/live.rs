@@ -4,8 +4,8 @@
 //! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
 //! period is 50 ms by default.
 //!
-//! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity that
-//! most threads have. A thread that may not use all of these is left alone.
+//! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
+//! that most threads have. A thread that may not use all of these is left alone.
 //!
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
 //! a server restarts a worker. Other new threads run where their process may.

@@ -1,10 +1,10 @@
-//! What the guardian knows, also on disk: for the case that guardian and pinwise are killed together.
+//! What the guardian knows, also on disk, in case guardian and pinwise are killed together.
 //!
 //! *Method.* Before pinwise pins a thread, it appends the entry to a file of this guardian. Both
 //! hold a lock (flock) on the file while they live, and the guardian removes the file when it has
-//! put everything back. A file that nobody locks was left behind: the next pinwise puts back what it
-//! says. Files are kept by host, boot and PID namespace, and entries name threads with their start
-//! times. So an entry never reaches a later thread with the same number.
+//! put everything back. A file that nobody locks was left behind: the next pinwise puts back what
+//! it says. Files are kept by host, boot and PID namespace, and entries name threads with their
+//! start times. So an entry never reaches a later thread with the same number.
 //!
 //! *Limits.* Only files of the same user count. A program that the killed pinwise had launched goes
 //! on: its number may mean another program by now. Without a folder that can be written, there is
@@ -65,8 +65,8 @@ pub fn restore_abandoned(folder: &Path) -> Vec<Pid> {
     restored
 }
 
-/// The folder for this host, boot and PID namespace in `folder`. Those of earlier boots are removed:
-/// what they are about is gone.
+/// The folder for this host, boot and PID namespace in `folder`. Those of earlier boots are
+/// removed: what they are about is gone.
 pub(crate) fn boot_folder(folder: &Path) -> io::Result<PathBuf> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
