@@ -102,7 +102,22 @@ fn main() -> ExitCode {
     if let Some(note) = refusal::misplaced_option(&words) {
         output::aside(&format!("note: {note}"));
     }
+    put_back();
     output::exit(arguments.command.run())
+}
+
+/// Puts back what an earlier pinwise changed that was killed together with its guardian. Has the
+/// guardians of this one keep what is needed for that.
+fn put_back() {
+    let Ok(data) = store::data_folder("") else { return };
+    let folder = data.join("guarded");
+    for pid in pinwise_linux::restore_abandoned(&folder) {
+        output::aside(&format!(
+            "note: process {pid} has its affinities back, which a pinwise that was killed left \
+             changed"
+        ));
+    }
+    pinwise_linux::keep_ledgers(&folder);
 }
 
 fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {

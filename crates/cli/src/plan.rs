@@ -98,10 +98,9 @@ fn without_plan(info: &CampaignInfo) -> String {
 }
 
 /// Checks that a plan is for this machine. What differs is an error, or with `force` a warning.
-pub(crate) fn check(plan: &Plan, force: bool) -> anyhow::Result<()> {
-    let machine = pinwise_linux::this_machine()?;
-    let mut differences = plan_differences(plan, &pinwise_linux::fingerprint(&machine));
-    differences.extend(lacking(plan, &machine));
+pub(crate) fn check(plan: &Plan, machine: &Machine, force: bool) -> anyhow::Result<()> {
+    let mut differences = plan_differences(plan, &pinwise_linux::fingerprint(machine));
+    differences.extend(lacking(plan, machine));
     if force {
         differences
             .iter()

@@ -145,12 +145,12 @@ impl EndContext {
 
 impl From<&dyn OpenSubject> for EndContext {
     fn from(testbed: &dyn OpenSubject) -> Self {
-        let total = testbed.measures_a_total();
-        Self {
-            restored: testbed.pids().is_some(),
-            remedy: if total { Remedy::AsCounter } else { Remedy::Resume },
-            names_nothing: false,
-        }
+        let remedy = match testbed {
+            _ if testbed.measures_a_total() => Remedy::AsCounter,
+            _ if testbed.is_gone() => Remedy::AskAgain,
+            _ => Remedy::Resume,
+        };
+        Self { restored: testbed.pids().is_some(), remedy, names_nothing: false }
     }
 }
 

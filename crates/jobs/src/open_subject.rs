@@ -52,6 +52,11 @@ pub(crate) trait OpenSubject: Testbed {
         false
     }
 
+    /// Whether it is a program that ran before pinwise did, and has ended: no search of it goes on.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
     /// How long a measurement takes, about, settling included. `period` is what was asked for.
     fn each(&self, period: Duration) -> Duration {
         period
@@ -134,12 +139,15 @@ pub fn scope(subject: &Subject) -> Option<Scope> {
     }
 }
 
-/// This machine, as far as the request allows.
+/// This machine, as far as pinwise and the request allow.
 pub(crate) fn this_machine(request: &PlacementRequest) -> Result<Machine, JobError> {
-    let machine = pinwise_linux::this_machine().map_err(|error| {
-        JobError::failed(format!("cannot read this machine's topology: {error}"))
-    })?;
-    allowed_machine(machine, request.cpus.as_deref())
+    allowed_machine(whole_machine()?, request.cpus.as_deref())
+}
+
+/// This machine, as far as pinwise may use it.
+fn whole_machine() -> Result<Machine, JobError> {
+    pinwise_linux::this_machine()
+        .map_err(|error| JobError::failed(format!("cannot read this machine's topology: {error}")))
 }
 
 /// The machine, as far as `--cpus` allows.

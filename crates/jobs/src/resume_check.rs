@@ -79,6 +79,8 @@ fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
         let mut machine = machine.clone();
         machine.numa.iter_mut().for_each(|node| node.memory = None);
         machine.notes.clear();
+        // Earlier versions did not read them.
+        (machine.isolated, machine.nohz_full) = (CpuSet::new(), CpuSet::new());
         machine
     };
     let (began_on, now) = (compared(began_on), compared(now));

@@ -4,6 +4,7 @@ use crate::process::user_of;
 use crate::sys;
 use crate::thread::Tid;
 use pinwise_topology::CpuSet;
+use std::fs;
 use std::io;
 
 /// Why an affinity could not be read or changed.
@@ -62,15 +63,42 @@ impl AffinityError {
     }
 }
 
-/// The CPUs on which `tid` may run.
+/// The CPUs on which `tid` may run now: none that is offline.
 pub fn get(tid: Tid) -> Result<CpuSet, AffinityError> {
     sys::affinity(tid.0).map_err(|error| named(tid, &CpuSet::new(), error))
+}
+
+/// The CPUs that `tid` was given, those that are offline included: what to put back.
+pub fn own(tid: Tid) -> Result<CpuSet, AffinityError> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    given(&status).map_or_else(|| get(tid), Ok)
+}
+
+/// The CPUs that the text of `/proc/TID/status` names.
+fn given(status: &str) -> Option<CpuSet> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    CpuSet::parse_list(list.trim()).ok()
 }
 
 /// Confines `tid` to `cpus`. Takes 1-5 us. A running thread has moved when this returns. A sleeping
 /// thread moves when it wakes.
 pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
+}
+
+/// The CPUs of `own` that are offline and that this kernel does not take back. Linux keeps what a
+/// thread asked for since 6.2.
+pub fn forgotten(own: &CpuSet, offline: &CpuSet) -> CpuSet {
+    forgotten_by(&rustix::system::uname().release().to_string_lossy(), own, offline)
+}
+
+fn forgotten_by(release: &str, own: &CpuSet, offline: &CpuSet) -> CpuSet {
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().ok());
+    match (numbers.next().flatten(), numbers.next().flatten()) {
+        (Some(major), Some(minor)) if (major, minor) < (6, 2) => own.intersection(offline),
+        _ => CpuSet::new(),
+    }
 }
 
 fn named(tid: Tid, cpus: &CpuSet, cause: io::Error) -> AffinityError {
@@ -102,6 +130,34 @@ mod tests {
         assert!(excluded(1, 3).is_alike(&excluded(2, 3)));
         assert!(!excluded(1, 3).is_alike(&excluded(1, 4)));
         assert!(!excluded(1, 3).is_alike(&AffinityError::Gone(Tid(1))));
+    }
+
+    /// The kernel's own answer leaves out what is offline. A thread that got that back would keep
+    /// off these CPUs for good.
+    #[test]
+    fn a_thread_was_also_given_cpus_that_are_offline() {
+        let status =
+            "Name:\tspin\nCpus_allowed:\tff\nCpus_allowed_list:\t0,2-4,7\nMems_allowed:\t1\n";
+        assert_eq!(given(status), CpuSet::parse_list("0,2-4,7").ok());
+        assert_eq!(given("Name:\tspin\n"), None);
+        let this = Tid(rustix::thread::gettid().as_raw_nonzero().get());
+        assert!(get(this).unwrap().is_subset(&own(this).unwrap()));
+        assert!(matches!(own(Tid(i32::MAX)), Err(AffinityError::Gone(_))));
+    }
+
+    #[test]
+    fn kernels_before_6_2_forget_what_is_offline() {
+        let [own, offline] = ["0-3", "3-7"].map(|list| CpuSet::parse_list(list).unwrap());
+        for (release, lost) in [
+            ("6.1.0-28-amd64", "3"),
+            ("5.15.167.4-microsoft", "3"),
+            ("6.2.0", ""),
+            ("6.12.117+deb13", ""),
+            ("7.0", ""),
+            ("unknown", ""),
+        ] {
+            assert_eq!(forgotten_by(release, &own, &offline).to_string(), lost, "{release}");
+        }
     }
 
     #[test]

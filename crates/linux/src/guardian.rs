@@ -16,7 +16,8 @@
 //! - Each entered thread that still lives (same number, same start time) gets its mask back.
 //! - Threads and child processes that were created meanwhile and inherited a pin get the mask of
 //!   their process. Such a thread has a mask of one CPU in a process that began with more. This
-//!   repeats until two looks find nothing new.
+//!   repeats until two looks find nothing new. A thread that existed before the first pin has
+//!   inherited none, and is left alone unless it was entered.
 //! - A process that was confined as a whole gets its mask back, and so do its threads that have
 //!   less.
 //! - Files of control groups get the text they had.
@@ -28,17 +29,24 @@
 //!
 //! *Limits.*
 //! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
-//!   pinned. The guardian is not called pinwise, so `killall -9 pinwise` does not find it. If only
-//!   the guardian is killed, pinwise starts another at the next step.
-//! - A thread that confines itself to one CPU while pinwise pins it looks like one that inherited a
-//!   pin.
+//!   pinned until pinwise is started again ([`ledger`]). The guardian is not called pinwise, so
+//!   `killall -9 pinwise` does not find it. If only the guardian is killed, pinwise starts another
+//!   at the next step.
+//! - A thread that is created during the search and confined to one CPU by the program looks like
+//!   one that inherited a pin.
 //! - The kernel remembers that a mask was set. If the cpuset of the cgroup grows later, a restored
 //!   thread keeps its original CPUs, while one that was never touched would spread.
 
 mod launched;
+mod ledger;
 
 use launched::Launched;
 pub(crate) use launched::{GRACE, marked};
+use ledger::Ledger;
+pub(crate) use ledger::boot_folder;
+#[cfg(test)]
+pub(crate) use ledger::host_prefix;
+pub use ledger::{keep_ledgers, restore_abandoned};
 
 use crate::hold::Hold;
 use crate::process;
@@ -82,6 +90,11 @@ pub(crate) const AT_WORK: Duration = Duration::from_millis(
 /// A report of pinwise to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GuardianEntry {
+    /// The threads that exist before the first pin: none of them has inherited one.
+    Existing {
+        /// They, and those of child processes.
+        threads: Vec<ThreadId>,
+    },
     /// A process whose threads will be pinned, with the mask its first thread had.
     Process {
         /// The process.
@@ -158,22 +171,30 @@ pub struct GuardianError(#[from] io::Error);
 pub struct Guardian {
     child: Child,
     entries: Vec<GuardianEntry>,
+    ledger: Option<Ledger>,
 }
 
 impl Guardian {
     /// Starts the guardian process and waits until no signal but SIGKILL can end it.
     pub fn start() -> Result<Self, GuardianError> {
-        Ok(Self { child: spawn()?, entries: Vec::new() })
+        let ledger = Ledger::create();
+        Ok(Self { child: spawn(ledger.as_ref())?, entries: Vec::new(), ledger })
     }
 
     /// Reports entries to the guardian. When this returns, they outlive this process. A guardian
     /// that was killed is replaced.
     pub fn enter(&mut self, entries: &[GuardianEntry]) -> Result<(), GuardianError> {
         self.entries.extend_from_slice(entries);
+        if let Some(ledger) = &mut self.ledger
+            && !entries.is_empty()
+        {
+            // The guardian knows it too.
+            let _ = ledger.append(entries);
+        }
         if self.child.try_wait()?.is_none() && write(&mut self.child, entries).is_ok() {
             return Ok(());
         }
-        self.child = spawn()?;
+        self.child = spawn(self.ledger.as_ref())?;
         Ok(write(&mut self.child, &self.entries)?)
     }
 
@@ -212,15 +233,19 @@ impl Drop for Guardian {
         drop(self.child.stdin.take());
         if !self.child.wait().is_ok_and(|status| status.success()) {
             restore(&self.entries);
+            if let Some(ledger) = self.ledger.take() {
+                ledger.remove();
+            }
         }
     }
 }
 
-fn spawn() -> io::Result<Child> {
+fn spawn(ledger: Option<&Ledger>) -> io::Result<Child> {
     // Not by path: the program file may have been replaced since (a new build, a package update).
     let mut child = Command::new("/proc/self/exe")
         .arg0(NAME)
         .arg(ARGUMENT)
+        .args(ledger.map(|ledger| &ledger.path))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -235,13 +260,18 @@ fn spawn() -> io::Result<Child> {
 }
 
 fn write(child: &mut Child, entries: &[GuardianEntry]) -> io::Result<()> {
+    let text = lines(entries)?;
+    let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+    pipe.write_all(&text)
+}
+
+fn lines(entries: &[GuardianEntry]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     for entry in entries {
         serde_json::to_writer(&mut text, entry)?;
         text.push(b'\n');
     }
-    let pipe = child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-    pipe.write_all(&text)
+    Ok(text)
 }
 
 /// Runs the guardian process from start to end. The program calls this first of all if its first
@@ -254,6 +284,7 @@ pub fn guardian_main() {
     // Restoring must not wait behind the very threads that are crowded on one CPU. If the class is
     // not allowed, it may wait.
     let _punctual = RealtimeClass::raise();
+    let ledger = std::env::args_os().nth(2).and_then(|path| Ledger::open(path.into()));
     if writeln!(io::stdout(), "{READY}").is_err() {
         return;
     }
@@ -272,6 +303,9 @@ pub fn guardian_main() {
         entries.push(entry);
     }
     restore(&entries);
+    if let Some(ledger) = ledger {
+        ledger.remove();
+    }
 }
 
 /// Restores everything.
@@ -357,15 +391,16 @@ fn restore_affinities(entries: &[GuardianEntry]) {
     release_heirs(entries);
 }
 
-/// Releases threads and child processes of the entered processes that were not entered themselves
-/// and inherited a pin.
+/// Releases threads and child processes of the entered processes that inherited a pin: none that
+/// was entered itself, or existed before.
 pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
-    let entered: HashSet<Tid> = entries
-        .iter()
-        .filter_map(
-            |entry| if let GuardianEntry::Thread { id, .. } = entry { Some(id.tid) } else { None },
-        )
-        .collect();
+    let known = entries.iter().flat_map(|entry| match entry {
+        GuardianEntry::Thread { id, .. } => std::slice::from_ref(id),
+        GuardianEntry::Existing { threads } => threads,
+        _ => &[],
+    });
+    // A number may mean another thread by now.
+    let entered: HashSet<Tid> = known.filter(|id| id.alive()).map(|id| id.tid).collect();
     type Release = fn(Tid, &CpuSet) -> Result<(), AffinityError>;
     let processes: Vec<(Pid, &CpuSet, Release)> = entries
         .iter()
@@ -406,7 +441,7 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
 /// Gives a thread that was not entered the mask of its process if it inherited a pin. pinwise pins
 /// threads to one CPU only.
 pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    if process.len() > 1 && affinity::get(tid)?.len() == 1 {
+    if process.len() > 1 && affinity::own(tid)?.len() == 1 {
         affinity::set(tid, process)
     } else {
         Ok(())
@@ -415,7 +450,7 @@ pub(crate) fn release_inherited(tid: Tid, process: &CpuSet) -> Result<(), Affini
 
 /// Gives a thread of a confined process the mask of the process if it has only a part of it.
 fn release_confined(tid: Tid, process: &CpuSet) -> Result<(), AffinityError> {
-    let now = affinity::get(tid)?;
+    let now = affinity::own(tid)?;
     if now != *process && now.difference(process).is_empty() {
         affinity::set(tid, process)
     } else {
@@ -434,6 +469,7 @@ mod tests {
         let entries = [
             GuardianEntry::Process { pid: Pid(7), start: StartTime(9), mask: mask.clone() },
             GuardianEntry::Thread { id, mask },
+            GuardianEntry::Existing { threads: vec![id, id] },
             GuardianEntry::Launching { mark: "1-2\n3".into() },
             GuardianEntry::Command {
                 pid: Pid(7),

@@ -7,7 +7,8 @@
 //! with its holder, however that ends. Pinwise holds it shared while it may change the process. So
 //! does the guardian until it has put everything back. To begin, a process must hold it exclusively
 //! for a moment. If guardians alone hold it, their search was killed and they put back what it
-//! changed: that is waited for. `/proc/locks` says who holds it.
+//! changed: that is waited for. `/proc/locks` says who holds it. A holder that it does not show, as
+//! in another container, may be a guardian too.
 //!
 //! Within one pinwise a hold is shared: a search may consist of others.
 //!
@@ -36,6 +37,12 @@ struct Patience {
 }
 
 impl Patience {
+    /// The patience with these holders, or with one that is not shown.
+    fn with(self, holders: &[Pid]) -> Duration {
+        let may_be_guardian = |pid: &Pid| pid.0 <= 0 || is_guardian(*pid);
+        if holders.iter().all(may_be_guardian) { self.guardian } else { self.search }
+    }
+
     /// What a busy machine adds is a guess.
     const USUAL: Self = Self {
         search: Duration::from_secs(1),
@@ -76,7 +83,6 @@ impl Hold {
     }
 
     fn within(pids: &[Pid], patience: Patience) -> Result<Self, HeldError> {
-        let begin = Instant::now();
         let mut hold = Self::default();
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, folder| folder.strong_count() > 0);
@@ -86,15 +92,14 @@ impl Hold {
                 continue;
             }
             let Ok(folder) = File::open(folder(pid)) else { continue };
+            let begin = Instant::now();
             while !is_taken(&folder) {
                 let holders = holders(&folder);
                 // They may have let go before the look.
                 if is_taken(&folder) {
                     break;
                 }
-                let guardians = !holders.is_empty() && holders.into_iter().all(is_guardian);
-                let most = if guardians { patience.guardian } else { patience.search };
-                if begin.elapsed() >= most {
+                if begin.elapsed() >= patience.with(&holders) {
                     return Err(HeldError(pid));
                 }
                 std::thread::sleep(PAUSE);
@@ -216,6 +221,15 @@ mod tests {
         assert!(!is_guardian(own));
         let patience = Patience { search: Duration::ZERO, guardian: Duration::MAX };
         assert!(Hold::within(&[sleeping.pid()], patience).is_err());
+    }
+
+    #[test]
+    fn a_holder_that_is_not_shown_is_waited_for_like_a_guardian() {
+        let patience = Patience { search: Duration::ZERO, guardian: Duration::MAX };
+        let own = Pid(std::process::id() as i32);
+        assert_eq!(patience.with(&[]), Duration::MAX);
+        assert_eq!(patience.with(&[Pid(0)]), Duration::MAX);
+        assert_eq!(patience.with(&[Pid(0), own]), Duration::ZERO);
     }
 
     #[test]

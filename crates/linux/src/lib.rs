@@ -32,7 +32,7 @@ pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
 pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, SETTING_LIMIT,
-    SETTING_MARK, guardian_main,
+    SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
 };
 pub use hold::{HeldError, Hold};
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
@@ -42,7 +42,7 @@ pub use realtime::{RealtimeClass, keep_nice};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
 pub use stream::{Line, Streams, Tail, each_line, follow, quotable};
-pub use target::{Target, common_contexts, pause};
+pub use target::{Target, common_contexts, pause, usual_mask};
 pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};

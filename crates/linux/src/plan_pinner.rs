@@ -77,6 +77,8 @@ pub struct PinnerThread {
     wanted: Option<usize>,
     /// The wanted name whose CPUs it has, or was refused.
     place: Option<usize>,
+    /// What it had before its first pin, if that was its own.
+    own: Option<CpuSet>,
 }
 
 /// A thread that was found and pinned, or refused.
@@ -186,6 +188,12 @@ impl PlanPinner {
         self.roster.members().is_empty()
     }
 
+    /// The CPUs that its threads were given, those that are offline included.
+    pub fn own_cpus(&self) -> CpuSet {
+        let own = self.seen.iter().filter_map(|seen| affinity::own(seen.id.tid).ok());
+        own.fold(CpuSet::new(), |all, own| all.union(&own))
+    }
+
     /// The threads, in the order of creation.
     pub fn threads(&self) -> &[PinnerThread] {
         &self.seen
@@ -235,6 +243,7 @@ impl PlanPinner {
                 asked: since,
                 wanted: None,
                 place: None,
+                own: None,
             }
         }));
     }
@@ -287,7 +296,7 @@ impl PlanPinner {
             // One that is gone will not be pinned.
             if wanted.is_some()
                 && place.is_none()
-                && let Ok(mask) = affinity::get(id.tid)
+                && let Ok(mask) = affinity::own(id.tid)
             {
                 replaced.entry(id.pid).or_default().push((id, mask));
             }
@@ -309,6 +318,10 @@ impl PlanPinner {
             match wanted {
                 Some(wanted) => {
                     let (name, cpus) = self.wanted[wanted].clone();
+                    if self.seen[index].place.is_none() {
+                        let heir = self.seen[index].new && self.inherited(id.tid);
+                        self.seen[index].own = affinity::own(id.tid).ok().filter(|_| !heir);
+                    }
                     let result = affinity::set(id.tid, &cpus);
                     if matches!(result, Err(AffinityError::Gone(_))) {
                         continue;
@@ -320,7 +333,8 @@ impl PlanPinner {
                     if let Some(member) = self.roster.member(id.pid) {
                         // It has ended, or its process may not be touched: then it was not pinned
                         // by us either.
-                        let _ = affinity::set(id.tid, &member.mask);
+                        let mask = self.seen[index].own.as_ref().unwrap_or(&member.mask);
+                        let _ = affinity::set(id.tid, mask);
                     }
                 }
             }
@@ -377,6 +391,38 @@ mod tests {
         assert_eq!(pinner.missing(), ["nobody"]);
         assert!(pinner.look().unwrap().is_empty(), "nothing new, nothing done");
         assert!(!pinner.ended());
+    }
+
+    /// It has a name that no plan has, from now on.
+    #[test]
+    fn a_thread_that_is_renamed_gets_its_own_affinity_back() {
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", "read -r line; exec sleep 60"]).stdin(Stdio::piped());
+        let mut child = Killed(child.spawn().unwrap());
+        let pid = Pid(child.0.id() as i32);
+        let cpus: Vec<CpuSet> = affinity::get(pid.main())
+            .unwrap()
+            .iter()
+            .map(|cpu| [cpu].into_iter().collect())
+            .collect();
+        let [one, other, ..] = &cpus[..] else { return };
+        let wanted = vec![("sh".to_owned(), one.clone())];
+        let mut pinner =
+            PlanPinner::new(Scope::Trees(vec![pid]), wanted, EndedThreads::Forgotten).unwrap();
+        // The program confines itself after it was first seen.
+        affinity::set(pid.main(), other).unwrap();
+        assert_eq!(pinner.look().unwrap().len(), 1);
+        assert_eq!(affinity::get(pid.main()).unwrap(), *one);
+        std::io::Write::write_all(&mut child.0.stdin.take().unwrap(), b"go\n").unwrap();
+        // The shell becomes another program when it gets to it; bounded by 10 s.
+        for _ in 0..1000 {
+            pinner.look().unwrap();
+            if affinity::get(pid.main()).unwrap() == *other {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("it keeps the pin");
     }
 
     #[test]

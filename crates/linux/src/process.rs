@@ -1,7 +1,7 @@
 //! Processes: their threads, their children, their cgroups.
 
 use crate::sys;
-use crate::thread::{Pid, Stat, Tid, gone};
+use crate::thread::{Pid, Stat, ThreadId, Tid, gone};
 use pinwise_topology::CpuSet;
 use std::fs;
 use std::io;
@@ -16,6 +16,20 @@ pub fn threads(pid: Pid) -> io::Result<Vec<Tid>> {
 /// The CPUs on which its first thread may run, by its affinity mask and its cpuset.
 pub fn allowed(pid: Pid) -> io::Result<CpuSet> {
     sys::affinity(pid.0)
+}
+
+/// The threads of these processes and of their descendants.
+pub(crate) fn family_threads(pids: &[Pid]) -> Vec<ThreadId> {
+    let family = [pids.to_vec(), descendants(pids, &all().unwrap_or_default())].concat();
+    let living =
+        |pid: Pid, tid: Tid| Some(ThreadId { pid, tid, start: Stat::read(pid, tid).ok()?.start });
+    family
+        .into_iter()
+        .flat_map(|pid| {
+            let tids = threads(pid).unwrap_or_default();
+            tids.into_iter().filter_map(move |tid| living(pid, tid))
+        })
+        .collect()
 }
 
 /// Every process.

@@ -218,7 +218,7 @@ impl Roster {
     /// Adds a process. A child that a pinned thread created inherits the pin. It then counts with
     /// the mask of its parent.
     fn join(&mut self, pid: Pid, root: usize, parent: Option<CpuSet>) {
-        let (Ok(stat), Ok(own)) = (Stat::read(pid, pid.main()), affinity::get(pid.main())) else {
+        let (Ok(stat), Ok(own)) = (Stat::read(pid, pid.main()), affinity::own(pid.main())) else {
             return;
         };
         let mask = match parent {

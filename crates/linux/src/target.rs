@@ -39,6 +39,15 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
+/// The CPUs on which threads with these masks are placed: the mask that most of them have, of
+/// equally frequent ones the largest. A thread that may not use all of them has no place there.
+pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
+    let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
+    // Of equal ones the first.
+    let usual = masks.iter().rev().max_by_key(|mask| (frequency(mask), mask.len()));
+    usual.cloned().unwrap_or_default()
+}
+
 /// The program under test. To drop it restores its affinities, and ends it if pinwise launched it.
 #[derive(Debug)]
 pub struct Target {
@@ -200,6 +209,12 @@ impl Target {
         Ok(())
     }
 
+    /// Whether it ran before pinwise did, and has ended: nothing can start it again.
+    pub fn is_gone(&self) -> bool {
+        let members = self.roster.members();
+        self.running.is_none() && members.iter().all(|member| process::ended(member.pid))
+    }
+
     /// Whether pinwise launched it and it ended successfully.
     pub fn finished(&self) -> bool {
         let status = self.running.as_ref().and_then(LaunchedProgram::status);
@@ -235,6 +250,10 @@ impl Target {
     }
 
     fn release(&self, changes: Changes) -> Result<Changes, TargetError> {
+        // Before the first pin there is none to inherit.
+        if self.guarded.is_empty() {
+            return Ok(changes);
+        }
         for id in &changes.new {
             if let Some(member) = self.roster.member(id.pid) {
                 ignore_gone(release_inherited(id.tid, &member.mask))?;
@@ -251,8 +270,12 @@ impl Target {
             if self.pinned.contains_key(&id) {
                 continue;
             }
-            match affinity::get(id.tid) {
+            match affinity::own(id.tid) {
                 Ok(mask) => {
+                    if self.guarded.is_empty() {
+                        let threads = process::family_threads(&self.pids());
+                        entries.push(GuardianEntry::Existing { threads });
+                    }
                     let member = self.roster.member(id.pid);
                     entries.extend(member.and_then(|member| introduce(&mut self.guarded, member)));
                     entries.push(GuardianEntry::Thread { id, mask: mask.clone() });
@@ -279,7 +302,7 @@ impl Target {
 
     /// Gives every thread its original mask. A thread that is refused does not keep the others from
     /// theirs.
-    pub fn unpin(&mut self) -> Result<(), TargetError> {
+    pub fn unpin(&self) -> Result<(), TargetError> {
         let mut threads: Vec<(ThreadId, &CpuSet)> =
             self.pinned.iter().map(|(&id, mask)| (id, mask)).collect();
         threads.sort_by_key(|(id, _)| (id.start, id.tid));
@@ -297,7 +320,7 @@ impl Target {
 
     /// The union of the masks that the processes began with.
     pub fn mask(&self) -> CpuSet {
-        let threads = self.roster.threads().filter_map(|(_, id)| affinity::get(id.tid).ok());
+        let threads = self.roster.threads().filter_map(|(_, id)| affinity::own(id.tid).ok());
         self.roster
             .members()
             .iter()
@@ -357,6 +380,21 @@ pub fn pause(time: Duration, cancelled: &Interrupt) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_placed_where_most_of_them_may_run() {
+        for (masks, usual) in [
+            (&["0-7", "2-3", "2-3"][..], "2,3"),
+            (&["0-7", "0-7", "0-7", "0"], "0-7"),
+            (&["2-5", "0-7", "8-15"], "0-7"),
+            (&["0", "1"], "0"),
+            (&[], ""),
+        ] {
+            let parsed: Vec<CpuSet> =
+                masks.iter().map(|list| CpuSet::parse_list(list).unwrap()).collect();
+            assert_eq!(usual_mask(&parsed).to_string(), usual, "{masks:?}");
+        }
+    }
 
     #[test]
     fn the_guardian_hears_of_every_process_once_also_of_one_with_a_number_used_before() {

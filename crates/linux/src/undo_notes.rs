@@ -10,13 +10,14 @@
 //! The affinity that a thread has is not always its own. After the first plan, a worker that is
 //! created again has the pin of its creator when the next plan finds it. Therefore an affinity
 //! counts as inherited if it is one CPU and the pin of a thread noted before, in the same process
-//! or an ancestor. The affinity of the process is then noted instead.
+//! or an ancestor. The affinity of the process is then noted instead. The first note of a process
+//! names all its threads: these have inherited nothing, so what they have is theirs.
 //!
 //! *Limit.* A thread that inherited a pin and was not noted is recognised only if the pin was to
 //! one CPU.
 
 use crate::affinity::{self, AffinityError};
-use crate::guardian::{GuardianEntry, release_heirs};
+use crate::guardian::{GuardianEntry, boot_folder, release_heirs};
 use crate::process;
 use crate::roster::Member;
 use crate::thread::{Pid, Stat, ThreadId, Tid};
@@ -24,7 +25,6 @@ use pinwise_topology::CpuSet;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Notes of replaced affinities, a file for each process.
@@ -53,20 +53,8 @@ impl UndoNotes {
     /// # Errors
     /// The folder cannot be created or read.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-        let namespace = fs::metadata("/proc/self/ns/pid")?.ino();
-        let host = host_prefix();
-        let this_boot = format!("{host}{}", boot.trim());
-        let notes = Self { folder: folder.join(format!("{this_boot}.{namespace}")) };
+        let notes = Self { folder: boot_folder(folder)? };
         fs::create_dir_all(&notes.folder)?;
-        for other in fs::read_dir(folder)?.filter_map(Result::ok) {
-            let name = other.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(&host) && !name.starts_with(&this_boot) {
-                // Left behind it is only a few lines.
-                let _ = fs::remove_dir_all(other.path());
-            }
-        }
         for entry in fs::read_dir(&notes.folder)?.filter_map(Result::ok) {
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
             if pid.is_some_and(|pid| notes.entries(pid).is_empty()) {
@@ -85,13 +73,25 @@ impl UndoNotes {
         if self.entries(process.pid).is_empty() {
             // The file is from an earlier process with this number.
             File::create(&path)?;
-            let (pid, start, mask) =
-                (process.pid, process.start, without_pin(&process.mask, &pinned_before));
+            let (pid, start) = (process.pid, process.start);
+            let main = ThreadId { pid, tid: pid.main(), start };
+            let mask = without_pin(main, &process.mask, &pinned_before);
             entries.push(GuardianEntry::Process { pid, start, mask });
+            let existing = pinned_before.iter().find_map(|entry| match entry {
+                GuardianEntry::Existing { threads } => Some(threads.clone()),
+                _ => None,
+            });
+            let threads = match existing {
+                Some(threads) => threads,
+                None if pinned_before.is_empty() => process::family_threads(&[pid]),
+                // An earlier version noted the ancestor: its heirs cannot be told from others.
+                None => Vec::new(),
+            };
+            entries.push(GuardianEntry::Existing { threads });
         }
         let thread = |(id, mask): &(ThreadId, CpuSet)| GuardianEntry::Thread {
             id: *id,
-            mask: without_pin(mask, &pinned_before),
+            mask: without_pin(*id, mask, &pinned_before),
         };
         entries.extend(threads.iter().map(thread));
         // At once, on a new line: a line that a kill cut short spoils no other.
@@ -133,7 +133,8 @@ impl UndoNotes {
                 released.push(Released {
                     comm: stat.comm,
                     tid: id.tid,
-                    cpus: mask.clone(),
+                    // Not those that are offline.
+                    cpus: affinity::get(id.tid).unwrap_or_else(|_| mask.clone()),
                     result,
                 });
             }
@@ -174,9 +175,12 @@ impl UndoNotes {
     }
 }
 
-/// The affinity to note for a thread: `mask`, or that of its process if `mask` is the pin of a
-/// thread noted before.
-fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
+/// The affinity to note for a thread: `mask`, or that of its process if it appeared later and
+/// `mask` is the pin of a thread noted before.
+fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
+    let existed = noted
+        .iter()
+        .any(|entry| matches!(entry, GuardianEntry::Existing { threads } if threads.contains(&id)));
     let pin = |entry: &GuardianEntry| match entry {
         GuardianEntry::Thread { id, mask: before } => {
             before != mask && affinity::get(id.tid).is_ok_and(|now| now == *mask)
@@ -185,7 +189,7 @@ fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     };
     match noted.first() {
         Some(GuardianEntry::Process { mask: process, .. })
-            if mask.len() == 1 && noted.iter().any(pin) =>
+            if !existed && mask.len() == 1 && noted.iter().any(pin) =>
         {
             process.clone()
         }
@@ -193,16 +197,11 @@ fn without_pin(mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     }
 }
 
-/// The prefix of the names of all folders of this host. Hosts may share a home folder.
-fn host_prefix() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().replace('/', "_");
-    format!("{host}.boot-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::Killed;
+    use crate::guardian::host_prefix;
     use crate::roster::{Roster, Scope};
     use crate::thread::StartTime;
     use std::io::{BufRead, BufReader};
@@ -265,14 +264,42 @@ mod tests {
         let before = affinity::get(shell.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
         notes.note(parent, &[(shell, before.clone())]).unwrap();
+        // As if the child had been created afterwards, and met by a second plan.
+        let noted = fs::read_to_string(notes.path(parent.pid)).unwrap();
+        let without = |line: &&str| !line.contains("Existing");
+        let noted: Vec<&str> = noted.lines().filter(without).collect();
+        fs::write(notes.path(parent.pid), noted.join("\n")).unwrap();
         affinity::set(shell.tid, &one).unwrap();
-        // As if it had been created now, and met by a second plan.
         affinity::set(cat.tid, &one).unwrap();
         notes.note(&Member { mask: one.clone(), ..born.clone() }, &[(cat, one)]).unwrap();
         let released = notes.release(parent.pid).unwrap();
         assert_eq!(released.len(), 2);
         assert_eq!(affinity::get(shell.tid).unwrap(), before);
         assert_eq!(affinity::get(cat.tid).unwrap(), before);
+    }
+
+    /// The program itself confined it, and no plan names it.
+    #[test]
+    fn what_was_confined_before_the_first_plan_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = UndoNotes::open(folder.path()).unwrap();
+        let (_child, roster) = shell_with_child();
+        let threads: Vec<(&Member, ThreadId)> = roster.threads().collect();
+        let ((parent, shell), (child, cat)) = (threads[0], threads[1]);
+        let before = affinity::get(shell.tid).unwrap();
+        let one: CpuSet = before.first().into_iter().collect();
+        affinity::set(cat.tid, &one).unwrap();
+        notes.note(parent, &[(shell, before.clone())]).unwrap();
+        affinity::set(shell.tid, &one).unwrap();
+        assert_eq!(notes.release(parent.pid).unwrap().len(), 1);
+        assert_eq!(affinity::get(shell.tid).unwrap(), before);
+        assert_eq!(affinity::get(cat.tid).unwrap(), one);
+        // Also if a later plan names it while the first one's pins are up.
+        notes.note(parent, &[(shell, before.clone())]).unwrap();
+        affinity::set(shell.tid, &one).unwrap();
+        notes.note(&Member { mask: one.clone(), ..child.clone() }, &[(cat, one.clone())]).unwrap();
+        assert_eq!(notes.release(parent.pid).unwrap().len(), 2);
+        assert_eq!(affinity::get(cat.tid).unwrap(), one);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub enum LeftAlone {
     Excluded,
     /// It runs, but was not placed when the campaign began.
     Unknown,
+    /// Its own affinity lacks contexts of the search.
+    Confined,
 }
 
 impl LeftAlone {
@@ -126,12 +128,19 @@ pub enum ProgramNote {
     },
     /// How long threads wait for each other is not visible, and counts as 0.
     LockUnseen,
-    /// Threads had affinities of their own before the search: unpinned, they have these.
+    /// Threads had affinities of their own before the search: unpinned, they have these. Earlier
+    /// versions placed such threads.
     PinnedBefore {
         /// How many.
         threads: u64,
         /// All threads that are placed.
         of: u64,
+    },
+    /// Threads may also use CPUs that are offline. The kernel drops these when it gives the
+    /// affinities back.
+    OfflineForgotten {
+        /// They.
+        cpus: String,
     },
     /// The workers of a run ended between two looks: their number is taken from n.
     ThreadsMissed,

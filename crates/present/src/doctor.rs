@@ -2,6 +2,7 @@
 
 use crate::figures::counted;
 use pinwise_hardware::doctor::{Capability, Finding};
+use pinwise_topology::CpuSet;
 
 /// What a check found, without a full stop.
 pub fn finding(finding: &Finding) -> String {
@@ -55,15 +56,18 @@ pub fn finding(finding: &Finding) -> String {
                 refused.iter().map(|one| format!("; no {}: {}", one.layer, one.reason)).collect();
             format!("{layer}: {}{refused}", layer.gives())
         }
-        Is::ContextsAllowed { online } => {
-            format!("all {} that are online ({online})", online.len())
+        Is::ContextsAllowed { online, nohz_full } => {
+            let all = format!("all {} that are online ({online})", online.len());
+            all + &named(nohz_full, "nohz_full")
         }
-        Is::ContextsBarred { online, allowed } => format!(
-            "{} of {} online ({allowed}); barred: {}",
-            allowed.len(),
-            online.len(),
-            online.difference(allowed)
-        ),
+        Is::ContextsBarred { online, allowed, isolated, nohz_full } => {
+            let share = format!("{} of {} online ({allowed})", allowed.len(), online.len());
+            let barred = online.difference(allowed).difference(isolated);
+            share
+                + &named(isolated, "isolated (isolcpus=)")
+                + &named(&barred, "barred")
+                + &named(nohz_full, "nohz_full")
+        }
         Is::NoneOffline | Is::NoQuota => "none".into(),
         Is::ContextsOffline { offline } => format!("{} ({offline})", offline.len()),
         Is::Smt { contexts_per_core } => {
@@ -183,9 +187,22 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
             return Some(setcap(&[Capability::CapBpf, Capability::CapPerfmon]));
         }
         Is::Monitor { refused, .. } => return refused.first().map(|better| better.remedy.clone()),
-        Is::ContextsBarred { .. } => {
-            "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise without \
-             taskset"
+        Is::ContextsBarred { online, allowed, isolated, .. } => {
+            let mut remedies = Vec::new();
+            if !isolated.is_empty() {
+                remedies.push(format!(
+                    "start programs for the isolated ones there (taskset -c {isolated} COMMAND), \
+                     or boot without isolcpus="
+                ));
+            }
+            if online.difference(allowed) != *isolated {
+                remedies.push(
+                    "widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or start pinwise \
+                     without taskset"
+                        .into(),
+                );
+            }
+            return Some(remedies.join("; "));
         }
         Is::ContextsOffline { offline } => {
             return offline.first().map(|first| {
@@ -243,6 +260,11 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
         | Is::StealTimeUnknown => return None,
     };
     Some(text.to_owned())
+}
+
+/// `; name: cpus`, or nothing where there are none.
+fn named(cpus: &CpuSet, name: &str) -> String {
+    if cpus.is_empty() { String::new() } else { format!("; {name}: {cpus}") }
 }
 
 /// Gives pinwise capabilities without making it run as root.
@@ -306,8 +328,10 @@ mod tests {
             EbpfWithoutTypes {}
             EbpfNotPermitted {}
             Monitor { layer: Layer::Ebpf, refused: Vec::new() }
-            ContextsAllowed { online: set("0-7") }
-            ContextsBarred { online: set("0-7"), allowed: set("0-3") }
+            ContextsAllowed { online: set("0-7"), nohz_full: set("") }
+            ContextsBarred {
+                online: set("0-7"), allowed: set("0-3"), isolated: set("6,7"), nohz_full: set("7")
+            }
             NoneOffline {}
             ContextsOffline { offline: set("8,9") }
             Smt { contexts_per_core: 2 }
@@ -372,6 +396,18 @@ mod tests {
                 "without cap_sys_ptrace (read /proc/PID/io of other users), cap_bpf (exact \
                  scheduling times); your own programs need none of them",
                 "sudo setcap cap_sys_ptrace,cap_bpf+ep \"$(command -v pinwise)\"",
+            ),
+            (
+                Finding::ContextsBarred {
+                    online: CpuSet::parse_list("0-7").unwrap(),
+                    allowed: CpuSet::parse_list("0-3").unwrap(),
+                    isolated: CpuSet::parse_list("6,7").unwrap(),
+                    nohz_full: CpuSet::parse_list("7").unwrap(),
+                },
+                "4 of 8 online (0-3); isolated (isolcpus=): 6,7; barred: 4,5; nohz_full: 7",
+                "start programs for the isolated ones there (taskset -c 6,7 COMMAND), or boot \
+                 without isolcpus=; widen cpuset.cpus of the cgroup (systemd: AllowedCPUs=), or \
+                 start pinwise without taskset",
             ),
             (
                 Finding::StealTime { stolen: 1, ticks: 200 },

@@ -91,6 +91,7 @@ pub fn note(note: &ProgramNote) -> String {
                 LeftAlone::NotIncluded => "--include does not name them".to_owned(),
                 LeftAlone::Excluded => "--exclude names them".to_owned(),
                 LeftAlone::Unknown => "they were not placed when the campaign began".to_owned(),
+                LeftAlone::Confined => "their own affinity lacks CPUs of the search".to_owned(),
             };
             let name = |(name, count): (&String, &usize)| match count {
                 1 => name.clone(),
@@ -108,6 +109,9 @@ pub fn note(note: &ProgramNote) -> String {
         ProgramNote::PinnedBefore { threads, of } => format!(
             "{threads} of {of} threads were pinned before, also when \"unpinned\": try pinwise \
              apply --undo --pid PID"
+        ),
+        ProgramNote::OfflineForgotten { cpus } => format!(
+            "CPU {cpus} is offline: Linux before 6.2 drops it from the affinities that are put back"
         ),
         ProgramNote::ThreadsMissed => {
             "runs are so short that threads went unseen: n counts instead; measure longer \

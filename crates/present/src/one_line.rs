@@ -76,10 +76,12 @@ fn program_notes() -> Vec<ProgramNote> {
         LeftAlone { reason: LeftAlone::NotIncluded, names: names() }
         LeftAlone { reason: LeftAlone::Excluded, names: names() }
         LeftAlone { reason: LeftAlone::Unknown, names: names() }
+        LeftAlone { reason: LeftAlone::Confined, names: names() }
         NotPunctual { error: error() }
         NoInstructions { error: error() }
         LockUnseen {}
         PinnedBefore { threads: 12, of: 24 }
+        OfflineForgotten { cpus: "12-15".into() }
         ThreadsMissed {}
         MigrationsUnseen {}
         Text { text: text() }

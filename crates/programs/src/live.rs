@@ -4,9 +4,13 @@
 //! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
 //! period is 50 ms by default.
 //!
+//! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
+//! that most threads have. A thread that may not use all of these is left alone.
+//!
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
 //! a server restarts a worker. Other new threads run where their process may.
 
+mod pins;
 mod slot;
 
 use pinwise_linux::{
@@ -14,6 +18,7 @@ use pinwise_linux::{
     thread::{Pid, ThreadId},
     thread_filter::{self, ThreadFilter},
     thread_scan::{ScannedThread, averaged, same_crew},
+    usual_mask,
 };
 use pinwise_measure::{
     Disturbances, Effort, Interrupt, LeftAlone, MeasureError, Measurement, ProgramNote, Retry,
@@ -105,7 +110,6 @@ impl LiveTestbed {
         cancelled: Interrupt,
     ) -> Result<Self, TargetError> {
         let (scanned, answered) = first_answer(&mut target, meter.as_mut(), &options, &cancelled)?;
-        let (machine, leaves) = common_contexts(machine, target.name(), &target.mask())?;
         let mut left_alone = Vec::new();
         let mut placed = Vec::new();
         let running: Vec<String> =
@@ -117,6 +121,26 @@ impl LiveTestbed {
                 None => placed.push(one),
             }
         }
+        let own = |one: &ScannedThread| affinity::own(one.id.tid).unwrap_or_default();
+        let mut masks: Vec<CpuSet> =
+            placed.iter().map(|one| own(one).intersection(&machine.allowed)).collect();
+        // One that has ended has none, and its place will be filled.
+        masks.retain(|mask| !mask.is_empty());
+        let usual = usual_mask(&masks);
+        if usual.len() == 1 && masks.iter().any(|mask| *mask != usual) {
+            let (thread, cpu) = (placed[0].thread.name.clone(), masks[0].clone());
+            return Err(TargetError::Confined { name: target.name().to_owned(), thread, cpu });
+        }
+        let theirs = if usual.is_empty() { target.mask() } else { usual };
+        let (machine, leaves) = common_contexts(machine, target.name(), &theirs)?;
+        placed.retain(|one| {
+            let own = own(one);
+            let fits = own.is_empty() || machine.allowed.is_subset(&own);
+            if !fits {
+                left_alone.push((LeftAlone::Confined, one.comm.clone()));
+            }
+            fits
+        });
         if placed.is_empty() {
             return Err(TargetError::NoneChosen {
                 name: target.name().to_owned(),
@@ -127,14 +151,11 @@ impl LiveTestbed {
             .iter()
             .map(|one| Slot { comm: one.comm.clone(), process: one.process, id: Some(one.id) })
             .collect();
-        // One that ended since has none, and its place will be filled.
         let affinities: Vec<CpuSet> =
             placed.iter().map(|one| affinity::get(one.id.tid).unwrap_or_default()).collect();
-        let all = target.mask();
-        let confined = affinities.iter().filter(|own| !own.is_empty() && **own != all).count();
-        if confined > 0 {
-            let of = placed.len() as u64;
-            options.notes.push(ProgramNote::PinnedBefore { threads: confined as u64, of });
+        let forgotten = affinity::forgotten(&target.mask(), &machine.offline);
+        if !forgotten.is_empty() {
+            options.notes.push(ProgramNote::OfflineForgotten { cpus: forgotten.to_string() });
         }
         let threads: Vec<Thread> = placed.into_iter().map(|one| one.thread).collect();
         let workload = Workload { name: target.name().to_owned(), threads };
@@ -182,6 +203,11 @@ impl LiveTestbed {
     /// measurements with it are meaningless.
     pub fn measures_a_total(&self) -> bool {
         self.meter.counter_detection().is_some_and(|detection| detection.of_a_total().is_some())
+    }
+
+    /// Whether the program ran before pinwise did, and has ended.
+    pub fn is_gone(&self) -> bool {
+        self.target.is_gone()
     }
 
     /// Time per measurement at [`Effort`] 1, as far as the testbed decides it.
@@ -257,32 +283,6 @@ impl LiveTestbed {
         let mut dealt: Vec<u32> = contexts.into_iter().cycle().take(self.slots.len()).collect();
         self.random.shuffle(&mut dealt);
         self.apply(&Setting::Pinned(Assignment::new(dealt)))
-    }
-
-    fn pin(&mut self, assignment: &Assignment) -> Result<Vec<ThreadId>, MeasureError> {
-        if assignment.threads() != self.slots.len() {
-            let message = format!(
-                "an assignment of {} threads does not fit {}, which has {} to place",
-                assignment.threads(),
-                self.target.name(),
-                self.slots.len()
-            );
-            return Err(MeasureError::new(Retry::Never, message));
-        }
-        let leaves = &self.leaves;
-        let mut wanted = Vec::new();
-        for (thread, slot) in self.slots.iter().enumerate() {
-            let leaf = assignment.leaf(thread);
-            let Some(cpu) = leaves.get(leaf) else {
-                let message = format!(
-                    "the assignment uses context {leaf}, the machine has {} allowed ones",
-                    leaves.len()
-                );
-                return Err(MeasureError::new(Retry::Never, message));
-            };
-            wanted.extend(slot.id.map(|id| (id, cpu)));
-        }
-        Ok(self.target.pin(&wanted)?)
     }
 
     /// Measures one window; the death of the target ends it early.
@@ -398,6 +398,9 @@ impl Testbed for LiveTestbed {
                 Retry::Same,
                 format!("thread {name} ended while it was measured"),
             ));
+        }
+        if let Setting::Pinned(assignment) = setting {
+            self.check_pins(assignment)?;
         }
         if *setting == Setting::Unpinned {
             self.know_baseline(measured.performance, effort.windows);

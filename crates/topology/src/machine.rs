@@ -135,6 +135,13 @@ pub struct Machine {
     pub offline: CpuSet,
     /// Online contexts that the cpuset and the affinity mask of the asker allow.
     pub allowed: CpuSet,
+    /// Contexts that the scheduler leaves to threads confined to them (`isolcpus`, or an isolated
+    /// cpuset).
+    #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
+    pub isolated: CpuSet,
+    /// Contexts without a timer tick while one thread runs there (`nohz_full`).
+    #[serde(default, skip_serializing_if = "CpuSet::is_empty")]
+    pub nohz_full: CpuSet,
     /// Where the description contradicts itself, and what was left out for it.
     #[serde(deserialize_with = "machine_note::notes")]
     pub notes: Vec<MachineNote>,
@@ -220,6 +227,8 @@ impl Machine {
             distances: None,
             offline: CpuSet::new(),
             allowed: all,
+            isolated: CpuSet::new(),
+            nohz_full: CpuSet::new(),
             notes: Vec::new(),
         }
     }

@@ -36,7 +36,7 @@ impl SnapshotFiles {
         Self { directory: "sys/devices/*", names: &["cpus"] },
         Self {
             directory: "sys/devices/system/cpu",
-            names: &["online", "offline", "possible", "present"],
+            names: &["online", "offline", "possible", "present", "isolated", "nohz_full"],
         },
         Self { directory: "sys/devices/system/cpu/smt", names: &["active", "control"] },
         Self { directory: "sys/devices/system/cpu/cpu#", names: &["online", "cpu_capacity"] },

@@ -50,6 +50,13 @@ impl Machine {
         machine.numa = numa;
         machine.distances = distances;
         machine.offline = offline;
+        // Without it, some kernels say `(null)`.
+        let set_at_boot = |name: &str| {
+            let list = snapshot.text(&format!("{CPU}/{name}")).unwrap_or_default().trim();
+            CpuSet::parse_list(list).unwrap_or_default()
+        };
+        machine.isolated = set_at_boot("isolated");
+        machine.nohz_full = set_at_boot("nohz_full");
         machine.allowed =
             limits.cpus.map_or_else(|| online.clone(), |cpus| cpus.intersection(&online));
         machine.notes = notes;
@@ -367,6 +374,22 @@ mod tests {
         assert_eq!(cores, ["0,2", "1,3"]);
         assert_eq!(machine.domains(DomainKind::Package).count(), 2);
         assert_eq!(machine.name, "Old CPU");
+    }
+
+    #[test]
+    fn isolated_and_tickless_cpus_are_those_the_kernel_was_booted_with() {
+        let files = |isolated, nohz_full| {
+            let cpus = ("sys/devices/system/cpu/online", "0-7\n");
+            let files = [
+                cpus,
+                ("sys/devices/system/cpu/isolated", isolated),
+                ("sys/devices/system/cpu/nohz_full", nohz_full),
+            ];
+            let machine = Machine::from_snapshot(&snapshot(&files)).unwrap();
+            (machine.isolated.to_string(), machine.nohz_full.to_string())
+        };
+        assert_eq!(files("2-3\n", "2,3,6,7\n"), ("2,3".into(), "2,3,6,7".into()));
+        assert_eq!(files("\n", "  (null)\n"), (String::new(), String::new()));
     }
 
     #[test]

@@ -141,6 +141,13 @@ impl SharingTree {
         for node in self.nodes.iter().skip(1) {
             *siblings.entry(node.kind).or_default().entry(node.parent).or_default() += 1;
         }
+        // A core with one context is that context too: the level has one there.
+        for (index, node) in self.nodes.iter().enumerate().skip(1) {
+            let merged = siblings.iter_mut().filter(|(kind, _)| node.kind < **kind);
+            for (_, counts) in merged.filter(|(kind, _)| **kind <= node.innermost) {
+                counts.insert(index, 1);
+            }
+        }
         let arity = |counts: &BTreeMap<usize, usize>| {
             let first = *counts.values().next()?;
             counts.values().all(|&count| count == first).then_some(first)

@@ -7,8 +7,9 @@ use anyhow::Context as _;
 use clap::Args;
 use pinwise_linux::{
     AffinityError, EndedThreads, Hold, Pid, Pinned, PlanPinner, Released, Scope, TargetError, Tid,
-    UndoNotes, process,
+    UndoNotes, affinity, process, this_machine,
 };
+use pinwise_measure::ProgramNote;
 use pinwise_placement::{Plan, PlannedNumber};
 use pinwise_present::figures::counted;
 use pinwise_present::one_line;
@@ -102,13 +103,23 @@ impl Apply {
         let _hold = if self.dry_run { Hold::default() } else { Hold::of(&[self.pid])? };
         let Some(argument) = &self.plan else { return self.undo() };
         let plan = argument.load()?;
-        plan::check(&plan, self.force)?;
+        let mut machine = this_machine()?;
+        // Where pinwise itself may run is no matter.
+        machine.allowed = machine.online().clone();
+        plan::check(&plan, &machine, self.force)?;
         self.set_number(&plan)?;
         let scope = Scope::Trees(vec![self.pid]);
         let mut pinner = PlanPinner::new(scope, plan::wanted(&plan), EndedThreads::Forgotten)
             .context(CANNOT_LOOK)?;
         if self.dry_run {
             return self.preview(&plan, &pinner);
+        }
+        let own = pinner.own_cpus();
+        let forgotten = affinity::forgotten(&own, &machine.offline);
+        if !forgotten.is_empty() {
+            let cpus = forgotten.to_string();
+            let note = ProgramNote::OfflineForgotten { cpus };
+            output::aside(&format!("note: {}", pinwise_present::note(&note)));
         }
         pinner = pinner.noting(undo_notes()?);
         let pinned = pin(&mut pinner)?;

@@ -42,7 +42,7 @@ impl Run {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let plan = self.plan.load()?;
         self.check_number(&plan)?;
-        plan::check(&plan, self.force)?;
+        plan::check(&plan, &pinwise_linux::this_machine()?, self.force)?;
         // The program decides what a signal means, and we end with it.
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {

@@ -171,8 +171,15 @@ fn text(machine: &Machine, width: usize) -> String {
     if !machine.offline.is_empty() {
         let _ = writeln!(text, "\noffline: CPUs {}", machine.offline);
     }
-    if !hidden.is_empty() {
-        let _ = writeln!(text, "\nnot allowed by the cpuset or the affinity mask: CPUs {hidden}");
+    let barred = hidden.difference(&machine.isolated);
+    for (cpus, what) in [
+        (&machine.isolated, "isolated (isolcpus=, or an isolated cpuset)"),
+        (&machine.nohz_full, "without a timer tick (nohz_full=)"),
+        (&barred, "not allowed by the cpuset or the affinity mask"),
+    ] {
+        if !cpus.is_empty() {
+            let _ = writeln!(text, "\n{what}: CPUs {cpus}");
+        }
     }
     for note in &machine.notes {
         let _ = writeln!(text, "\nnote: {}", machine_note(note));

@@ -69,10 +69,16 @@ pub enum Finding {
     },
     ContextsAllowed {
         online: CpuSet,
+        /// Without a timer tick while one thread runs (`nohz_full=`).
+        nohz_full: CpuSet,
     },
     ContextsBarred {
         online: CpuSet,
         allowed: CpuSet,
+        /// Those of the others that the kernel isolates (`isolcpus=`).
+        isolated: CpuSet,
+        /// As above.
+        nohz_full: CpuSet,
     },
     /// All contexts are online.
     NoneOffline,

@@ -6,10 +6,13 @@ use pinwise_topology::{DomainKind, Machine};
 /// Whether this process may use every online context.
 pub(super) fn allowed(machine: &Machine) -> Finding {
     let (online, allowed) = (machine.online().clone(), machine.allowed.clone());
-    match online.difference(&allowed).is_empty() {
-        true => Finding::ContextsAllowed { online },
-        false => Finding::ContextsBarred { online, allowed },
+    let nohz_full = machine.nohz_full.clone();
+    let barred = online.difference(&allowed);
+    if barred.is_empty() {
+        return Finding::ContextsAllowed { online, nohz_full };
     }
+    let isolated = barred.intersection(&machine.isolated);
+    Finding::ContextsBarred { online, allowed, isolated, nohz_full }
 }
 
 /// Whether contexts are offline.
@@ -63,7 +66,14 @@ mod tests {
         let mut machine = shape("2x2x2");
         machine.allowed = set("0-3");
         machine.offline = set("8,9");
-        let barred = Finding::ContextsBarred { online: set("0-7"), allowed: set("0-3") };
+        machine.isolated = set("2,6,7");
+        machine.nohz_full = set("7");
+        let barred = Finding::ContextsBarred {
+            online: set("0-7"),
+            allowed: set("0-3"),
+            isolated: set("6,7"),
+            nohz_full: set("7"),
+        };
         assert_eq!(allowed(&machine), barred);
         let finding = offline(&machine);
         assert_eq!(finding, Finding::ContextsOffline { offline: set("8,9") });

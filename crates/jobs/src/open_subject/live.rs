@@ -1,8 +1,8 @@
 //! A program that runs, and is re-pinned while it does.
 
 use super::{
-    OpenSubject, Opening, launch, metric_options, scope, target_error, this_machine, thread_filter,
-    usage,
+    OpenSubject, Opening, allowed_machine, launch, metric_options, scope, target_error,
+    this_machine, thread_filter, usage, whole_machine,
 };
 use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
@@ -12,7 +12,7 @@ use pinwise_linux::{Pid, Streams, Target, process};
 use pinwise_measure::{Interrupt, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
 use pinwise_programs::{LiveOptions, LiveTestbed};
-use pinwise_topology::{CpuSet, Fingerprint};
+use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -45,6 +45,10 @@ impl OpenSubject for LiveTestbed {
         self.measures_a_total()
     }
 
+    fn is_gone(&self) -> bool {
+        self.is_gone()
+    }
+
     fn each(&self, period: Duration) -> Duration {
         // A period stretched for a number that comes slowly: a window begins with one number and
         // ends with the next, and settling takes until the one before.
@@ -63,19 +67,21 @@ pub(super) fn open(
     opening: Opening,
     interrupt: &Interrupt,
 ) -> Result<LiveTestbed, JobError> {
-    let machine = this_machine(request)?;
     let metric: MetricSpec = request.metric.parse().map_err(usage)?;
     let options = metric_options(request, opening.until)?;
     let filter = thread_filter(request, &opening)?;
-    let (mut target, mut streams) = match (&request.subject, scope(&request.subject)) {
+    let (mut target, mut streams, machine) = match (&request.subject, scope(&request.subject)) {
         (_, Some(scope)) => {
             let target = Target::attach(scope).map_err(target_error)?;
             metric.check(&options, Some(&target.pids())).map_err(usage)?;
-            (target, Streams::default())
+            let machine = allowed_to(&target.mask(), whole_machine()?);
+            (target, Streams::default(), allowed_machine(machine, request.cpus.as_deref())?)
         }
         (Subject::Launched(command), _) => {
             metric.check(&options, None).map_err(usage)?;
-            Target::launch(&launch(command, request)).map_err(target_error)?
+            let machine = this_machine(request)?;
+            let launched = Target::launch(&launch(command, request)).map_err(target_error)?;
+            (launched.0, launched.1, machine)
         }
         (subject, None) => {
             return Err(JobError::failed(format!("{subject:?} is nothing to attach to")));
@@ -92,6 +98,11 @@ pub(super) fn open(
     let options =
         LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };
     LiveTestbed::new(target, &machine, meter, options, interrupt.clone()).map_err(target_error)
+}
+
+/// The machine as far as a program that already ran may use it. Where pinwise may run is no matter.
+fn allowed_to(program: &CpuSet, machine: Machine) -> Machine {
+    Machine { allowed: program.intersection(machine.online()), ..machine }
 }
 
 /// Takes up the metric. If the program has ended, the error says that, and not that the metric is
@@ -166,6 +177,16 @@ fn too_short(metric: &str, waited: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As with `taskset -c 0 pinwise place --pid PID`.
+    #[test]
+    fn a_program_that_ran_may_use_more_than_pinwise() {
+        let mut machine = Machine::from_shape("4").unwrap();
+        machine.allowed = machine.allowed.iter().take(1).collect();
+        // CPU 9 is offline or does not exist.
+        let program = CpuSet::parse_list("1-3,9").unwrap();
+        assert_eq!(allowed_to(&program, machine).allowed.to_string(), "1-3");
+    }
 
     #[test]
     fn a_budget_that_ends_before_the_first_numbers_is_the_cause() {

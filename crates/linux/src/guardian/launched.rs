@@ -34,7 +34,8 @@ impl Launched {
                 GuardianEntry::Ended { pid } => {
                     groups.retain(|group| group.as_raw_nonzero().get() != pid.0)
                 }
-                GuardianEntry::Process { .. }
+                GuardianEntry::Existing { .. }
+                | GuardianEntry::Process { .. }
                 | GuardianEntry::Thread { .. }
                 | GuardianEntry::Confined { .. }
                 | GuardianEntry::File { .. }

@@ -2,8 +2,8 @@
 
 use crate::programs::*;
 use pinwise_linux::{
-    HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
-    thread::SchedulerTimes,
+    HARDLY_RUNS, Launch, Pid, ScannedThread, Scope, Target, TargetError, ThreadFilter, Tid,
+    affinity, process, restore_abandoned, thread::SchedulerTimes,
 };
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
@@ -103,22 +103,23 @@ fn threads_are_pinned_measured_and_put_back() {
     }
     let program = Program::start("spin 3");
     let threads = program.threads("spin-", 3);
-    // One of them was confined before, and has to be again.
+    // The program confined one of them: it is never placed outside that.
     let confined: CpuSet = whole().iter().skip(1).take(1).collect();
     affinity::set(threads[2], &confined).unwrap();
     let before = masks(&threads);
 
     let mut testbed = attach(&program);
-    assert_eq!(names(&testbed), ["spin-0", "spin-1", "spin-2"]);
+    assert_eq!(names(&testbed), ["spin-0", "spin-1"]);
     assert_eq!(testbed.workload().threads[1].role, "spin");
+    assert!(leaves_alone(&testbed.notes(), LeftAlone::Confined, "spin-2"));
     assert!(leaves_alone(&testbed.notes(), LeftAlone::HardlyRuns, "__program"));
 
-    let setting = Setting::Pinned(Assignment::new(vec![0, 1, 0]));
+    let setting = Setting::Pinned(Assignment::new(vec![0, 0]));
     let measured = testbed.measure(&setting, Effort { windows: 2.0 }).unwrap();
     assert_eq!((measured.performance, measured.duration), (100.0, Duration::from_millis(16)));
     let cpus: Vec<_> = whole().iter().collect();
     let one = |index: usize| -> CpuSet { [cpus[index]].into_iter().collect() };
-    assert_eq!(masks(&threads), [one(0), one(1), one(0)]);
+    assert_eq!(masks(&threads), [one(0), one(0), one(1)]);
 
     testbed.measure(&Setting::Unpinned, Effort::default()).unwrap();
     assert_eq!(masks(&threads), before, "unpinned is as it was");
@@ -145,6 +146,55 @@ fn only_the_threads_that_were_chosen_are_pinned() {
     assert_eq!(testbed.affinities().into_values().collect::<Vec<_>>(), [whole(), whole()]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     assert_eq!(masks(&threads).iter().map(CpuSet::len).collect::<Vec<_>>(), [1, whole().len(), 1]);
+}
+
+/// By somebody else, or by the program.
+#[test]
+fn a_window_in_which_a_pin_was_lost_does_not_count() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let moved = threads[1];
+    let mut looked_at = 0;
+    let meter = reading(move || {
+        looked_at += 1;
+        // The first answer comes before anything is pinned.
+        if looked_at == 2 {
+            affinity::set(moved, &whole()).unwrap();
+        }
+        100.0
+    });
+    let mut testbed =
+        LiveTestbed::new(target, &machine(), meter, quick(), Interrupt::default()).unwrap();
+    let setting = all_on(&testbed, 0);
+    let error = testbed.measure(&setting, Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Same);
+    let moved = format!("thread spin-1 was moved from CPU {} to ", whole().first().unwrap().0);
+    assert!(error.message.starts_with(&moved), "{error}");
+    testbed.measure(&setting, Effort::default()).unwrap();
+}
+
+/// Neither placed nor released: its one CPU is its own, not a pin that it inherited.
+#[test]
+fn a_thread_that_is_not_placed_keeps_the_cpu_its_program_gave_it() {
+    if !enough_cpus() {
+        return;
+    }
+    let program = Program::start("spin 3");
+    let threads = program.threads("spin-", 3);
+    affinity::set(threads[1], &whole().iter().take(1).collect()).unwrap();
+    let before = masks(&threads);
+    let target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+    let options =
+        LiveOptions { filter: ThreadFilter::new(Some("spin"), Some("1")).unwrap(), ..quick() };
+    let mut testbed = testbed(target, options).unwrap();
+    testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
+    assert_eq!(masks(&threads)[1], before[1]);
+    drop(testbed);
+    assert_eq!(masks(&threads), before);
 }
 
 /// `spin-0` shares its CPU with 32 threads of more weight, also if all this runs at nice 10, and
@@ -175,11 +225,17 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     let ran = || SchedulerTimes::read(program.pid(), threads[0]).unwrap().ran;
     for _ in 0..6 {
         let (before, begin) = (ran(), Instant::now());
-        let found =
-            testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick())
-                .unwrap();
-        assert_eq!(names(&found), ["spin-0", "spin-1"]);
-        assert!(leaves_alone(&found.notes(), LeftAlone::HardlyRuns, "__program"));
+        let mut target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
+        let interrupt = Interrupt::default();
+        let found = target.wait_steady(quick().scan, quick().patience, &interrupt).unwrap();
+        let runs = |one: &&ScannedThread| one.runs;
+        let names: Vec<&str> =
+            found.iter().filter(runs).map(|one| one.thread.name.as_str()).collect();
+        assert_eq!(names, ["spin-0", "spin-1"]);
+        assert!(found.iter().any(|one| one.comm == "__program" && !one.runs));
+        // Neither may use what the other has.
+        let refused = testbed(target, quick()).err().unwrap().to_string();
+        assert!(refused.contains("such as spin-0: ") && refused.contains("--undo"), "{refused}");
         if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
             return;
         }
@@ -259,6 +315,41 @@ fn a_guardian_that_is_killed_is_replaced() {
     until("all threads as they were", || masks(&threads) == before);
 }
 
+/// As with the out-of-memory killer, or `systemctl kill`.
+#[test]
+fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
+    if !enough_cpus() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start("spin 2");
+    let threads = program.threads("spin-", 2);
+    let before = masks(&threads);
+    let mut tuner = tuner(&format!("keep {} {}", program.pid(), folder.path().display()));
+    let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap())[0];
+    let signal = |pid: Pid, signal| kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
+    signal(guardian, Signal::STOP);
+    // One window in five is unpinned.
+    until("the threads to be pinned", || {
+        signal(tuner.pid(), Signal::STOP);
+        let pinned = masks(&threads).iter().all(|mask| mask.len() == 1);
+        if !pinned {
+            signal(tuner.pid(), Signal::CONT);
+        }
+        pinned
+    });
+    assert_eq!(restore_abandoned(folder.path()), [], "they live");
+    tuner.0.kill().unwrap();
+    tuner.0.wait().unwrap();
+    assert_eq!(restore_abandoned(folder.path()), [], "the guardian lives");
+    signal(guardian, Signal::KILL);
+    until("the guardian to end", || process::ended(guardian));
+    assert!(masks(&threads).iter().all(|mask| mask.len() == 1));
+    assert_eq!(restore_abandoned(folder.path()), [program.pid()]);
+    assert_eq!(masks(&threads), before);
+    assert_eq!(restore_abandoned(folder.path()), []);
+}
+
 /// A process that pins and measures until it is killed.
 pub(crate) fn tuner(program: &str) -> Program {
     let mut command = Command::new("/proc/self/exe");
@@ -328,11 +419,13 @@ fn the_end_of_the_target_is_named() {
     program.threads("spin-", 1);
     let mut testbed = attach(&program);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    assert!(!testbed.is_gone());
     program.0.kill().unwrap();
     program.0.wait().unwrap();
     let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
     assert_eq!(error.retry, Retry::Never);
     assert!(error.message.contains("ended or was restarted while it was measured"), "{error}");
+    assert!(testbed.is_gone(), "a search of it cannot be resumed");
 }
 
 #[test]
@@ -476,6 +569,10 @@ fn a_cgroup_is_attached_to_and_its_cpuset_respected() {
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
     let error = affinity::set(threads[0], &[second].into_iter().collect()).unwrap_err();
     assert!(error.to_string().contains("its cgroup's cpuset excludes it"), "{error}");
+    std::fs::write(group.join("cpuset.cpus"), second.0.to_string()).unwrap();
+    let error = testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap_err();
+    assert_eq!(error.retry, Retry::Never);
+    assert!(error.message.contains(&format!("CPU {} went away", first.0)), "{error}");
     drop(testbed);
     drop(program);
     until("the empty cgroup can be removed", || std::fs::remove_dir(&group).is_ok());

@@ -58,6 +58,10 @@ fn __program() {
         ["tune", pid] => {
             live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }
+        ["keep", pid, folder] => {
+            pinwise_linux::keep_ledgers(folder.as_ref());
+            live::tune(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
+        }
         ["panic", pid] => {
             live::panic(Target::attach(Scope::Processes(vec![pid.parse().unwrap()])).unwrap())
         }

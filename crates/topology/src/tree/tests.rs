@@ -57,7 +57,8 @@ fn levels_of_irregular_machines_have_no_arity() {
     let tree = SharingTree::over(&machine, &cpus("0-3,4,6,7"), Alike::ByStructure);
     assert_eq!(
         tree.levels(),
-        [(DomainKind::Package, Some(2)), (DomainKind::Core, Some(2)), (DomainKind::Pu, Some(2))]
+        [(DomainKind::Package, Some(2)), (DomainKind::Core, Some(2)), (DomainKind::Pu, None)],
+        "one core has one context"
     );
     let tree = SharingTree::over(&machine, &cpus("0-3,4"), Alike::ByStructure);
     assert_eq!(tree.levels()[0], (DomainKind::Package, Some(2)));
