@@ -27,8 +27,8 @@
 //! If there is no time left for these, time has ended the search ([`SpeedSearchEnd::Time`]). It
 //! also ends when the next probe would exceed the allowed number of probes or time.
 //!
-//! **Numbers that hurt.** A number with which the program fell below a floor is neither probed again
-//! nor chosen. Its value counts for the numbers near it.
+//! **Numbers that hurt.** A number with which the program fell below a floor is not probed again,
+//! and not chosen. Its value counts for the numbers near it.
 //!
 //! **Numbers that make the same threads.** If several numbers make the largest count of threads
 //! observed, the greatest candidate is probed once. If it makes no more threads either, all of them
