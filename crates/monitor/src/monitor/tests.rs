@@ -126,7 +126,7 @@ fn rates_and_shares_are_those_of_all_threads() {
     let thread = |ran: u64| {
         let mut watch = ThreadWatch::new(ms(0), counters(0, 0));
         watch.see(Doing::Locked);
-        watch.count(ms(128), counters(ran, 0));
+        watch.count(ms(100), counters(ran, 0));
         watch.activity(id(), stat())
     };
     let mut activity = activity(ms(100), vec![thread(80), thread(40)]);
