@@ -151,7 +151,9 @@ impl Job for ThreadsRequest {
             _ => None,
         };
         let cut_short = confirmation.as_ref().and_then(|shown| shown.comparison.cut_short.clone());
-        let finished = finished && cut_short.is_none();
+        // After a jump there is nothing to go on with.
+        let jumped = outcome.found.as_ref().is_ok_and(|found| found.jumped().is_some());
+        let finished = finished && (jumped || cut_short.is_none());
         let state = if finished { CampaignState::Finished } else { CampaignState::Stopped };
         let Some(mut conclusion) = outcome.conclusion() else {
             return Err(unanswered(store, id, ending, ends)?);
@@ -587,6 +589,23 @@ mod tests {
         assert!(error.contains("--thresholds is for the published search"), "{error}");
         let error = refused(ThreadsRequest { pieces: Some(3), ..sweep }, &mut store);
         assert!(error.contains("--pieces is for a survey"), "{error}");
+        let floor = |floor, set: &str, metric: Option<&str>| {
+            let (set, metric) = (set.parse().ok(), metric.map(str::to_owned));
+            let pid = Some(std::process::id() as i32);
+            let program =
+                HostProgram { floor: Some(floor), set, pid, metric, ..HostProgram::default() };
+            ThreadsRequest::new(ThreadsProgram::Here(program))
+        };
+        for (floor, told) in [
+            (floor(0.5, "cmd:true {n}", None), "add --set and --metric"),
+            (floor(0.5, "", Some("io:wchar")), "add --set and --metric"),
+            (floor(0.0, "cmd:true {n}", Some("io:wchar")), "--floor 0 is no share"),
+            (floor(f64::NAN, "cmd:true {n}", Some("io:wchar")), "--floor NaN is no share"),
+            (floor(1.5, "cmd:true {n}", Some("io:wchar")), "up to 100 %"),
+        ] {
+            let error = refused(floor, &mut store);
+            assert!(error.contains(told), "{error}");
+        }
         assert!(store.list().unwrap().campaigns.is_empty());
     }
 

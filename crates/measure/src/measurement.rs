@@ -115,12 +115,16 @@ pub struct MeasureError {
     /// before stands.
     #[serde(default)]
     pub expired: bool,
+    /// With this setting the program fell below the floor that the user gave.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub below_floor: bool,
 }
 
 impl MeasureError {
     /// A failure; see [`Retry`] for what to do next.
     pub fn new(retry: Retry, message: impl Into<String>) -> Self {
-        Self { message: message.into(), retry, interrupted: false, expired: false }
+        let (interrupted, expired, below_floor) = (false, false, false);
+        Self { message: message.into(), retry, interrupted, expired, below_floor }
     }
 
     /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload

@@ -93,6 +93,9 @@ pub struct Probed {
     /// What other programs took of the contexts meanwhile. `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<OtherLoad>,
+    /// With this parameter the program fell below the floor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub below_floor: bool,
 }
 
 impl Probed {
@@ -184,7 +187,7 @@ mod tests {
         let probe =
             Probe { parameter: 2, threads: 3, profile, progress, cost: Duration::from_secs(1) };
         let (unit, roles) = (Unit::rate("1/s"), Vec::new());
-        let probed = Probed { probe, unit, watts: None, roles, others: None };
+        let probed = Probed { probe, unit, watts: None, roles, others: None, below_floor: false };
         let mut stored = serde_json::to_value(&probed).unwrap();
         let stored_now = stored.as_object_mut().unwrap();
         let roles = stored_now.remove("roles").unwrap();
@@ -214,8 +217,8 @@ mod tests {
         let (profile, cost) = (SchedulingProfile::default(), Duration::from_secs(1));
         let probe = Probe { parameter: 2, threads: 4, profile, progress, cost };
         let unit = Unit::rate("1/s");
-        let mut probed =
-            Probed { probe, unit, watts: None, roles: vec![role(4, 0.5)], others: None };
+        let (roles, others, below_floor) = (vec![role(4, 0.5)], None, false);
+        let mut probed = Probed { probe, unit, watts: None, roles, others, below_floor };
         assert_eq!(probed.lost(4), None);
         probed.others = Some(OtherLoad { taken: 3.0, of: 4.0 });
         assert_eq!(probed.lost(4), Some(0.5), "two threads waited on average");

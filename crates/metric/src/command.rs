@@ -81,6 +81,21 @@ impl Source for ShellCommand {
     }
 }
 
+/// Why a command that was run for its effect did not succeed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandError {
+    /// Why, for the user.
+    pub why: String,
+    /// It was stopped while it ran: it may have had its effect, or half of it.
+    pub stopped: bool,
+}
+
+impl From<String> for CommandError {
+    fn from(why: String) -> Self {
+        Self { why, stopped: false }
+    }
+}
+
 /// Runs a command for its effect, with an environment variable (name, value).
 ///
 /// # Errors
@@ -90,20 +105,22 @@ pub fn run(
     variable: (&str, &str),
     timeout: Duration,
     cancelled: &dyn Fn() -> bool,
-) -> Result<(), String> {
+) -> Result<(), CommandError> {
     let command = ShellCommand { command: command.into(), pick: None, timeout, succeeded: false };
+    let stopped = |why| CommandError { why, stopped: true };
     let output = match command.run(Urgency::Usual(variable), cancelled) {
         Ok(output) => output,
-        Err(Failure::Cancelled) => return Err("it was stopped".into()),
-        Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => return Err(why),
-        Err(Failure::TwoReadings(error)) => return Err(error.to_string()),
+        Err(Failure::Cancelled) => return Err(stopped("it was stopped".into())),
+        // It ran too long, or what it prints cannot be read.
+        Err(Failure::Unreadable(why) | Failure::Hopeless(why)) => return Err(stopped(why)),
+        Err(Failure::TwoReadings(error)) => return Err(stopped(error.to_string())),
     };
     if output.status.success() {
         return Ok(());
     }
     let last = last_line(&String::from_utf8_lossy(&output.stderr))
         .map_or(String::new(), |line| format!(": {line}"));
-    Err(format!("command '{}': {}{last}", command.command, output.status))
+    Err(format!("command '{}': {}{last}", command.command, output.status).into())
 }
 
 /// Whether a command goes before other programs.
@@ -329,6 +346,19 @@ mod tests {
         run(&text, ("PINWISE_SET", "1"), Duration::from_secs(60), &|| false).unwrap();
         let nice = rustix::process::getpriority_process(None).unwrap();
         assert_eq!(std::fs::read_to_string(printed).unwrap().trim(), nice.to_string());
+    }
+
+    #[test]
+    fn a_command_that_is_stopped_may_have_had_its_effect() {
+        let failed = |text: &str, timeout, cancelled: bool| {
+            run(text, ("PINWISE_SET", "1"), timeout, &|| cancelled).unwrap_err()
+        };
+        let long = Duration::from_secs(60);
+        let refused = failed("echo no >&2; exit 3", long, false);
+        assert!(!refused.stopped && refused.why.ends_with("exit status: 3: no"), "{refused:?}");
+        let late = failed("sleep 60", Duration::ZERO, false);
+        assert!(late.stopped && late.why.contains("still running after"), "{late:?}");
+        assert!(failed("sleep 60", long, true).stopped);
     }
 
     #[test]

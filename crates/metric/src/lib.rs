@@ -49,7 +49,7 @@ mod source;
 mod spec;
 mod window;
 
-pub use command::run;
+pub use command::{CommandError, run};
 pub use counter_detection::CounterDetection;
 pub use error::MetricError;
 pub use meter::Meter;

@@ -71,12 +71,16 @@ impl Activity {
     }
 
     /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1; `None` if
-    /// no thread shows it.
+    /// no thread shows it. A thread that never ran is idle: it has no work, and waits at no lock.
     pub fn lock(&self) -> Option<f64> {
+        let waits = |thread: &ThreadActivity| {
+            let locked = thread.locked?;
+            Some(if thread.ran.is_zero() { Duration::ZERO } else { locked })
+        };
         let seen: Vec<(f64, f64)> = self
             .threads
             .iter()
-            .filter_map(|thread| Some((thread.locked?.as_secs_f64(), thread.elapsed.as_secs_f64())))
+            .filter_map(|thread| Some((waits(thread)?.as_secs_f64(), thread.elapsed.as_secs_f64())))
             .collect();
         let (locked, elapsed) =
             seen.iter().fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));

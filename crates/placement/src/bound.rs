@@ -223,6 +223,11 @@ impl Bound {
         }
     }
 
+    /// No bound, and nothing to say about it.
+    pub(crate) fn none(question: &PlacementQuestion) -> Self {
+        Self::unknown(question, BoundMethod::Exact, 0, Vec::new())
+    }
+
     /// If every different assignment was measured, only the noise is estimated. The upper end is
     /// the highest end of any interval, at a level shared by all of them (Bonferroni).
     pub(crate) fn exact(

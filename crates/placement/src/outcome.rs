@@ -226,7 +226,11 @@ impl Outcome {
         let as_found = as_found(records, confidence);
         let baseline = fresh.baseline(confidence);
         let drift = Drift::of(records, confidence);
-        let bound = if BigUint::from(history.classes().count()) == count {
+        let below_floor =
+            stopped_because.iter().any(|why| matches!(why, StopReason::BelowFloor { .. }));
+        let bound = if best.is_none() && below_floor {
+            Bound::none(question)
+        } else if BigUint::from(history.classes().count()) == count {
             Bound::exact(question, &history, &fresh, performance)
         } else {
             let modeler = Modeler::new(workload, space);

@@ -105,6 +105,11 @@ pub enum StopReason {
     },
     /// No assignment could be measured.
     NoAssignment,
+    /// With every assignment that was tried last the program fell below the floor.
+    BelowFloor {
+        /// The last error.
+        error: String,
+    },
     /// Not even the unpinned program could be measured.
     NothingMeasured {
         /// The last error.

@@ -35,7 +35,7 @@ use finalists::Finalists;
 use history::History;
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
-use pinwise_measure::{Setting, Unit, Workload};
+use pinwise_measure::{MeasureError, Setting, Unit, Workload};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space};
 use proposer::{Next, View, pinned, trial};
 use std::collections::VecDeque;
@@ -360,6 +360,14 @@ impl PlacementSearch {
     }
 }
 
+/// The floor as the reason that no assignment is left: it ended every trial that failed for good.
+fn below_floor(history: &[Record]) -> Option<StopReason> {
+    let failed = settled(history).filter_map(|record| record.outcome.as_ref().err());
+    let failed: Vec<&MeasureError> = failed.collect();
+    let error = failed.last()?.message.clone();
+    failed.iter().all(|error| error.below_floor).then_some(StopReason::BelowFloor { error })
+}
+
 impl Strategy for PlacementSearch {
     fn step(&mut self, history: &[Record]) -> Step {
         self.learn(history);
@@ -400,6 +408,10 @@ impl Strategy for PlacementSearch {
                         &mut self.random,
                     ) {
                         Ok(round) => self.queue.extend(round),
+                        Err(StopReason::NoAssignment) => {
+                            let why = below_floor(history).unwrap_or(StopReason::NoAssignment);
+                            return self.stop(why);
+                        }
                         Err(why) => return self.stop(why),
                     }
                 }

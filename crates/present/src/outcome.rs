@@ -7,7 +7,7 @@ use crate::reason::{stop_reasons, strategy_reasons};
 use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
 use crate::tune::unmeasured;
-use crate::verdict::{NextStep, next_steps, notes, simulated, verdict};
+use crate::verdict::{NextStep, below_floor, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{
     Best, BlackboxForecast, Bound, BoundMethod, Cost, Outcome, PlacementQuestion, PlacementVerdict,
@@ -154,7 +154,8 @@ fn evidence(
     }
     let model = if info.new.simulated { " of the model's time" } else { "" };
     sheet.line("cost", &format!("{}{model}", cost(&outcome.cost, &outcome.assignments)));
-    if let Some(failure) = &outcome.failure {
+    // The verdict says how far the program fell below a floor.
+    if let Some(failure) = outcome.failure.as_ref().filter(|_| below_floor(outcome).is_none()) {
         sheet.line("failed", &format!("the last: {}", unmeasured(failure)));
     }
     sheet.line("strategy", &strategy_reasons(&outcome.strategy));

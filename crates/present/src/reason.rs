@@ -75,6 +75,7 @@ pub fn stop_reason(reason: &StopReason) -> String {
             format!("{windows} fresh windows each are precise to {}", percent(*precision))
         }
         Is::NoAssignment => "no assignment could be measured".into(),
+        Is::BelowFloor { .. } => "with every assignment tried it fell below --floor".into(),
         Is::NothingMeasured { error } => format!("nothing could be measured: {error}"),
         Is::Running => "it is still running".into(),
         Is::Interrupted { killed, campaign, store } => {

@@ -3,9 +3,10 @@
 use crate::advice::advice_text;
 use crate::gain::{against, compared_longer, gain_text};
 use crate::other_load::{beside, busy};
+use crate::tune::unmeasured;
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
-use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Way};
+use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
 use pinwise_threads::{NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, Sign, ThreadsNote};
 use std::time::Duration;
 
@@ -239,12 +240,20 @@ pub struct NumberVerdict<'a> {
     pub default: u32,
     /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub others: Option<f64>,
+    /// Why the comparison ended before its time, if it did.
+    pub cut_short: Option<&'a Unmeasured>,
 }
 
 impl NumberVerdict<'_> {
+    /// The failure because of which there is no gain. More time would not mend it.
+    pub fn failed(&self) -> Option<&Unmeasured> {
+        let failed = self.cut_short.filter(|why| matches!(why, Unmeasured::Failed { .. }));
+        failed.filter(|_| self.rounds.gain(Way::Number, Way::Default).is_none())
+    }
+
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
-        let Self { rounds, choice, n, default, others } = self;
+        let Self { rounds, choice, n, default, others, .. } = self;
         let (gain, beside) = (rounds.gain(Way::Number, Way::Default), beside(*others));
         let basis = format!(
             "{} of fresh windows, {} confidence",
@@ -252,6 +261,12 @@ impl NumberVerdict<'_> {
             figures::percent(rounds.confidence())
         );
         let default = format!("the default, n = {default}");
+        if let Some(why) = self.failed() {
+            return format!(
+                "Undecided: n = {n} was not compared with {default}. The reason: {}.",
+                unmeasured(why)
+            );
+        }
         let Some(gain) = gain else {
             return format!(
                 "Undecided: too few fresh windows compare n = {n} with {default}{beside}. {}",
@@ -312,8 +327,21 @@ mod tests {
         let told = |rounds: &ComparedRounds, fewer, others| {
             let choice = rounds.choice(fewer, 0.01);
             let [n, default] = if fewer { [2, 4] } else { [4, 2] };
-            NumberVerdict { rounds, choice, n, default, others }.text()
+            NumberVerdict { rounds, choice, n, default, others, cut_short: None }.text()
         };
+        let error = "its load changed; search again when it is steady".to_owned();
+        let none = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+        let failed = NumberVerdict {
+            rounds: &none,
+            choice: none.choice(false, 0.01),
+            n: 4,
+            default: 2,
+            others: None,
+            cut_short: Some(&Unmeasured::Failed { error }),
+        };
+        let text = failed.text();
+        assert!(text.ends_with("its load changed; search again when it is steady."), "{text}");
+        assert!(text.starts_with("Undecided: n = 4") && !text.contains("--budget"), "{text}");
         let twice = rounds(1.0, 2.0, 0.001);
         let text = told(&twice, false, None);
         assert!(text.starts_with("Use n = 4: +100.0 % (interval +"), "{text}");

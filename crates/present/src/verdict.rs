@@ -139,6 +139,11 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         PlacementVerdict::Undecided if info.state == CampaignState::Stopped => {
             ("Undecided so far", "the campaign was stopped before its end.")
         }
+        PlacementVerdict::Undecided if below_floor(outcome).is_some() => {
+            let error = below_floor(outcome).unwrap_or_default();
+            let reason = format!("stopped: with every assignment tried {error}.");
+            return Verdict { heading: "Undecided", reason };
+        }
         PlacementVerdict::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
             ("Undecided", "no assignment could be measured.")
         }
@@ -162,6 +167,14 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         }
     };
     Verdict { heading, reason: reason.to_owned() }
+}
+
+/// The floor as the reason why the search has no answer: how far the program fell below it.
+pub(crate) fn below_floor(outcome: &Outcome) -> Option<&str> {
+    outcome.stopped_because.iter().find_map(|why| match why {
+        StopReason::BelowFloor { error } => Some(error.as_str()),
+        _ => None,
+    })
 }
 
 /// What would decide it.

@@ -13,6 +13,7 @@
 mod pins;
 mod slot;
 
+use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{
     RealtimeClass, Target, TargetError, affinity, common_contexts, pause, process,
     thread::{Pid, ThreadId},
@@ -37,7 +38,8 @@ pub struct LiveOptions {
     pub filter: ThreadFilter,
     /// Time per measurement at [`Effort`] 1. Its first fifth is the wait after a move.
     pub period: Duration,
-    /// Abandon a setting that falls below this fraction of the baseline (0.5 for 50 %).
+    /// Abandon a setting with which the program falls below this fraction of the baseline (0.5 for
+    /// 50 %), and is faster unpinned right after.
     pub floor: Option<f64>,
     /// How long threads are watched to find those that run. This happens twice, and the answers
     /// have to agree.
@@ -307,34 +309,69 @@ impl LiveTestbed {
         }
     }
 
+    /// Releases the threads as a scheduler would have dealt them, and gives it a period to go its
+    /// own way.
+    fn release(&mut self) -> Result<(), MeasureError> {
+        self.scatter()?;
+        self.apply(&Setting::Unpinned)?;
+        pause(self.options.period - self.wait_after_move(), &self.cancelled);
+        Ok(())
+    }
+
+    fn wait_after_move(&self) -> Duration {
+        self.options.period / 5
+    }
+
+    /// Measures `setting`, which is applied, unless the program falls below the floor with it:
+    /// twice, and each time it was faster unpinned right after. So neither noise nor the load of
+    /// others ends a setting. A part of the window is enough to see that the program is slow.
     fn measure_floored(
         &mut self,
-        wait_after_move: Duration,
+        setting: &Setting,
         window: Duration,
-        least: f64,
+        windows: f64,
+        floor: f64,
     ) -> Result<Measurement, MeasureError> {
-        let first = self.window(wait_after_move, window / 4)?;
-        let measured = if first.performance < least {
-            first
-        } else {
-            let rest = self.window(Duration::ZERO, window * 3 / 4)?;
-            joined(&first, &rest)
-        };
-        if measured.performance >= least {
-            return Ok(measured);
+        let mut tries = 2;
+        loop {
+            let least = self.baseline.map_or(0.0, |(mean, _)| floor * mean);
+            let first = self.window(self.wait_after_move(), window / 4)?;
+            let measured = if first.performance < least {
+                first
+            } else {
+                let rest = self.window(Duration::ZERO, window * 3 / 4)?;
+                joined(&first, &rest)
+            };
+            if measured.performance >= least {
+                return Ok(measured);
+            }
+            self.meter.moved();
+            self.release()?;
+            // It recovers for as long as it was held back.
+            let now = self.window(self.wait_after_move(), window)?;
+            self.know_baseline(now.performance, windows);
+            let slows = measured.performance < floor * now.performance;
+            tries -= 1;
+            if slows && tries == 0 {
+                return Err(self.below_floor(&measured, &now, floor));
+            }
+            self.meter.moved();
+            self.apply(setting)?;
+            if !slows {
+                return self.window(self.wait_after_move(), window);
+            }
         }
-        self.apply(&Setting::Unpinned)?;
-        // The program gets as long to recover as it was held back.
-        pause(wait_after_move + measured.duration, &self.cancelled);
-        let unit = self.meter.unit();
-        let (value, limit) = (unit.quantity(measured.performance), unit.quantity(least));
-        let side = if unit.reciprocal { "above" } else { "below" };
+    }
+
+    fn below_floor(&self, measured: &Measurement, now: &Measurement, floor: f64) -> MeasureError {
+        let show = |one: &Measurement| Scale::new(self.meter.unit(), one.performance);
         let message = format!(
-            "abandoned at {value:.4} {}: {side} the floor of {limit:.4} {}",
-            unit.label(),
-            unit.label()
+            "the program fell below the floor, {} of its speed unpinned ({}): {}",
+            figures::percent(floor),
+            show(now).show(now.performance),
+            show(measured).show(measured.performance)
         );
-        Err(MeasureError::new(Retry::Other, message))
+        MeasureError { below_floor: true, ..MeasureError::new(Retry::Other, message) }
     }
 }
 
@@ -367,26 +404,22 @@ impl Testbed for LiveTestbed {
                 None
             }
         };
-        let wait_after_move = self.options.period / 5;
+        let wait_after_move = self.wait_after_move();
         if self.setting != *setting {
             self.meter.moved();
         }
         // Also if moving fails half-way.
         let was_pinned = std::mem::replace(&mut self.setting, setting.clone()) != Setting::Unpinned;
         if *setting == Setting::Unpinned && was_pinned {
-            self.scatter()?;
-            self.apply(setting)?;
-            // The scheduler gets a full period to go its own way.
-            pause(self.options.period - wait_after_move, &self.cancelled);
+            self.release()?;
         } else {
             self.apply(setting)?;
         }
         let window =
             (self.options.period - wait_after_move).mul_f64(effort.windows.clamp(0.01, 1e6));
-        let least = self.options.floor.zip(self.baseline).map(|(floor, (mean, _))| floor * mean);
-        let measured = match (least, setting) {
-            (Some(least), Setting::Pinned(_)) => {
-                self.measure_floored(wait_after_move, window, least)?
+        let measured = match (self.options.floor, setting) {
+            (Some(floor), Setting::Pinned(_)) => {
+                self.measure_floored(setting, window, effort.windows, floor)?
             }
             _ => self.window(wait_after_move, window)?,
         };

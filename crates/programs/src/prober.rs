@@ -229,9 +229,9 @@ impl LinuxProber {
             cost: begin.elapsed(),
         };
         let (unit, watts, others) = (seen.unit.clone(), seen.watts, seen.others);
-        let roles = role_grouping::roles(&seen.activity);
+        let (roles, below_floor) = (role_grouping::roles(&seen.activity), seen.below);
         self.take_in(seen, parameter)?;
-        Ok(Probed { probe, unit, watts, roles, others })
+        Ok(Probed { probe, unit, watts, roles, others, below_floor })
     }
 
     fn limits(&self) -> Limits {
@@ -371,37 +371,57 @@ impl LinuxProber {
             session.wait_ready(parameter, &anyway)?;
         }
         if self.begun.is_none() && !self.altered {
-            self.begun = Some(session.steady()?);
+            self.begun = Some(session.settled_threads()?);
         }
-        let least = self.least(session, window)?;
+        let least = self.least(session, set, window)?;
         let settled = self.change(session, set, parameter)?;
-        let change = Some(Change { least });
+        let change = Some(Change { least, cpus: self.machine.allowed.clone() });
         let others = OtherLoadWatch::begin(&self.machine.allowed, &[session.root]);
         let seen = powered(self.options.power.as_ref(), || {
             session.window(window, change, &self.options.progress, &mut self.layer_choice)
-        })?;
-        let others = others.and_then(|others| others.so_far(&[session.root]));
-        if seen.below {
-            self.change(session, set, self.own_parameter().0)?;
+        });
+        let held_back = match &seen {
+            Ok(seen) => seen.below,
+            // Nobody knows when the next probe comes. A command would be stopped at once if the
+            // search is to stop; its end gives the number back.
+            Err(_) => least.is_some() && session.check().is_ok(),
+        };
+        if held_back {
+            let returned = self.change(session, set, self.own_parameter().0);
             // The program gets as long to recover as it was held back.
             session.pause(window);
+            if seen.is_ok() {
+                returned?;
+            }
         }
+        let seen = seen?;
+        // A metric knows which part of the time counts.
+        let others =
+            seen.others.or_else(|| others.and_then(|others| others.so_far(&[session.root])));
         Ok(Observation { begun: self.begun, settled: Some(settled), others, ..seen })
     }
 
     /// The least rate that a number may have, if there is a floor. The rate of the program with its
-    /// own number is measured first.
+    /// own number is measured first, until it is steady.
     fn least(
         &mut self,
         session: &mut ProgramRun,
+        set: &NumberSetter,
         window: Duration,
     ) -> Result<Option<f64>, ProbeError> {
         let Some(floor) = self.options.floor else { return Ok(None) };
         let own = match self.own_rate {
             Some(own) => own,
             None => {
+                if self.altered {
+                    self.change(session, set, self.own_parameter().0)?;
+                }
+                let change = Some(Change { least: None, cpus: self.machine.allowed.clone() });
                 let progress = &self.options.progress;
-                let seen = session.window(window, None, progress, &mut self.layer_choice)?;
+                let seen = session.window(window * 2, change, progress, &mut self.layer_choice)?;
+                if seen.progress.rate <= 0.0 {
+                    return Err(ProbeError::NoOwnRate { name: session.name.clone() });
+                }
                 *self.own_rate.insert(seen.progress.rate)
             }
         };
@@ -424,7 +444,8 @@ impl LinuxProber {
         self.settled.extend(settled.as_ref().ok().map(|&threads| (parameter, threads)));
         let (own, guess) = self.own_parameter();
         // A first command that failed has changed nothing. A guess might.
-        let unchanged = !was_changed && matches!(settled, Err(ProbeError::Set { .. }));
+        let refused = matches!(settled, Err(ProbeError::Set { stopped: false, .. }));
+        let unchanged = !was_changed && refused;
         let entered = self.enter(Some(own).filter(|_| !(unchanged && guess)), None);
         let settled = settled?;
         entered?;

@@ -16,7 +16,7 @@ pub(crate) fn probe(parameter: u32, threads: u32, rate: f64) -> Probe {
 }
 
 pub(crate) fn attempt(asked: u32, threads: u32, rate: f64) -> Attempt {
-    Attempt { asked, probe: probe(asked, threads, rate) }
+    Attempt { asked, probe: probe(asked, threads, rate), below_floor: false }
 }
 
 /// A program whose probes a function gives, from the parameter and the windows.
@@ -27,13 +27,36 @@ pub(crate) struct Bed<F> {
     probe: F,
     /// What each probe loses to others, one after the other.
     lost: Vec<f64>,
+    /// The power in each probe.
+    watts: Vec<f64>,
+    /// Rates below this are below the floor.
+    floor: Option<f64>,
 }
 
 impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Bed<F> {
     pub(crate) fn new(probe: F) -> Self {
         let workload = Workload::new("program {n}", &[]);
         let machine = Machine::from_shape("1x4").unwrap();
-        Self { machine, workload, unit: Unit::rate("1/s"), probe, lost: Vec::new() }
+        Self {
+            machine,
+            workload,
+            unit: Unit::rate("1/s"),
+            probe,
+            lost: Vec::new(),
+            watts: Vec::new(),
+            floor: None,
+        }
+    }
+
+    /// With a floor under its rates.
+    pub(crate) fn with_floor(self, floor: f64) -> Self {
+        Self { floor: Some(floor), ..self }
+    }
+
+    /// With this power in each probe, from the first.
+    pub(crate) fn drawing(mut self, watts: &[f64]) -> Self {
+        self.watts = watts.iter().rev().copied().collect();
+        self
     }
 
     /// Beside others that take this share of the four contexts in each probe, from it.
@@ -72,7 +95,9 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
             critical: false,
         };
         let (unit, roles) = (self.unit.clone(), vec![waits]);
-        let probed = Probed { probe, unit, watts: None, roles, others };
+        let below_floor = self.floor.is_some_and(|floor| probe.progress.rate < floor);
+        let watts = self.watts.pop();
+        let probed = Probed { probe, unit, watts, roles, others, below_floor };
         Ok(probed.measurement(Duration::from_millis(100).mul_f64(effort.windows), None::<&()>))
     }
 }

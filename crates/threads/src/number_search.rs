@@ -123,6 +123,9 @@ pub struct Attempt {
     pub asked: u32,
     /// The probe. Its progress is the value that is maximised.
     pub probe: Probe,
+    /// The program fell below the floor. The search does not ask for this number again.
+    #[serde(default)]
+    pub below_floor: bool,
 }
 
 /// The number that a search found, and how.
@@ -147,7 +150,7 @@ pub struct FoundNumber {
     pub records: Vec<usize>,
     /// The program came into another phase between two of them.
     pub phase_change: Option<PhaseChange>,
-    /// Why the closing probe failed, if it did.
+    /// Why the closing probe failed, if it did. If progress jumped, no number may follow from it.
     pub unchecked: Option<NumberSearchError>,
 }
 
@@ -155,6 +158,11 @@ impl FoundNumber {
     /// Time that the probes took.
     pub fn cost(&self) -> Duration {
         self.attempts.iter().map(|attempt| attempt.probe.cost).sum()
+    }
+
+    /// Why nothing may rest on the probes: the progress of the program jumped after them.
+    pub fn jumped(&self) -> Option<&NumberSearchError> {
+        self.unchecked.as_ref().filter(|why| matches!(why, NumberSearchError::Jumped { .. }))
     }
 }
 
@@ -335,7 +343,8 @@ impl NumberQuestion {
         let progress = probed.probe.progress;
         let unknown = || MeasureError::new(Retry::Never, "the power of the processor is not known");
         let rate = self.objective.value(progress.rate, probed.watts).ok_or_else(unknown)?;
-        let error = progress.error.map(|error| self.objective.error(error / progress.rate) * rate);
+        let own = progress.error.filter(|_| progress.rate > 0.0);
+        let error = own.map(|error| self.objective.error(error / progress.rate) * rate);
         Ok(Progress { rate, error, ..progress })
     }
 }
@@ -452,7 +461,7 @@ enum Closing {
     /// There is none, or it was made.
     Done,
     Wanted,
-    Failed(MeasureError),
+    Failed(NumberSearchError),
 }
 
 fn probe(parameter: u32, windows: f64) -> Step {
@@ -605,12 +614,16 @@ impl<'a> State<'a> {
     /// Why a probe of a survey, which asked for this number, is doubtful, if it is.
     fn doubt(&mut self, measurement: &Measurement, asked: Option<u32>) -> Option<Doubt> {
         let MethodState::Survey(_) = self.state else { return None };
+        let probed = Probed::of(measurement).ok();
+        // To make such a probe again would hurt the program again.
+        if probed.as_ref().is_some_and(|probed| probed.below_floor) {
+            return None;
+        }
         let progress = measurement.performance;
         if progress <= 0.0 {
             return Some(Doubt::Idle);
         }
-        let contexts = self.search.doubts_on?;
-        let probed = Probed::of(measurement).ok()?;
+        let (contexts, probed) = (self.search.doubts_on?, probed?);
         if let Some((lost, others)) = probed.lost(contexts).zip(probed.others) {
             // One thread can lose less than many, and leaves more to others. So both have to be
             // unusual.
@@ -657,7 +670,11 @@ impl<'a> State<'a> {
                     _ => own,
                 };
                 let sample = SpeedSample { value: progress.rate, error, cost, threads };
-                surveyor.observe(sample)?;
+                if attempt.below_floor {
+                    surveyor.give_up(sample)?;
+                } else {
+                    surveyor.observe(sample)?;
+                }
             }
             MethodState::Reinforcer(reinforcer) => {
                 reinforcer.observe(profile);
@@ -686,7 +703,7 @@ impl<'a> State<'a> {
                     probe.threads
                 ),
             )),
-            _ => Ok(Attempt { asked, probe }),
+            _ => Ok(Attempt { asked, probe, below_floor: probed.below_floor }),
         }
     }
 
@@ -766,9 +783,14 @@ impl<'a> State<'a> {
         }
     }
 
+    /// The attempt that the closing probe repeats. `None`: every number hurts the program.
+    fn first(&self) -> Option<&Attempt> {
+        self.attempts.iter().find(|attempt| !attempt.below_floor)
+    }
+
     /// Takes the closing probe.
     fn close(&mut self, outcome: Result<&Measurement, &MeasureError>) {
-        let first = self.attempts.first().map_or(0, |first| first.asked);
+        let first = self.first().map_or(0, |first| first.asked);
         let attempt = match outcome {
             Ok(measurement) => {
                 let doubt = self.doubt(measurement, Some(first));
@@ -778,25 +800,23 @@ impl<'a> State<'a> {
                     }
                     Some(Doubt::Jumped(times)) => {
                         let n = (self.convert)(first);
-                        (self.chosen, self.failed) =
-                            (None, Some(NumberSearchError::Jumped { n, times }));
-                        return;
+                        Err(NumberSearchError::Jumped { n, times })
                     }
-                    _ => self.attempt(first, measurement),
+                    _ => self.attempt(first, measurement).map_err(NumberSearchError::from),
                 }
             }
-            Err(error) => Err(error.clone()),
+            // There is an answer, and only no time to hold it against anything.
+            Err(error) if error.expired => return self.closing = Closing::Done,
+            Err(error) => Err(error.clone().into()),
         };
-        self.closing = Closing::Done;
-        match attempt {
+        self.closing = match attempt {
             Ok(attempt) => {
                 self.attempts.push(attempt);
                 self.attempted.push(self.records - 1);
+                Closing::Done
             }
-            // There is an answer, and only no time to hold it against anything.
-            Err(error) if error.expired => {}
-            Err(error) => self.closing = Closing::Failed(error),
-        }
+            Err(why) => Closing::Failed(why),
+        };
     }
 
     fn next(&self) -> Step {
@@ -806,7 +826,8 @@ impl<'a> State<'a> {
         let base = self.search.window.as_secs_f64().max(1e-9);
         match (&self.chosen, &self.closing, &self.tried) {
             (Some(_), Closing::Wanted, None) => {
-                let parameter = self.attempts.first().map_or(1, |first| first.probe.parameter);
+                let Some(first) = self.first() else { return Step::Stop };
+                let parameter = first.probe.parameter;
                 let longer = self.repeated.longer.unwrap_or(1.0);
                 let windows = self.progressed.window.as_secs_f64() / base * longer;
                 return probe(parameter, windows);
@@ -844,7 +865,7 @@ impl<'a> State<'a> {
             attempts,
             records: self.attempted,
             unchecked: match self.closing {
-                Closing::Failed(error) => Some(error.into()),
+                Closing::Failed(why) => Some(why),
                 Closing::Done | Closing::Wanted => why,
             },
         })

@@ -27,6 +27,9 @@
 //! If there is no time left for these, time has ended the search ([`SpeedSearchEnd::Time`]). It
 //! also ends when the next probe would exceed the allowed number of probes or time.
 //!
+//! **Numbers that hurt.** A number with which the program fell below a floor is not probed again,
+//! and not chosen. Its value counts for the numbers near it.
+//!
 //! **Numbers that make the same threads.** If several numbers make the largest count of threads
 //! observed, the greatest candidate is probed once. If it makes no more threads either, all of them
 //! count as the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
@@ -80,6 +83,12 @@ pub enum SpeedSearchError {
         /// How long the probe took.
         cost: Duration,
     },
+    /// Every candidate was given up.
+    #[error(
+        "with every number of threads the program fell below --floor: search again when its load \
+         is steady, name other numbers (--min, --max), or give a lower --floor"
+    )]
+    NoneLeft,
 }
 
 /// The next step.
@@ -126,6 +135,9 @@ pub struct SpeedSearch {
     /// Each candidate that was probed and the threads it was seen to make, if these are
     /// counted.
     made: Vec<(u32, u32)>,
+    /// Candidates that are neither probed again nor chosen, and what it took to learn that of those
+    /// without a sample.
+    given_up: Vec<(u32, Duration)>,
     next: SpeedSearchStep,
 }
 
@@ -150,6 +162,7 @@ impl SpeedSearch {
             question,
             samples: Vec::new(),
             made: Vec::new(),
+            given_up: Vec::new(),
             next,
         })
     }
@@ -163,9 +176,41 @@ impl SpeedSearch {
     /// value that is not above 0.
     pub fn observe(&mut self, sample: SpeedSample) -> Result<&SpeedSearchStep, SpeedSearchError> {
         let SpeedSearchStep::Probe { threads, window } = self.next else { return Ok(&self.next) };
-        if !(sample.value > 0.0 && sample.value.is_finite()) {
+        if !is_speed(sample.value) {
             return Err(SpeedSearchError::Idle { threads, cost: sample.cost });
         }
+        self.take(threads, window, sample);
+        self.next = self.decide();
+        Ok(&self.next)
+    }
+
+    /// Takes a probe that hurt the program: its number is neither probed again nor chosen. The
+    /// value may be 0. Error: no candidate is left.
+    pub fn give_up(&mut self, sample: SpeedSample) -> Result<&SpeedSearchStep, SpeedSearchError> {
+        let SpeedSearchStep::Probe { threads, window } = self.next else { return Ok(&self.next) };
+        let known = is_speed(sample.value);
+        self.given_up.push((threads, if known { Duration::ZERO } else { sample.cost }));
+        if known {
+            self.take(threads, window, sample);
+        }
+        if self.left().next().is_none() {
+            return Err(SpeedSearchError::NoneLeft);
+        }
+        self.next = self.decide();
+        Ok(&self.next)
+    }
+
+    /// The candidates that may be probed and chosen.
+    fn left(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.question.candidates.len()).filter(|&place| !self.is_given_up(place))
+    }
+
+    fn is_given_up(&self, place: usize) -> bool {
+        let candidate = self.question.candidates[place];
+        self.given_up.iter().any(|(threads, _)| *threads == candidate)
+    }
+
+    fn take(&mut self, threads: u32, window: Duration, sample: SpeedSample) {
         let place = self
             .question
             .candidates
@@ -177,8 +222,6 @@ impl SpeedSearch {
             self.made.push((threads, sample.threads));
         }
         self.pool();
-        self.next = self.decide();
-        Ok(&self.next)
     }
 
     /// Merges the largest candidates that make equally many threads into the smallest of them. The
@@ -210,10 +253,14 @@ impl SpeedSearch {
             .then(|| self.advice(&self.decision(&self.posterior()), SpeedSearchEnd::Time))
     }
 
-    /// The posterior of the speeds over whole runs, from the probes.
+    /// The posterior of the speeds over whole runs, from the probes. Numbers that were given up
+    /// have none.
     fn posterior(&self) -> Posterior {
-        let ends: Vec<f64> = self.ends.iter().map(Evenness::mean).collect();
-        Posterior::new(&self.prior, &self.readings()).shifted(&ends)
+        let factor = |(place, end): (usize, &Evenness)| {
+            if self.is_given_up(place) { f64::NEG_INFINITY } else { end.mean() }
+        };
+        let factors: Vec<f64> = self.ends.iter().enumerate().map(factor).collect();
+        Posterior::new(&self.prior, &self.readings()).shifted(&factors)
     }
 
     /// The decision from `posterior`. It adds an uncertainty that no probe can reduce: which of two
@@ -224,11 +271,16 @@ impl SpeedSearch {
     }
 
     fn advice(&self, decision: &Decision, ended: SpeedSearchEnd) -> NumberAdvice {
-        let SpeedQuestion { candidates, tolerance, .. } = &self.question;
+        let left: Vec<usize> = self.left().collect();
+        let candidates: Vec<u32> =
+            left.iter().map(|&place| self.question.candidates[place]).collect();
+        let of_left = |draw: &Vec<f64>| left.iter().map(|&place| draw[place]).collect();
+        let draws: Vec<Vec<f64>> = decision.draws.iter().map(of_left).collect();
+        let choice = left.iter().position(|&place| place == decision.choice).unwrap_or(0);
         let probed: Vec<usize> =
-            (0..candidates.len()).filter(|&place| self.times(place) > 0).collect();
-        let (draws, choice) = (&decision.draws, decision.choice);
-        let drawn = NumberAdvice::drawn(candidates, draws, choice, &probed, *tolerance);
+            (0..left.len()).filter(|&index| self.times(left[index]) > 0).collect();
+        let tolerance = self.question.tolerance;
+        let drawn = NumberAdvice::drawn(&candidates, &draws, choice, &probed, tolerance);
         let readings = self.times(decision.choice);
         NumberAdvice {
             probed: readings > 0,
@@ -244,7 +296,10 @@ impl SpeedSearch {
         let posterior = self.posterior();
         let decision = self.decision(&posterior);
         let stop = |ended| SpeedSearchStep::Stop(self.advice(&decision, ended));
-        if self.question.candidates.len() == 1 {
+        let mut left = self.left();
+        if let (Some(only), None) = (left.next(), left.next())
+            && self.times(only) > 0
+        {
             return stop(SpeedSearchEnd::Settled);
         }
         if self.samples.len() >= self.question.most_probes {
@@ -276,7 +331,7 @@ impl SpeedSearch {
         let error = self.common_error();
         let mut best: Option<(f64, usize, Duration)> = None;
         let mut most_worth: f64 = 0.0;
-        for place in 0..self.question.candidates.len() {
+        for place in self.left() {
             for window in WINDOWS.map(|times| self.question.window.mul_f64(times)) {
                 if !affordable(place, window) {
                     continue;
@@ -353,8 +408,9 @@ impl SpeedSearch {
             .chain([(decision.choice, REPEATS), (0, 1)])
             .chain(greatest);
         let window = self.question.window;
-        let lacking =
-            |&(place, most): &(usize, usize)| self.times(place) < most && affordable(place, window);
+        let lacking = |&(place, most): &(usize, usize)| {
+            self.times(place) < most && !self.is_given_up(place) && affordable(place, window)
+        };
         let (place, _) = wanted.into_iter().find(lacking)?;
         Some(SpeedSearchStep::Probe { threads: self.question.candidates[place], window })
     }
@@ -378,7 +434,8 @@ impl SpeedSearch {
 
     /// Time of all probes so far.
     fn spent(&self) -> Duration {
-        self.samples.iter().map(|(.., sample)| sample.cost).sum()
+        let sampled: Duration = self.samples.iter().map(|(.., sample)| sample.cost).sum();
+        sampled + self.given_up.iter().map(|(_, cost)| *cost).sum::<Duration>()
     }
 
     /// The longest time so far that a probe took in addition to its window.
@@ -417,6 +474,10 @@ impl SpeedSearch {
         };
         self.samples.iter().map(reading).collect()
     }
+}
+
+fn is_speed(value: f64) -> bool {
+    value > 0.0 && value.is_finite()
 }
 
 #[cfg(test)]

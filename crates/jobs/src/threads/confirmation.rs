@@ -15,6 +15,7 @@
 use super::program_opening::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
+use crate::campaign_run::part_left_open;
 use crate::default_number::DefaultNumber;
 use crate::error::JobError;
 use crate::events::Events;
@@ -71,14 +72,20 @@ impl Confirmation {
             n: compared.n,
             default: compared.default.unwrap_or(compared.n),
             others: comparison.others(),
+            cut_short: comparison.cut_short.as_ref(),
         }
     }
 
     /// Notes on the comparison.
     pub fn notes(&self) -> Vec<LastComparisonNote> {
-        // The verdict already says that others kept the machine busy.
         let notes = self.comparison.notes().into_iter();
-        let notes = notes.filter(|note| !matches!(note, LastComparisonNote::ComparisonBusy { .. }));
+        // The verdict already says that others kept the machine busy, and why there is no gain.
+        let said = |note: &LastComparisonNote| match note {
+            LastComparisonNote::ComparisonBusy { .. } => true,
+            LastComparisonNote::CutShort { reason, .. } => self.verdict().failed() == Some(reason),
+            _ => false,
+        };
+        let notes = notes.filter(|note| !said(note));
         self.compared.default_known.iter().cloned().chain(notes).collect()
     }
 
@@ -137,7 +144,11 @@ pub(super) fn confirm(
         None => {
             let compared = match contenders(question, outcome, found, program)? {
                 Ok(compared) => serde_json::to_value(&compared)?,
-                Err(why) => return Ok(Confirmed::Nothing(why)),
+                Err(why) => {
+                    let jumped =
+                        found.jumped().map(|why| ThreadsNote::Text { text: why.to_string() });
+                    return Ok(Confirmed::Nothing(why.or(jumped)));
+                }
             };
             part_for(store, info, &step, |new| {
                 Ok(NewCampaign { kind: Kind::Finals, question: compared, ..new })
@@ -148,9 +159,15 @@ pub(super) fn confirm(
     let read = |measured: &Measurement| seen(question, measured);
     // What is found is not announced before this comparison, however short it is.
     let comparing = Comparing { part: &part, question: &compared, read: &read, fewest: 0 };
-    let comparison = match comparing.ended(store)? {
-        Some(comparison) => comparison,
-        None => {
+    let comparison = match (comparing.ended(store)?, found.jumped()) {
+        (Some(comparison), _) => comparison,
+        // Windows under another load would compare nothing, and nothing may follow from the probes.
+        (None, Some(why)) => {
+            part_left_open(store, part.id)?;
+            let cut_short = Unmeasured::Failed { error: why.to_string() };
+            compared.comparison(&store.records(part.id)?, &read, Some(cut_short))
+        }
+        (None, None) => {
             let earlier = store.records(part.id)?;
             let testbed: &mut dyn Testbed = match program {
                 HeldProgram::Here(prober) => {
@@ -189,9 +206,10 @@ fn contenders(
     {
         return Ok(Err(Some(ThreadsNote::DefaultAboveMax { default, max: most })));
     }
-    let probes = outcome.probes.iter().map(|shown| &shown.probe);
+    // What hurts the program is not tried again.
+    let attempts = found.attempts.iter().filter(|attempt| !attempt.below_floor);
     let rates: Vec<(u32, f64)> =
-        probes.map(|probe| (probe.parameter, probe.progress.rate)).collect();
+        attempts.map(|attempt| (attempt.probe.parameter, attempt.probe.progress.rate)).collect();
     let Some(n) = own.rival(found.parameter, &rates, &outcome.notes) else {
         return Ok(Err(None));
     };

@@ -312,7 +312,9 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
         let counts_n = counted_threads(n[1], convert, threads) == n[1];
         notes.push(ThreadsNote::Translated { counts_n, n, threads: n.map(threads) });
     }
-    let failed = found.unchecked.iter().map(ToString::to_string);
+    // What a jump means for the answer, the comparison says.
+    let unchecked = found.unchecked.as_ref().filter(|_| found.jumped().is_none());
+    let failed = unchecked.into_iter().map(ToString::to_string);
     notes.extend(failed.map(|reason| ThreadsNote::Unchecked { reason }));
     notes.extend(found.phase_change.map(ThreadsNote::Shifted));
     notes

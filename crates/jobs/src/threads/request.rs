@@ -443,6 +443,21 @@ impl ThreadsRequest {
              leave one out"
                 .into()
         } else {
+            return self.check_floor();
+        };
+        Err(JobError::Usage(refused))
+    }
+
+    /// A floor is a share of the speed of a program that goes on running, by its metric.
+    fn check_floor(&self) -> Result<(), JobError> {
+        let ThreadsProgram::Here(program) = &self.program else { return Ok(()) };
+        let Some(floor) = program.floor else { return Ok(()) };
+        let refused = if program.set.is_none() || program.metric.is_none() {
+            "--floor is for a program that goes on running: add --set and --metric, or leave it out"
+                .to_owned()
+        } else if !(floor > 0.0 && floor <= 1.0) {
+            format!("--floor {floor} is no share of a speed: give more than 0 % and up to 100 %")
+        } else {
             return Ok(());
         };
         Err(JobError::Usage(refused))

@@ -86,6 +86,21 @@ fn looks_split_the_sleep_that_is_known_exactly() {
 }
 
 #[test]
+fn a_thread_that_never_ran_waits_at_no_lock() {
+    let sleeper = |ran| {
+        let mut watch = ThreadWatch::new(ms(0), counters(0, 0));
+        watch.see(Doing::Locked);
+        watch.count(ms(128), counters(ran, 0));
+        watch.activity(id(), stat())
+    };
+    let idle = sleeper(0);
+    assert_eq!(idle.locked, Some(ms(128)), "where it sleeps is told");
+    assert_eq!(activity(ms(128), vec![idle.clone()]).lock(), Some(0.0));
+    let both = activity(ms(128), vec![idle, sleeper(64)]);
+    assert_eq!(both.lock(), Some(0.25), "64 ms of 256 ms");
+}
+
+#[test]
 fn locks_that_may_not_be_seen_are_not_called_zero() {
     let unseen = ThreadWatch::new(ms(0), counters(0, 0)).activity(id(), stat());
     assert_eq!(unseen.locked, None);

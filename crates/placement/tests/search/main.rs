@@ -5,7 +5,7 @@ mod case;
 use case::{Case, question, scattered, small};
 use pinwise_campaign::{Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
 use pinwise_evt::Refusal;
-use pinwise_measure::{Retry, Testbed, Unit};
+use pinwise_measure::{MeasureError, Measurement, Retry, Setting, Testbed, Unit};
 use pinwise_placement::{
     BoundMethod, BoundNote, Budget, Outcome, PlacementQuestion, PlacementSearch, PlacementVerdict,
     StopReason, StrategyName, StrategyReason,
@@ -215,6 +215,29 @@ fn a_target_that_no_assignment_suits_is_given_up() {
                 "{strategy:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_floor_under_which_the_program_falls_with_every_assignment_is_the_reason() {
+    let case = small();
+    for strategy in STRATEGIES {
+        let mut search = case.search(&question(strategy, 600, 1));
+        let mut records: Vec<Record> = Vec::new();
+        while let Step::Measure(trial) = search.step(&records) {
+            let below = MeasureError::new(Retry::Other, "the program fell below the floor");
+            let outcome = match trial.setting {
+                Setting::Unpinned => Ok(Measurement::new(80.0, Duration::from_millis(50))),
+                _ => Err(MeasureError { below_floor: true, ..below }),
+            };
+            let number = records.len() as u64;
+            records.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
+        }
+        let outcome = search.outcome(&Unit::rate("ops/s"), &records, None);
+        let error = "the program fell below the floor".to_owned();
+        let last = outcome.stopped_because.last();
+        assert_eq!(last, Some(&StopReason::BelowFloor { error }), "{strategy:?}");
+        assert_eq!((outcome.bound.upb_high, outcome.bound.notes), (None, vec![]), "{strategy:?}");
     }
 }
 

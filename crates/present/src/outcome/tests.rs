@@ -178,7 +178,22 @@ fn without_anything_measured_nothing_is_claimed() {
         stopped_because: vec![StopReason::NoAssignment],
         ..outcome(unit.clone(), 1.0)
     };
-    assert_text(&text_of(&campaign(unit), &nothing, Files::default(), 100), UNDECIDED);
+    assert_text(&text_of(&campaign(unit.clone()), &nothing, Files::default(), 100), UNDECIDED);
+    // A floor is the one reason. More budget would not help.
+    let error = "the program fell below the floor, 60 % of its speed unpinned (9 ops/s): 5 ops/s";
+    let floored = Outcome {
+        bound: Bound { notes: Vec::new(), ..nothing.bound.clone() },
+        cost: Cost { classes: 1, ..nothing.cost },
+        failure: Some(pinwise_placement::Unmeasured::Failed { error: error.into() }),
+        stopped_because: vec![StopReason::BelowFloor { error: error.into() }],
+        ..nothing
+    };
+    let text = text_of(&campaign(unit), &floored, Files::default(), 200);
+    let first = format!("Undecided: stopped: with every assignment tried {error}.");
+    assert_eq!(text.lines().next(), Some(first.as_str()));
+    for word in ["--budget", "could be measured", "every assignment was", "failed  "] {
+        assert!(!text.contains(word), "{text}");
+    }
 }
 
 #[test]

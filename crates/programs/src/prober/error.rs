@@ -139,6 +139,17 @@ pub enum ProbeError {
         n: u32,
         /// The message of the command.
         why: String,
+        /// It was stopped while it ran. Which number the program has is not known.
+        stopped: bool,
+    },
+    /// The floor is a share of a speed that the program does not have.
+    #[error(
+        "--floor is a share of the speed of {name}, and its metric showed none before the search: \
+         put it under load, use a longer --probe, or leave out --floor"
+    )]
+    NoOwnRate {
+        /// The program's name.
+        name: String,
     },
     /// A whole run takes too long.
     #[error(

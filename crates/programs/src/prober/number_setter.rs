@@ -12,7 +12,7 @@ use pinwise_linux::{
     Guardian, GuardianEntry, SETTING_LIMIT, SETTING_MARK, affinity, process,
     thread::{Pid, Stat, ThreadId, Tid},
 };
-use pinwise_metric::run;
+use pinwise_metric::{CommandError, run};
 use pinwise_topology::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -84,11 +84,19 @@ impl NumberSetter {
         guardian: &mut Guardian,
         mark: &str,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<(), CommandError> {
         match self {
             Self::Command(command) => {
                 run(&filled(command, n), (SETTING_MARK, mark), SETTING_LIMIT, cancelled)
             }
+            _ => Ok(self.limit(root, n, guardian)?),
+        }
+    }
+
+    /// Sets a limit. A command sets none.
+    fn limit(&self, root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
+        match self {
+            Self::Command(_) => Ok(()),
             Self::Affinity => confine(root, n, guardian),
             Self::Cpuset(directory) => {
                 let file = directory.join("cpuset.cpus");

@@ -20,7 +20,7 @@ pub(super) struct Observation {
     pub(super) progress: Progress,
     pub(super) unit: Unit,
     pub(super) notes: Vec<ProgramNote>,
-    /// The share of the contexts that other programs took; filled in at the end.
+    /// The share of the contexts that other programs took; `None` is filled in at the end.
     pub(super) others: Option<OtherLoad>,
     pub(super) disturbed: bool,
     /// The mean power of the processor, if the user asked for it.
@@ -34,7 +34,7 @@ pub(super) struct Observation {
     pub(super) begun: Option<u32>,
     /// Its threads with this parameter.
     pub(super) settled: Option<u32>,
-    /// It was ended early, since the program fell below the floor.
+    /// The program fell below the floor.
     pub(super) below: bool,
 }
 

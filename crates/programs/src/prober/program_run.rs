@@ -1,7 +1,7 @@
 //! [`ProgramRun`]: one run of the program during a probe, with its start, its limits and its end.
 
 mod readiness;
-mod steady;
+mod transient;
 mod watch;
 
 use super::number_setter::NumberSetter;
@@ -15,7 +15,8 @@ use pinwise_linux::{
     thread::{Pid, Stat},
 };
 use pinwise_measure::{Interrupt, MeasureError, ProgramNote};
-use pinwise_metric::{Metric, MetricSpec};
+use pinwise_metric::{CommandError, Metric, MetricSpec};
+use pinwise_topology::CpuSet;
 use rustix::process::{
     Pid as RawPid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, prlimit, waitid,
 };
@@ -37,10 +38,12 @@ pub(super) struct Limits {
 }
 
 /// The program has just been given another number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Change {
-    /// A rate below this ends the window.
+    /// A rate below this hurts the program.
     pub(super) least: Option<f64>,
+    /// The CPUs that it may use.
+    pub(super) cpus: CpuSet,
 }
 
 /// A run of the program.
@@ -281,13 +284,17 @@ impl ProgramRun {
         }
         let done = setter.set(self.root, parameter, guardian, mark, &|| self.check().is_err());
         self.check()?;
-        done.map_err(|why| ProbeError::Set { n: parameter, why })?;
-        self.steady()
+        done.map_err(|CommandError { why, stopped }| ProbeError::Set {
+            n: parameter,
+            why,
+            stopped,
+        })?;
+        self.settled_threads()
     }
 
     /// Waits until its number of threads stays the same, or for as long as it may take to follow;
     /// the threads of all its processes then.
-    pub(super) fn steady(&self) -> Result<u32, ProbeError> {
+    pub(super) fn settled_threads(&self) -> Result<u32, ProbeError> {
         let begin = Instant::now();
         let (mut count, mut since) = (0, begin);
         while since.elapsed() < UNCHANGED && begin.elapsed() < SETTING_LIMIT {

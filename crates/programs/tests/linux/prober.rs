@@ -6,8 +6,8 @@ use pinwise_measure::{Effort, Interrupt, Measure, Probe, Probed, Setting, Testbe
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use pinwise_monitor::{Layer, LayerChoice, Power};
 use pinwise_programs::{
-    CommandTemplate, LinuxProber, NumberSetter, ProbeDetails, ProbeError, ProbeOptions,
-    ProbedProgram, ProgressSource, RunMetric,
+    CommandTemplate, LinuxProber, NumberSetter, OwnParameter, ProbeDetails, ProbeError,
+    ProbeOptions, ProbedProgram, ProgressSource, RunMetric,
 };
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -472,6 +472,60 @@ fn a_number_that_can_change_while_the_program_runs_is_changed_without_a_restart(
     drop(attached);
     assert_eq!(fs::read_to_string(&file).unwrap().trim(), "4");
     assert!(!pinwise_linux::process::ended(running.pid()), "what was running goes on");
+}
+
+/// A service that is ten times as slow with 2 as with another number. What it is given is written
+/// line by line. Its rate moves by less than 1: pinwise waits for a metric that stands still.
+fn prober_with_floor(running: &crate::Program, sets: &std::path::Path, rate: u32) -> LinuxProber {
+    let sets = sets.display();
+    let slow = rate / 10;
+    let read = format!(
+        "cmd:test \"$(tail -n 1 {sets})\" = 2 && rate={slow} || rate={rate}; \
+         test {rate} = 0 && rate=-0; echo $rate.$(date +%N)"
+    );
+    let metric = MetricOptions {
+        interpretation: Some(pinwise_metric::Interpretation::Value),
+        ..MetricOptions::default()
+    };
+    let progress = ProgressSource::Metric(read.parse().unwrap(), metric);
+    let set = NumberSetter::Command(format!("echo {{n}} >> {sets}"));
+    LinuxProber::new(
+        machine(),
+        ProbedProgram::Running(running.pid(), set),
+        ProbeOptions { progress, floor: Some(0.5), ..options() },
+        Interrupt::default(),
+    )
+    .unwrap()
+    .with_own(OwnParameter { known: Some(1), guess: 1, most: 4 })
+}
+
+#[test]
+fn a_number_below_the_floor_is_given_up_for_the_own_one_of_the_service() {
+    let folder = tempfile::tempdir().unwrap();
+    let sets = folder.path().join("sets");
+    fs::write(&sets, "").unwrap();
+    let given = || fs::read_to_string(&sets).unwrap().split_whitespace().collect::<String>();
+    let running = crate::Program::start("spin 1");
+    let mut prober = prober_with_floor(&running, &sets, 100);
+    let slow = prober.probe(2, WINDOW).unwrap();
+    assert_eq!((slow.probe.progress.rate.floor(), slow.below_floor), (10.0, true));
+    assert_eq!(given(), "21", "its own number at once");
+    let fast = prober.probe(3, WINDOW).unwrap();
+    assert_eq!((fast.probe.progress.rate.floor(), fast.below_floor), (100.0, false));
+    prober.settle(1).unwrap();
+    drop(prober);
+    assert_eq!(given(), "2131");
+    // A search that was killed before it gave the number back is resumed.
+    fs::write(&sets, "2\n").unwrap();
+    let mut prober = prober_with_floor(&running, &sets, 100).resumed(Some(1));
+    assert!(!prober.probe(3, WINDOW).unwrap().below_floor);
+    assert_eq!(given(), "213", "the floor is a share of the rate with the own number");
+    assert!(prober.probe(2, WINDOW).unwrap().below_floor);
+    drop(prober);
+    fs::write(&sets, "").unwrap();
+    let mut idle = prober_with_floor(&running, &sets, 0);
+    assert!(refused(&mut idle, 3).contains("leave out --floor"));
+    assert_eq!(given(), "", "nothing is tried without a floor");
 }
 
 #[test]

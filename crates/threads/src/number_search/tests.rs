@@ -212,13 +212,24 @@ fn beside(
     lost: &[f64],
     factor: impl Fn(u32, usize) -> f64,
 ) -> (Ending, Vec<Record>) {
+    on(search, |bed| bed.beside(lost), factor)
+}
+
+/// A program that runs a probe for a test.
+type Prober<'a> = Bed<Box<dyn FnMut(u32, f64) -> Result<Probe, MeasureError> + 'a>>;
+
+/// The records of such a survey on the testbed that `as_is` makes of an undisturbed one.
+fn on(
+    search: &NumberQuestion,
+    as_is: impl for<'a> FnOnce(Prober<'a>) -> Prober<'a>,
+    factor: impl Fn(u32, usize) -> f64,
+) -> (Ending, Vec<Record>) {
     let made = Cell::new(0);
-    let mut bed = Bed::new(|n, windows| {
+    let mut bed = as_is(Bed::new(Box::new(|n, windows| {
         let probe = amdahl(n, windows, made.get(), ProbeStage::Moments)?;
         let rate = probe.progress.rate * factor(n, made.get());
         Ok(Probe { progress: Progress { rate, ..probe.progress }, ..probe })
-    })
-    .beside(lost);
+    })));
     let mut journal = MemoryJournal::default();
     let mut searcher = NumberSearch::new(search, &same, &[]);
     let (clock, stop) = (|| Duration::ZERO, || false);
@@ -267,18 +278,79 @@ fn progress_that_jumps_ends_the_search_of_a_program_that_keeps_running() {
     let why = search.answer(&same, &records).unwrap_err().why.unwrap();
     assert!(matches!(why, NumberSearchError::Jumped { times, .. } if times > JUMP), "{why}");
     assert_eq!(ending, Ending::Failed(why.to_string()));
-    // Also if only the closing probe shows it.
-    let late = |n: u32, record: usize| if record >= 1 && n == 4 { 20.0 } else { 1.0 };
-    let two = SpeedQuestion::new(vec![1, 4], 4, Duration::from_millis(100));
-    let two = NumberQuestion { goes_on: true, ..self::search(SearchMethod::Survey(two)) };
-    let (_, records) = beside(&two, &[], late);
-    let why = two.answer(&same, &records).unwrap_err().why.unwrap();
-    assert!(matches!(why, NumberSearchError::Jumped { n: 4, .. }), "{why}");
+    // If only the closing probe shows it, it speaks against what was found.
+    let last = beside(&search, &[], |_, _| 1.0).1.len() - 1;
+    let (ending, records) =
+        beside(&search, &[], |_, record| if record >= last { 20.0 } else { 1.0 });
+    let found = search.answer(&same, &records).unwrap();
+    assert!(matches!(found.jumped(), Some(NumberSearchError::Jumped { n: 4, .. })), "{found:?}");
+    assert_eq!((ending, found.parameter), (Ending::Finished, 4), "what was found stays");
     // One odd reading is made again.
     let once = |_: u32, record: usize| if record == 2 { 20.0 } else { 1.0 };
     let (ending, records) = beside(&search, &[], once);
     assert_eq!(ending, Ending::Finished);
     assert_eq!(search.answer(&same, &records).unwrap().parameter, 4);
+}
+
+/// The numbers that were probed, in order.
+fn probed(records: &[Record]) -> Vec<u32> {
+    records.iter().map(parameter).collect()
+}
+
+#[test]
+fn a_number_below_the_floor_is_probed_once_and_never_chosen() {
+    let search = NumberQuestion { goes_on: true, ..survey(6) };
+    // Without one, 1 is probed, and the slow 2 at least once.
+    let slow = |n: u32, _: usize| if n <= 2 { 0.1 } else { 1.0 };
+    let (ending, records) = on(&search, |bed| bed.with_floor(1.0), slow);
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!((ending, found.parameter), (Ending::Finished, 4), "{:?}", probed(&records));
+    for n in [1, 2] {
+        let times = probed(&records).iter().filter(|probed| **probed == n).count();
+        assert!(times <= 1, "{n}: {:?}", probed(&records));
+    }
+    assert!(found.attempts.iter().any(|attempt| attempt.below_floor), "{:?}", probed(&records));
+    // The first number stands still. It is not probed for longer, also not at the end.
+    let still = |n: u32, _: usize| if n == 4 { 0.0 } else { 1.0 };
+    let (ending, records) = on(&search, |bed| bed.with_floor(0.5), still);
+    let found = search.answer(&same, &records).unwrap();
+    let advice = found.advice.as_ref().unwrap();
+    assert!(ending == Ending::Finished && found.parameter >= 5, "{:?}", probed(&records));
+    assert!(advice.between.0 >= 5 && advice.value.value > 1.0, "{advice:?}");
+    assert_eq!(probed(&records).iter().filter(|n| **n == 4).count(), 1, "{:?}", probed(&records));
+    // A single number that is left is the answer. If none is, there is no answer.
+    let two = SpeedQuestion::new(vec![1, 4], 4, Duration::from_millis(100));
+    let two = NumberQuestion { goes_on: true, ..self::search(SearchMethod::Survey(two)) };
+    let (_, records) = on(&two, |bed| bed.with_floor(2.0), |_, _| 1.0);
+    assert_eq!(two.answer(&same, &records).unwrap().parameter, 4);
+    let (ending, records) = on(&two, |bed| bed.with_floor(9.0), |_, _| 1.0);
+    let why = two.answer(&same, &records).unwrap_err().why.unwrap();
+    assert_eq!(why, NumberSearchError::Survey(SpeedSearchError::NoneLeft));
+    assert_eq!((ending, records.len()), (Ending::Failed(why.to_string()), 2));
+}
+
+#[test]
+fn a_jump_is_one_of_what_is_maximised() {
+    let energy = |doubts: SpeedQuestion| NumberQuestion {
+        goes_on: true,
+        objective: Objective::Energy,
+        ..search(SearchMethod::Survey(doubts))
+    };
+    let one = energy(SpeedQuestion::new(vec![1, 4], 4, Duration::from_millis(100)));
+    // Ten times the work by ten times the power, from the third probe on.
+    let more = |record: usize| if record >= 2 { 10.0 } else { 1.0 };
+    let watts: Vec<f64> = (0..40).map(more).collect();
+    let (ending, records) = on(&one, |bed| bed.drawing(&watts), |_, record| more(record));
+    assert_eq!(ending, Ending::Finished);
+    assert_eq!(one.answer(&same, &records).unwrap().jumped(), None);
+    // The same work by ten times the power.
+    let (_, records) = on(&one, |bed| bed.drawing(&watts), |_, _| 1.0);
+    let jumped = |why: &NumberSearchError| matches!(why, NumberSearchError::Jumped { .. });
+    let why = match one.answer(&same, &records) {
+        Ok(found) => found.jumped().cloned(),
+        Err(unfound) => unfound.why,
+    };
+    assert!(why.as_ref().is_some_and(jumped), "{why:?}");
 }
 
 #[test]
@@ -457,7 +529,8 @@ fn energy_is_maximised_by_the_power_that_probes_show() {
     let watts = |watts: Option<f64>| {
         let roles: Vec<RoleTime> = Vec::new();
         let unit = pinwise_measure::Unit::rate("1/s");
-        Probed { probe: probe(2, 2, 3.0), unit, watts, roles, others: None }
+        let probe = probe(2, 2, 3.0);
+        Probed { probe, unit, watts, roles, others: None, below_floor: false }
     };
     assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
     assert!(search.valued(&watts(None)).is_err());

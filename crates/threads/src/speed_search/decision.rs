@@ -78,7 +78,9 @@ impl Decision {
         };
         let clear = |place: usize| good(place, best) <= 1.0 - CLEAR;
         let own = question.candidates.partition_point(|&threads| threads <= question.contexts);
-        let rival = (0..own).rev().max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
+        // Numbers that were given up have no mean.
+        let known = (0..own).rev().filter(|&place| mean[place].is_finite());
+        let rival = known.max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
         // More threads than contexts can only hide waiting. More than one reading has to show that
         // they are faster: beyond doubt where readings contradict each other, and on average where
         // there are several of both.

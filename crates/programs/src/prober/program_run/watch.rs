@@ -1,6 +1,6 @@
 //! Watches a run: one window with its progress, or from start to end.
 
-use super::steady::{AfterChange, after_change};
+use super::transient::{AfterChange, after_change};
 use super::{Change, ProgramRun, threads_of};
 use crate::prober::observation::Observation;
 use crate::prober::observation_halves::join;
@@ -12,10 +12,10 @@ use pinwise_metric::{
     Metric, MetricError, MetricOptions, MetricSpec,
     reading::{RateError, Reading, ReadingSummary, apart, rate},
 };
-use pinwise_monitor::{Activity, Layer, LayerChoice, Monitor};
+use pinwise_monitor::{Activity, Layer, LayerChoice, Monitor, OtherLoadWatch};
 use std::cell::RefCell;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The most parts of a window in which instructions are counted. The parts give the error of the
@@ -101,7 +101,9 @@ impl ProgramRun {
         let window = window.max(shortest);
         let mut monitor = self.warmed(window, layer_choice)?;
         let unit = metric.meter.unit().clone();
-        let (stop, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (least, cpus) = change.map_or((None, None), |change| (change.least, Some(change.cpus)));
+        let (stop, done, made) =
+            (AtomicBool::new(false), AtomicBool::new(false), AtomicUsize::new(0));
         let (measured, watched) = std::thread::scope(|scope| {
             let measuring = scope.spawn(|| {
                 let stopped = || stop.load(Ordering::Relaxed);
@@ -109,35 +111,43 @@ impl ProgramRun {
                 let mut stretch = |length: Duration| {
                     let settle = std::mem::take(&mut before);
                     let measured = metric.meter.measure(settle, length, &stopped)?;
+                    made.fetch_add(1, Ordering::Relaxed);
                     Ok((measured, metric.meter.error()))
                 };
-                let measured = match change {
+                let measured = match cpus {
                     None => stretch(window).map(|(measured, error)| AfterChange {
                         rate: measured.performance,
                         error,
                         steady: true,
                         below: false,
                     }),
-                    Some(Change { least }) => {
-                        after_change(least, || stretch((window / 2).max(shortest)))
-                    }
+                    Some(_) => after_change(least, || stretch((window / 2).max(shortest))),
                 };
                 done.store(true, Ordering::Relaxed);
                 measured
             });
             let is_done = || done.load(Ordering::Relaxed);
-            let mut watch = |time| self.watch(&mut monitor, time, &is_done);
+            let mut watch = |time, over: &dyn Fn() -> bool| self.watch(&mut monitor, time, over);
             // The metric, which is not read before that, warms up equally long.
-            let watched = watch(warm_up(window)).and_then(|_| {
+            let watched = watch(warm_up(window), &is_done).and_then(|_| {
                 let initialization = self.begin.elapsed();
-                let one = watch(window / 2)?;
-                // Until the metric has what it needs; by then it has given up.
-                Ok((initialization, one, watch(options.patience + window * 16)?))
+                let mut parts = Vec::new();
+                // Until the metric has what it needs, or has given up, or the probe has to end.
+                while parts.is_empty() || !is_done() {
+                    let others =
+                        cpus.as_ref().map(|cpus| OtherLoadWatch::begin(cpus, &[self.root]));
+                    let before = made.load(Ordering::Relaxed);
+                    let over = || is_done() || made.load(Ordering::Relaxed) != before;
+                    let first = cpus.is_none() && parts.is_empty();
+                    let part = watch(if first { window / 2 } else { Duration::MAX }, &over)?;
+                    parts.push((part, others.flatten()));
+                }
+                Ok((initialization, parts))
             });
             stop.store(watched.is_err(), Ordering::Relaxed);
             (measuring.join(), watched)
         });
-        let (initialization, one, other) = watched?;
+        let (initialization, mut parts) = watched?;
         let measured = measured
             .map_err(|_| io::Error::other("the metric's thread failed"))
             .map_err(|e| self.unreadable(e))?;
@@ -158,11 +168,16 @@ impl ProgramRun {
                 .map(|_| ProgramNote::MaybeTotal),
         );
         self.metric = Some(metric);
-        Ok(Observation {
-            notes,
-            below,
-            ..self.window_of((one, Some(other)), initialization, (progress, unit))
-        })
+        if cpus.is_some() {
+            // One a stretch, and perhaps one after the last. The transient does not count.
+            parts.truncate(made.into_inner());
+            parts.drain(..parts.len().saturating_sub(2));
+        }
+        let others = parts.first().and_then(|(_, others)| others.as_ref()?.so_far(&[self.root]));
+        let mut halves = parts.into_iter().map(|(part, _)| part);
+        let one = halves.next().unwrap_or_else(|| Activity::none(Duration::ZERO));
+        let window = self.window_of((one, halves.next()), initialization, (progress, unit));
+        Ok(Observation { notes, below, others, ..window })
     }
 
     /// Takes the metric up, or the one that was taken up before. If the time is over first, the

@@ -1,10 +1,12 @@
-//! The rate of a program whose number has just been changed.
+//! The rate of a program whose number has just been changed, without the transient.
 //!
 //! *Problem.* A service that reloads, or starts workers, is slower or idle for a while. A window
 //! that begins too early measures the change, not the number.
 //!
 //! *Method.* The program is measured in stretches, one after the other, until two in a row agree.
-//! Only these two count. So a steady program takes no longer than one window of both stretches.
+//! Only these two count. So a steady program takes no longer than one window of both stretches. A
+//! number that hurts the program is also given up by two stretches that agree: a single one may be
+//! the transient.
 //!
 //! *Limit.* A rate that swings more slowly than a stretch may agree by chance. One that never
 //! agrees counts by its last two stretches, and the probe says so.
@@ -29,27 +31,23 @@ pub(super) struct AfterChange {
     pub(super) error: Option<f64>,
     /// The last two stretches agree.
     pub(super) steady: bool,
-    /// The first stretch was below the least rate that is allowed, and no other was made.
+    /// That rate is below the least that is allowed.
     pub(super) below: bool,
 }
 
-/// Measures stretch after stretch with `measure` until two agree. A first one below `least` ends
-/// the probe at once.
+/// Measures stretch after stretch with `measure` until two agree, and tells whether these are below
+/// `least`.
 pub(super) fn after_change(
     least: Option<f64>,
     mut measure: impl FnMut() -> Result<Stretch, MeasureError>,
 ) -> Result<AfterChange, MeasureError> {
-    let first = measure()?;
-    if least.is_some_and(|least| first.0.performance < least) {
-        let (rate, error) = (first.0.performance, first.1);
-        return Ok(AfterChange { rate, error, steady: true, below: true });
-    }
-    let (mut made, mut before, mut last) = (2, first, measure()?);
+    let (mut made, mut before, mut last) = (2, measure()?, measure()?);
     while !agree(&before, &last) && made < MOST {
         (made, before, last) = (made + 1, last, measure()?);
     }
     let (rate, error) = joined(&before, &last);
-    Ok(AfterChange { rate, error, steady: agree(&before, &last), below: false })
+    let below = least.is_some_and(|least| rate < least);
+    Ok(AfterChange { rate, error, steady: agree(&before, &last), below })
 }
 
 fn agree((one, one_error): &Stretch, (other, other_error): &Stretch) -> bool {
@@ -106,10 +104,15 @@ mod tests {
     }
 
     #[test]
-    fn a_first_stretch_below_the_floor_is_the_last() {
-        let (seen, made) = after(&[40.0, 90.0, 90.0], 1.0, Some(50.0));
-        assert_eq!((seen.rate, seen.below, made), (40.0, true, 1));
-        assert!(!after(&[60.0, 60.0], 1.0, Some(50.0)).0.below);
+    fn a_number_is_below_the_floor_if_two_stretches_that_agree_are() {
+        let (seen, made) = after(&[40.0, 42.0, 90.0], 1.0, Some(50.0));
+        assert_eq!((seen.rate, seen.below, seen.steady, made), (41.0, true, true, 2));
+        // The first stretches are those of a reload.
+        let (seen, made) = after(&[5.0, 40.0, 90.0, 90.0, 1.0], 1.0, Some(50.0));
+        assert_eq!((seen.rate, seen.below, made), (90.0, false, 4));
+        let swings = [1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 1.0, 9.0, 90.0];
+        let (seen, made) = after(&swings, 0.1, Some(50.0));
+        assert_eq!((seen.below, seen.steady, made), (true, false, MOST));
     }
 
     #[test]
