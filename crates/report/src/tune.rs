@@ -59,7 +59,10 @@ impl<'a> TuneSearch<'a> {
         Self {
             compared: answer.verdict().zip(concluded.map(|concluded| &concluded.comparison.unit)),
             notes: texts(&answer.tagged_notes()),
-            number: answer.threads.as_ref().map(|outcome| ThreadsSearch::of(outcome, None)),
+            number: answer
+                .threads
+                .as_ref()
+                .map(|outcome| ThreadsSearch::of(outcome, None, answer.compared_numbers())),
             tried: (tried.collect(), unit.clone().unwrap_or_else(|| Unit::rate("1/s"))),
             placed: placed.collect(),
             parts,
