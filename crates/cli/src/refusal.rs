@@ -3,7 +3,7 @@
 use crate::output::Usage;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use pinwise_present::quoted;
+use pinwise_present::{did_you_mean, quoted};
 use std::ffi::OsString;
 
 /// Commands that take a program and its arguments behind `--`.
@@ -22,10 +22,23 @@ pub(crate) fn refusal(error: &clap::Error, root: &Command, words: &[OsString]) -
         return None;
     }
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    Some(Usage(without_dashes(error, &words).unwrap_or_else(|| {
+    let known = || without_dashes(error, &words).or_else(|| mistyped(error, root, &words));
+    Some(Usage(known().unwrap_or_else(|| {
         // Without the colours that it has on a terminal.
         format!("{}; see {} --help", flat(&error.render().to_string()), path(root, &words))
     })))
+}
+
+/// The command that was meant, if one is near. The parser puts others before it.
+fn mistyped(error: &clap::Error, root: &Command, words: &[String]) -> Option<String> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    // Only where a command of pinwise stands, and not one of a command.
+    words.get(1).filter(|word| *word == typed)?;
+    let similar = did_you_mean(typed, root.get_subcommands().map(Command::get_name));
+    (!similar.is_empty())
+        .then(|| format!("unrecognized subcommand '{typed}'{similar} See pinwise --help"))
 }
 
 /// What to type if a program stands where only options do.

@@ -58,8 +58,9 @@ pub struct LastComparisonQuestion {
     /// The looks at which it may end, its time included. They share the error.
     #[serde(default = "one_look")]
     pub looks: usize,
-    /// Gains are compared by ranks, and rounds with a starved window on this number of contexts do
-    /// not count. `None` in an earlier version, which compared means and took all rounds.
+    /// Gains are compared by ranks. Rounds with a starved window on this number of contexts do not
+    /// count, if the windows show what they lost (those of `threads`). `None` in an earlier
+    /// version, which compared means and took all rounds.
     #[serde(default)]
     pub ranked_on: Option<u32>,
     /// Numbers that could not be placed before.

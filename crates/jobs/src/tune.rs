@@ -589,6 +589,19 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_without_room_for_the_last_comparison_is_told_with_one_that_has() {
+        let (question, _) = number_question(&request()).unwrap();
+        let outcome = ThreadsOutcome::of(question, &[]).unwrap();
+        // No probe is known to take any time: three ways, five rounds, a quarter of the budget.
+        let window = outcome.window.as_secs_f64();
+        let short = |budget: f64| parts::short(&outcome, Duration::from_secs_f64(budget), 4.0);
+        let needed = 3.0 * 5.0 * 3.0 * window / 0.25;
+        assert_eq!(short(needed + 0.01), None);
+        let told = pinwise_present::notice(&short(needed - 0.01).unwrap());
+        assert!(told.contains("use --budget "), "{told}");
+    }
+
+    #[test]
     fn other_contexts_than_at_the_start_are_refused_before_anything_runs() {
         let (_folder, mut store) = stored::empty_store();
         let caller = Caller::default();

@@ -10,7 +10,7 @@ use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
 use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
 use pinwise_measure::Unit;
-use pinwise_placement::{Outcome, Way};
+use pinwise_placement::{LastComparisonVerdict, Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, texts, tune_next,
@@ -67,6 +67,8 @@ impl<'a> TuneSearch<'a> {
             placed: placed.collect(),
             parts,
             next: conclusion.and_then(|conclusion| {
+                let decided = conclusion.choice != LastComparisonVerdict::Undecided;
+                let conclusion = Some(conclusion).filter(|_| decided)?;
                 Some(tune_next(conclusion.plan.as_deref()?, conclusion.command.as_deref()))
             }),
         }

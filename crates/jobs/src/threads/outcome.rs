@@ -94,7 +94,7 @@ pub struct ThreadsConclusion {
 
 impl ThreadsOutcome {
     /// Computes the outcome from a question and the records of its campaign.
-    pub(super) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
+    pub(crate) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
         let counting = question.counting()?;
         let convert = |threads| counting.parameter(threads);
         let SearchPosition { window, run, short, .. } =

@@ -283,6 +283,14 @@ fn progress_that_jumps_ends_the_search_of_a_program_that_keeps_running() {
 }
 
 #[test]
+fn a_stored_question_without_doubts_has_none() {
+    let earlier = NumberQuestion { doubts_on: None, ..survey(4) };
+    let mut stored = serde_json::to_value(&earlier).unwrap();
+    assert!(stored.as_object_mut().unwrap().remove("doubts_on").is_some());
+    assert_eq!(serde_json::from_value::<NumberQuestion>(stored).unwrap(), earlier);
+}
+
+#[test]
 fn a_program_that_gets_nothing_done_is_told_in_the_end() {
     let dead = |n, windows, record, stage| {
         let probe = amdahl(n, windows, record, stage)?;
