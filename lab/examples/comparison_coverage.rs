@@ -2,16 +2,15 @@
 //! by means, and by ranks as `threads` and `tune` have it. Prints the table of
 //! docs/method/threads.md ("Fresh windows"). Takes some seconds in a release build.
 //!
-//! A comparison looks after 5, 10, 20 and 40 rounds and ends at the first interval that is narrow
-//! enough, as a search with `--within 1%` does. On the quiet machine windows differ by normal
-//! noise. On the others, other programs also slow 3 % or 30 % of the windows, by up to twenty
-//! times.
+//! A comparison looks at its gains and ends as a search with `--within 1%` does, or after 100
+//! rounds, the time of `--budget`. On the quiet machine windows differ by normal noise. On the
+//! others, other programs also slow 3 % or 30 % of the windows, by up to twenty times.
 
 use pinwise_placement::{ComparedRounds, Way};
 use pinwise_topology::Random;
 
 const COMPARISONS: u32 = 6000;
-const LOOKS: [usize; 4] = [5, 10, 20, 40];
+const MOST_ROUNDS: usize = 100;
 
 fn main() {
     println!(
@@ -40,15 +39,14 @@ fn missed(noise: f64, gain: f64, slowed: f64, ranks: bool) -> (f64, f64) {
     let (mut missed, mut widths) = (0, 0.0);
     for _ in 0..COMPARISONS {
         let new = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
-        let mut rounds = new.with_looks(LOOKS.len()).by_ranks(ranks);
+        let mut rounds = new.with_looks(ComparedRounds::LOOKS).by_ranks(ranks);
         loop {
             let mut window = |speed: f64| {
                 let slow = if random.unit() < slowed { 1.0 - 0.95 * random.unit() } else { 1.0 };
                 Some(speed * slow * (1.0 + noise * normal(&mut random)))
             };
             rounds.take(vec![window(1.0), window(1.0 + gain)]);
-            let look = LOOKS.contains(&rounds.count());
-            if rounds.count() == 40 || look && rounds.is_precise(0.005) {
+            if rounds.count() == MOST_ROUNDS || rounds.is_settled(false, 0.005) {
                 break;
             }
         }

@@ -287,7 +287,8 @@ impl Announced {
             verdict: shown.map_or(LastComparisonVerdict::Undecided, |shown| shown.choice),
             gain: gain.map(|gain| (gain.low, gain.high)),
             fewest: found.advice.as_ref().map(|advice| advice.between),
-            measurements: (answer.outcome.probes.len() + answer.outcome.set_aside + rounds) as u64,
+            measurements: (answer.outcome.probes.len() + answer.outcome.set_aside.total() + rounds)
+                as u64,
         })
     }
 }

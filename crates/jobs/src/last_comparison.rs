@@ -13,7 +13,7 @@ use pinwise_campaign::{
 use pinwise_measure::{
     Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
 };
-use pinwise_placement::{Budget, ComparedRounds, LastComparisonNote, Unmeasured, Way};
+use pinwise_placement::{Budget, ComparedRounds, Gain, LastComparisonNote, Unmeasured, Way};
 use pinwise_present::notable_share;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
@@ -23,16 +23,11 @@ use std::time::Duration;
 /// The fewest rounds of a comparison that is cut short and still judged: its intervals are wide.
 pub(crate) const FEWEST_ROUNDS: usize = 2;
 /// With fewer rounds the intervals are so wide that a note says so.
-pub(crate) const GOOD_ROUNDS: u64 = 5;
-/// The most rounds of a comparison. Usually the time ends it earlier.
-const MOST_ROUNDS: usize = 40;
-/// Looks at the gains that may end a comparison early: after [`GOOD_ROUNDS`], and after twice as
-/// many each.
-pub(crate) const LOOKS: usize = 4;
+pub(crate) const GOOD_ROUNDS: u64 = ComparedRounds::FIRST_LOOK as u64;
 /// The most rounds if the default alone is measured, only to know its speed.
 const ALONE_ROUNDS: usize = 3;
 /// Confidence with which all intervals hold together.
-const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Seed of the random order.
 const SEED: u64 = 1;
 
@@ -55,16 +50,17 @@ pub struct LastComparisonQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
-    /// The comparison ends before its time once each gain is known to this share of the default,
-    /// or to a quarter of itself. `None`: it uses its time.
+    /// The comparison may end before its time once it is decided and each gain is known to this
+    /// share of the default, half of the tolerance, or to a quarter of itself. `None`: it uses its
+    /// time.
     #[serde(default)]
     pub precision: Option<f64>,
-    /// The number of looks that may end it. They share the error. 1 in an earlier version, which
-    /// looked after each round and did not count the looks.
+    /// The looks at which it may end, its time included. They share the error.
     #[serde(default = "one_look")]
     pub looks: usize,
-    /// Gains are compared by ranks, and rounds with a starved window on this number of contexts do
-    /// not count. `None` in an earlier version, which compared means and took all rounds.
+    /// Gains are compared by ranks. Rounds with a starved window on this number of contexts do not
+    /// count, if the windows show what they lost (those of `threads`). `None` in an earlier
+    /// version, which compared means and took all rounds.
     #[serde(default)]
     pub ranked_on: Option<u32>,
     /// Numbers that could not be placed before.
@@ -94,6 +90,17 @@ pub struct LastComparison {
     pub cut_short: Option<Unmeasured>,
 }
 
+/// What fresh windows show of two numbers, both unpinned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ComparedNumbers {
+    /// The numbers.
+    pub pair: [u32; 2],
+    /// The gain of the first over the second.
+    pub gain: Gain,
+    /// The number that is announced.
+    pub announced: u32,
+}
+
 /// The result of one window of a comparison.
 pub(crate) struct Seen {
     /// Higher is better.
@@ -102,6 +109,8 @@ pub(crate) struct Seen {
     pub(crate) unit: Unit,
     /// The load of other programs during the window, if that is known.
     pub(crate) others: Option<OtherLoad>,
+    /// The time that the window took on a model, whose records do not say that.
+    pub(crate) modelled: Option<Duration>,
     /// What the window lost to them on this number of contexts ([`Probed::lost`]), if it is known.
     ///
     /// [`Probed::lost`]: pinwise_measure::Probed::lost
@@ -154,22 +163,19 @@ impl LastComparisonQuestion {
         let mut rounds = ComparedRounds::new(ways.clone(), CONFIDENCE)
             .with_looks(self.looks)
             .by_ranks(self.ranked_on.is_some());
-        let (mut unit, mut loads, mut starving) = (None, Vec::new(), 0);
-        let mut lost: Vec<Vec<f64>> = vec![Vec::new(); ways.len()];
+        let (mut unit, mut loads) = (None, Vec::new());
+        let mut lost: Vec<Vec<Option<f64>>> = Vec::new();
         let mut missing: Vec<(u64, String)> = Vec::new();
+        let mut made = Vec::new();
         let history: Vec<&Record> = settled(history).collect();
         for (windows, order) in history.chunks_exact(ways.len()).zip(self.orders()) {
-            let mut round = vec![None; ways.len()];
-            let mut is_starved = false;
+            let (mut round, mut lost_here) = (vec![None; ways.len()], vec![None; ways.len()]);
             for (record, way) in windows.iter().zip(order) {
                 match &record.outcome {
                     Ok(measured) => {
                         if let Some(seen) = read(measured) {
                             round[way] = Some(seen.value);
-                            if let Some(own) = seen.lost.filter(|_| self.ranked_on.is_some()) {
-                                is_starved |= starved(own, &lost[way]).is_some();
-                                lost[way].push(own);
-                            }
+                            lost_here[way] = seen.lost.filter(|_| self.ranked_on.is_some());
                             unit.get_or_insert(seen.unit);
                             loads.extend(seen.others);
                         }
@@ -182,7 +188,12 @@ impl LastComparisonQuestion {
                     }
                 }
             }
-            if is_starved {
+            made.push(round);
+            lost.push(lost_here);
+        }
+        let mut starving = 0;
+        for (place, round) in made.into_iter().enumerate() {
+            if is_starved(&lost, place) {
                 starving += 1;
             } else {
                 rounds.take(round);
@@ -194,6 +205,17 @@ impl LastComparisonQuestion {
 }
 
 impl LastComparison {
+    /// What its windows show of the two numbers of `question`, of which `announced` is chosen;
+    /// `None`: too few do.
+    pub(crate) fn numbers(
+        &self,
+        question: &LastComparisonQuestion,
+        announced: u32,
+    ) -> Option<ComparedNumbers> {
+        let gain = self.rounds.gain(Way::Number, Way::Default)?;
+        Some(ComparedNumbers { pair: [question.n, question.default?], gain, announced })
+    }
+
     /// The mean of each way: the conclusion of its part.
     pub(crate) fn means(&self) -> Result<Value, serde_json::Error> {
         let ways = self.rounds.ways().iter();
@@ -297,12 +319,10 @@ impl Strategy for LastComparisonSearch<'_> {
         let ways = self.question.ways();
         let made: Vec<&Record> = settled(history).collect();
         let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
-        let ends = made.chunks_exact(ways.len()).map(|round| round[ways.len() - 1].elapsed);
         if place == 0 {
             let so_far = self.question.comparison(history, self.read, None);
-            let most = if ways.len() > 1 { MOST_ROUNDS } else { ALONE_ROUNDS };
-            let enough = so_far.rounds.count() >= most || self.is_precise(&so_far.rounds);
-            if enough || !is_time_for_another(ends, self.question.time) {
+            let ends = self.ends(&made, ways.len());
+            if self.is_enough(&so_far.rounds) || !is_time_for_another(ends, self.question.time) {
                 return Step::Stop;
             }
         }
@@ -322,18 +342,39 @@ impl Strategy for LastComparisonSearch<'_> {
 }
 
 impl LastComparisonSearch<'_> {
-    /// Only widths decide: a comparison that ended at a lucky mean would favour it.
-    fn is_precise(&self, rounds: &ComparedRounds) -> bool {
-        let Some(precision) = self.question.precision else { return false };
-        let looks = self.question.looks == 1 || is_look(rounds.count());
-        looks && rounds.count() >= GOOD_ROUNDS as usize && rounds.is_precise(precision)
+    /// Whether more rounds would tell nothing.
+    fn is_enough(&self, rounds: &ComparedRounds) -> bool {
+        let LastComparisonQuestion { n, default, precision, .. } = self.question;
+        let ways = rounds.ways();
+        if ways.len() < 2 {
+            return rounds.count() >= ALONE_ROUNDS;
+        }
+        let measured = ways.iter().filter(|&&way| rounds.estimate(way).is_some()).count();
+        let hopeless = rounds.count() >= ComparedRounds::FIRST_LOOK && measured < 2;
+        let fewer = default.is_some_and(|default| default > n);
+        hopeless || precision.is_some_and(|precision| rounds.is_settled(fewer, precision))
+    }
+
+    /// When each round of so many `ways` ended, since the comparison began.
+    fn ends(&self, made: &[&Record], ways: usize) -> impl Iterator<Item = Duration> {
+        let mut modelled = Duration::ZERO;
+        made.chunks_exact(ways).map(move |round| {
+            let seen = round.iter().filter_map(|record| (self.read)(record.outcome.as_ref().ok()?));
+            modelled += seen.filter_map(|seen| seen.modelled).sum::<Duration>();
+            if modelled.is_zero() { round[ways - 1].elapsed } else { modelled }
+        })
     }
 }
 
-/// Whether the comparison looks at the gains after this number of rounds.
-fn is_look(rounds: usize) -> bool {
-    let first = GOOD_ROUNDS as usize;
-    (0..LOOKS).any(|look| rounds == first << look)
+/// Whether a window of this round is starved beside those of the same way in all other rounds. So a
+/// load that was there all the time starves none, not even the first.
+fn is_starved(lost: &[Vec<Option<f64>>], round: usize) -> bool {
+    let mut windows = lost[round].iter().enumerate();
+    windows.any(|(way, own)| {
+        let rest = lost[..round].iter().chain(&lost[round + 1..]);
+        let rest: Vec<f64> = rest.filter_map(|round| round[way]).collect();
+        !rest.is_empty() && own.is_some_and(|own| starved(own, &rest).is_some())
+    })
 }
 
 /// Whether another round fits into `time`. It is taken to be as long as the longest one so far, of
@@ -370,7 +411,7 @@ mod tests {
         let (value, unit) = (measured.performance, Unit::cost("s"));
         // What others took, the program wanted.
         let lost = Some(others?.taken / 10.0);
-        Some(Seen { value, unit, others, lost })
+        Some(Seen { value, unit, others, modelled: None, lost })
     }
 
     /// Of three ways.
@@ -440,14 +481,12 @@ mod tests {
         let lost = "its threads were others".to_owned();
         let notes = [
             LastComparisonNote::ComparisonBusy { share: 0.8 },
-            // The load of the first round is no surprise later.
-            LastComparisonNote::RoundsStarved { rounds: 1, of: 4 },
             LastComparisonNote::WindowsMissing { windows: 4, error: lost },
-            LastComparisonNote::FewRounds { rounds: 3 },
+            LastComparisonNote::FewRounds { rounds: 4 },
         ];
         assert_eq!(busy.notes(), notes);
         let text = busy.notes().iter().map(last_comparison_note).collect::<Vec<_>>();
-        assert!(text[0].contains("80 %") && text[3].contains("only 3 rounds"), "{text:?}");
+        assert!(text[0].contains("80 %") && text[2].contains("only 4 rounds"), "{text:?}");
         assert!(busy.rounds.gain(Way::Number, Way::Default).is_none());
     }
 
@@ -456,6 +495,10 @@ mod tests {
         let burst = compared(12, |window| if window == 4 { 0.9 } else { 0.0 }, false);
         assert_eq!((burst.rounds.count(), burst.starved), (11, 1));
         assert_eq!(burst.notes(), [LastComparisonNote::RoundsStarved { rounds: 1, of: 12 }]);
+        let first = compared(12, |window| if window == 1 { 0.9 } else { 0.0 }, false);
+        assert_eq!((first.rounds.count(), first.starved), (11, 1), "judged after the fact");
+        let steady = compared(12, |_| 0.9, false);
+        assert_eq!((steady.rounds.count(), steady.starved), (12, 0));
         let gain = burst.rounds.gain(Way::Placed, Way::Default).unwrap();
         assert!((gain.mean - 1.0).abs() < 0.01 && gain.low > 0.98, "{gain:?}");
         // Earlier versions took all rounds.
@@ -465,9 +508,56 @@ mod tests {
         assert_eq!(serde_json::from_value::<LastComparisonQuestion>(stored).unwrap(), earlier);
     }
 
+    /// Of the default alone, of two ways, and of two ways of which one cannot be measured.
     #[test]
-    fn a_comparison_may_end_early_at_four_looks_up_to_its_most_rounds() {
-        let looks: Vec<usize> = (0..=MOST_ROUNDS).filter(|&rounds| is_look(rounds)).collect();
-        assert_eq!((looks, LOOKS), (vec![5, 10, 20, 40], 4));
+    fn rounds_go_on_until_it_is_decided_or_the_time_is_over() {
+        let rounds = |ways: usize, speed: Option<f64>, precision, noisy: bool, window: Duration| {
+            let question = LastComparisonQuestion {
+                default: Some(if ways == 1 { 2 } else { 1 }),
+                placed: None,
+                time: Duration::from_secs(100),
+                precision,
+                looks: ComparedRounds::LOOKS,
+                ranked_on: None,
+                ..question()
+            };
+            assert_eq!(question.ways().len(), ways);
+            let read: Read<'_> = &|measured| {
+                let modelled = Some(measured.duration).filter(|took| !took.is_zero());
+                let (value, unit) = (measured.performance, Unit::rate("1/s"));
+                Some(Seen { value, unit, others: None, modelled, lost: None })
+            };
+            let mut strategy = LastComparisonSearch { question, read };
+            let mut history: Vec<Record> = Vec::new();
+            while let Step::Measure(trial) = strategy.step(&history) {
+                let Setting::Threads(count) = &trial.setting else { panic!() };
+                let number = history.len() as u64;
+                let noise =
+                    if count.n == Some(2) { [0.5, 1.5, 1.0][history.len() % 3] } else { 1.0 };
+                let measured = |performance: f64| Measurement {
+                    performance: performance * if noisy { noise } else { 1.0 },
+                    duration: window,
+                    spread: None,
+                    detail: None,
+                };
+                let failed = || MeasureError::new(Retry::Other, "it does not start");
+                let speed = if count.n == Some(2) { speed } else { Some(1.0) };
+                let outcome = speed.map(measured).ok_or_else(failed);
+                // The records of a model take no time.
+                let elapsed = if window.is_zero() { number as u32 + 1 } else { 0 };
+                let elapsed = Duration::from_millis(500) * elapsed;
+                history.push(Record { number, trial, outcome, elapsed });
+            }
+            history.len() / ways
+        };
+        let real = Duration::ZERO;
+        let precise = Some(0.005);
+        assert_eq!(rounds(1, Some(1.0), None, false, real), ALONE_ROUNDS);
+        assert_eq!(rounds(2, Some(2.0), None, false, real), 100, "it uses its time");
+        assert_eq!(rounds(2, Some(2.0), precise, false, real), ComparedRounds::FIRST_LOOK);
+        assert_eq!(rounds(2, Some(1.0), precise, true, real), 100, "too noisy to tell");
+        assert_eq!(rounds(2, None, precise, false, real), ComparedRounds::FIRST_LOOK, "no use");
+        let modelled = Duration::from_secs(5);
+        assert_eq!(rounds(2, Some(2.0), None, false, modelled), 10, "time of the model");
     }
 }

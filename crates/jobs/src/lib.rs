@@ -63,7 +63,7 @@ pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
 pub use job::{Caller, Job, run};
-pub use last_comparison::{LastComparison, LastComparisonQuestion};
+pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use no_plan::NoPlan;
 pub use open_subject::scope;

@@ -30,7 +30,7 @@ use pinwise_campaign::{
 };
 use pinwise_linux::{Hold, Pid};
 use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
-use pinwise_placement::{Budget, Unmeasured};
+use pinwise_placement::{Budget, LastComparisonVerdict, Unmeasured};
 use pinwise_programs::{LinuxProber, ProbeError};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
@@ -55,7 +55,7 @@ pub struct ThreadsAnswer {
     /// The outcome of the search, as far as it came.
     pub outcome: ThreadsOutcome,
     /// The result of the fresh windows, which decides what is announced. `None`: there was no other
-    /// number to compare with, or the search has not ended.
+    /// number to compare with, or it has not come to that.
     pub confirmation: Option<Confirmation>,
     /// The user ended the search once there was an answer.
     pub interrupted: bool,
@@ -131,14 +131,14 @@ impl Job for ThreadsRequest {
         let ends = searched.ends();
         let Searched { mut outcome, ending, mut program } = searched;
         let finished = ending == Ending::Finished;
-        let mut unconfirmed = None;
+        let (mut unconfirmed, mut others) = (None, true);
         let confirmation = match &outcome.found {
             Ok(found) if finished && question.request.confirms() => {
                 let confirming = Confirming { info, question: &question, outcome: &outcome, found };
                 match confirm(&confirming, &mut program, caller, store, events) {
                     Ok(Confirmed::Shown(confirmation)) => Some(*confirmation),
-                    Ok(Confirmed::Nothing(why)) => {
-                        unconfirmed = why;
+                    Ok(Confirmed::Nothing { why, is_open }) => {
+                        (unconfirmed, others) = (why, is_open);
                         None
                     }
                     Err(error) => {
@@ -166,6 +166,10 @@ impl Job for ThreadsRequest {
             conclusion.threads = question.threads_with(conclusion.parameter)?;
             (conclusion.choice, conclusion.gain) =
                 (Some(shown.choice), shown.comparison.rounds.gain_of(shown.choice));
+        }
+        outcome.uncompared = confirmation.is_none() && question.request.confirms() && others;
+        if outcome.uncompared {
+            conclusion.choice = Some(LastComparisonVerdict::Undecided);
         }
         conclusion.cut_short = cut_short;
         conclusion.notes.extend(unconfirmed);
@@ -195,12 +199,14 @@ impl Job for ThreadsRequest {
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<ThreadsAnswer, JobError> {
         let records = store.records(info.id)?;
         let mut outcome = ThreadsOutcome::of(stored::question(info)?, &records)?;
-        let mut cut_short = None;
+        let (mut cut_short, mut undecided) = (None, false);
         if let Some(conclusion) = stored::conclusion::<ThreadsConclusion>(info)? {
             outcome.notes.extend(conclusion.notes);
             cut_short = conclusion.cut_short;
+            undecided = conclusion.choice == Some(LastComparisonVerdict::Undecided);
         }
         let confirmation = confirmed(info, &outcome.question, cut_short, store)?;
+        outcome.uncompared = undecided && confirmation.is_none();
         let campaign = info.clone();
         Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted: false, unsettled: None })
     }
@@ -404,7 +410,7 @@ mod tests {
     use crate::events::{Silent, stopping_at};
     use crate::job::{resume_job, run};
     use crate::stored::empty_store as store;
-    use pinwise_placement::{LastComparisonVerdict, Way};
+    use pinwise_placement::Way;
     use pinwise_scheduler::{ModelProgram, OtherPrograms};
 
     fn request(method: ThreadsMethod) -> ThreadsRequest {
@@ -542,6 +548,32 @@ mod tests {
         let asked = request(ThreadsMethod::Reinforcer);
         let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
         assert!(answer.confirmation.is_none());
+    }
+
+    #[test]
+    fn a_number_that_was_compared_with_none_is_undecided_everywhere() {
+        let (_folder, mut store) = store();
+        // The first probe is of the default, and there is no time for another.
+        let budget = Some(Duration::from_millis(21));
+        let (min, max) = (Some(24), Some(32));
+        let one = ThreadsRequest { min, max, budget, ..request(ThreadsMethod::Survey) };
+        let answer = run(one.clone(), &Caller::default(), &mut store, &mut Silent).unwrap();
+        let again = ThreadsRequest::answer(&answer.campaign, &Caller::default(), &store).unwrap();
+        assert_eq!(answer.outcome, again.outcome);
+        let choice = Some(LastComparisonVerdict::Undecided);
+        let summary = Some(Summary::Threads { n: 24, choice, gain: None });
+        assert_eq!(Summary::of(&answer.campaign), summary);
+        for outcome in [&answer.outcome, &again.outcome] {
+            assert!(outcome.uncompared);
+            let told = outcome.answer(outcome.found.as_ref().unwrap(), None);
+            assert!(told.starts_with("Undecided: n = 24 was the only number probed"), "{told}");
+        }
+        // There is no other number.
+        let only = ThreadsRequest { max: min, ..one };
+        let answer = run(only, &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert!(!answer.outcome.uncompared && answer.confirmation.is_none());
+        let summary = Some(Summary::Threads { n: 24, choice: None, gain: None });
+        assert_eq!(Summary::of(&answer.campaign), summary);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::campaign_run::as_parent_error;
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
-use crate::last_comparison::{LastComparison, LastComparisonQuestion};
+use crate::last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
 use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
@@ -143,6 +143,8 @@ pub struct TuneAnswer {
     pub campaign: CampaignInfo,
     /// The budget.
     pub budget: Duration,
+    /// The tolerance: a gain of this share is none.
+    pub within: f64,
     /// The search for the number alone; `None` before its first probe.
     pub threads: Option<ThreadsOutcome>,
     /// Numbers under policies of placement.
@@ -182,11 +184,20 @@ impl TuneAnswer {
         Some(TuneVerdict {
             rounds: &comparison.rounds,
             choice: conclusion.choice,
+            within: self.within,
+            budget: self.budget,
             n,
             default: compared.default,
             unplaced: compared.placed.is_none().then(unplaced).flatten(),
             others: comparison.others(),
         })
+    }
+
+    /// What the last comparison shows of the number alone; `None`: too little.
+    pub fn compared_numbers(&self) -> Option<ComparedNumbers> {
+        let TuneLastComparison { compared, comparison, conclusion, .. } =
+            self.concluded.as_ref()?;
+        comparison.numbers(compared, conclusion.parameter.unwrap_or(compared.n))
     }
 
     /// All notes, each with its kind, values and text: those of the search for the number, then the
@@ -383,6 +394,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     Ok(TuneAnswer {
         campaign: info.clone(),
         budget: request.threads.time(),
+        within: request.threads.within,
         threads,
         policies,
         placements,
@@ -574,6 +586,19 @@ mod tests {
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
         assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_budget_without_room_for_the_last_comparison_is_told_with_one_that_has() {
+        let (question, _) = number_question(&request()).unwrap();
+        let outcome = ThreadsOutcome::of(question, &[]).unwrap();
+        // No probe is known to take any time: three ways, five rounds, a quarter of the budget.
+        let window = outcome.window.as_secs_f64();
+        let short = |budget: f64| parts::short(&outcome, Duration::from_secs_f64(budget), 4.0);
+        let needed = 3.0 * 5.0 * 3.0 * window / 0.25;
+        assert_eq!(short(needed + 0.01), None);
+        let told = pinwise_present::notice(&short(needed - 0.01).unwrap());
+        assert!(told.contains("use --budget "), "{told}");
     }
 
     #[test]

@@ -7,11 +7,15 @@
 //! ([`crate::statistics::ratio`]) while there are too few rounds for ranks. Each pair of ways may
 //! be compared, and the intervals of all pairs hold together (Bonferroni). A search for the number
 //! alone ends with the same comparison, of two ways.
+//!
+//! A comparison may look at its gains and end before its time ([`ComparedRounds::is_settled`]):
+//! after 5 rounds, and after twice as many each. Only widths and the verdict decide. The end of the
+//! time is the last look. The looks share the error (Bonferroni), so any of them may end it.
 
+use crate::Estimate;
 use crate::outcome::{no_high, no_low};
 use crate::signed_rank;
 use crate::statistics::{estimate, ratio};
-use crate::{Estimate, PlacementQuestion, PlacementVerdict};
 use serde::{Deserialize, Serialize};
 
 /// How the program is run.
@@ -72,20 +76,26 @@ pub struct ComparedRounds {
     ways: Vec<Way>,
     rounds: Vec<Vec<Option<f64>>>,
     confidence: f64,
-    looks: f64,
+    looks: usize,
     by_ranks: bool,
 }
 
 impl ComparedRounds {
+    /// Rounds at the first look. With fewer the intervals are wide.
+    pub const FIRST_LOOK: usize = 5;
+    /// The looks of a comparison that may end early. More of them would widen all intervals.
+    pub const LOOKS: usize = 6;
+
     /// Between `ways`, without a round yet; `confidence` is that of all comparisons together.
     pub fn new(ways: Vec<Way>, confidence: f64) -> Self {
-        Self { ways, rounds: Vec::new(), confidence, looks: 1.0, by_ranks: false }
+        Self { ways, rounds: Vec::new(), confidence, looks: 1, by_ranks: false }
     }
 
-    /// The same, if this number of looks at the gains may end the comparison: they share the error.
+    /// The same, if this number of looks at the gains may end the comparison. The last one is the
+    /// end of its time.
     #[must_use]
     pub fn with_looks(mut self, looks: usize) -> Self {
-        self.looks = looks.max(1) as f64;
+        self.looks = looks.max(1);
         self
     }
 
@@ -138,7 +148,7 @@ impl ComparedRounds {
             .zip(self.values(other)?)
             .filter_map(|(one, other)| Some((one?, other?)))
             .collect();
-        let together = 1.0 - (1.0 - self.confidence) / (self.comparisons() * self.looks);
+        let together = 1.0 - (1.0 - self.confidence) / (self.comparisons() * self.looks as f64);
         let ranked = self.by_ranks.then(|| signed_rank::ratio(&pairs, together)).flatten();
         let ratio = ranked.or_else(|| ratio(&pairs, 0.0, together))?;
         Some(Gain { mean: ratio.value - 1.0, low: ratio.low - 1.0, high: ratio.high - 1.0 })
@@ -152,7 +162,7 @@ impl ComparedRounds {
 
     /// Whether every gain over the default is known to `precision`, or to a quarter of itself: then
     /// more rounds would change a digit and no decision.
-    pub fn is_precise(&self, precision: f64) -> bool {
+    fn is_precise(&self, precision: f64) -> bool {
         let mut others = self.ways.iter().filter(|&&way| way != Way::Default);
         others.all(|&way| {
             self.gain(way, Way::Default).is_some_and(|Gain { mean, low, high }| {
@@ -161,13 +171,35 @@ impl ComparedRounds {
         })
     }
 
-    /// Whether the gain of `way` over the default is above 0, none, or undecided. The rule and the
-    /// tolerance are those of a search for a placement.
-    pub fn advice(&self, way: Way) -> PlacementVerdict {
+    /// Whether the comparison ends before its time: it looks now, the verdict is decided, and every
+    /// gain is known to `precision`, half of the tolerance, or to a quarter of itself. `fewer` as
+    /// for [`Self::choice`].
+    pub fn is_settled(&self, fewer: bool, precision: f64) -> bool {
+        let looks = (1..self.looks).any(|look| self.count() == Self::FIRST_LOOK << (look - 1));
+        looks
+            && self.is_precise(precision)
+            && self.choice(fewer, 2.0 * precision) != LastComparisonVerdict::Undecided
+    }
+
+    /// Whether `way` may be better than the default by more than a share of `within`, and may as
+    /// well not be better.
+    pub fn is_open(&self, way: Way, within: f64) -> bool {
         let gain = self.gain(way, Way::Default);
-        gain.map_or(PlacementVerdict::Undecided, |gain| {
-            PlacementVerdict::by(gain.low, gain.high, PlacementQuestion::WITHIN)
-        })
+        gain.is_none_or(|gain| gain.low <= 0.0 && gain.high > within)
+    }
+
+    /// How many times the rounds would decide whether each open way is better, if the means stay:
+    /// an interval is half as wide after four times the rounds. `None`: no interval is known yet.
+    pub fn times_to_decide(&self, within: f64) -> Option<f64> {
+        let ways = self.ways.iter().filter(|&&way| way != Way::Default);
+        let times = ways.filter(|&&way| self.is_open(way, within)).map(|&way| {
+            let Gain { mean, low, high } = self.gain(way, Way::Default)?;
+            // The lower end has to come above 0, or the upper one down to the tolerance.
+            let [rises, falls] =
+                [(mean - low) / mean.max(0.0), (high - mean) / (within - mean).max(0.0)];
+            Some(rises.min(falls).powi(2))
+        });
+        times.reduce(|one, other| Some(one?.max(other?))).flatten()
     }
 
     /// The gain of a choice over the default; `None` if it is the default.
@@ -179,7 +211,7 @@ impl ComparedRounds {
     /// The verdict, if [`Way::Default`] is compared. `fewer`: the number that was found is below
     /// the default; then being as fast, but for a share of `within`, is enough. Pinning has to be
     /// faster than the same number unpinned, and than doing nothing. Doing nothing is chosen if
-    /// the intervals show that no other way is better.
+    /// the intervals show that no other way is better by more than `within`.
     pub fn choice(&self, fewer: bool, within: f64) -> LastComparisonVerdict {
         let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
@@ -193,9 +225,8 @@ impl ComparedRounds {
             _ => {}
         }
         let mut others = self.ways.iter().filter(|&&way| way != Way::Default).peekable();
-        if others.peek().is_some()
-            && others.all(|&way| self.advice(way) == PlacementVerdict::KeepDefault)
-        {
+        let worse = |way| self.gain(way, Way::Default).is_some_and(|gain| gain.high <= within);
+        if others.peek().is_some() && others.all(|&way| worse(way)) {
             LastComparisonVerdict::Default
         } else {
             LastComparisonVerdict::Undecided
@@ -255,7 +286,7 @@ mod tests {
         let of = |number, noise| {
             rounds(&[(Way::Default, 1.0), (Way::Number, number)], noise).choice(false, 0.01)
         };
-        assert_eq!(of(1.0, 0.04), LastComparisonVerdict::Default);
+        assert_eq!(of(1.0, 0.02), LastComparisonVerdict::Default);
         assert_eq!(of(1.0, 1.0), LastComparisonVerdict::Undecided);
         assert_eq!(of(1.1, 1.0), LastComparisonVerdict::Undecided);
         assert_eq!(
@@ -263,6 +294,12 @@ mod tests {
             LastComparisonVerdict::Default,
             "the interval is wide, but below 0"
         );
+        let mut narrow = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+        (0..10).for_each(|round| narrow.take(vec![Some(1.0), Some([0.994, 1.014][round % 2])]));
+        let gain = narrow.gain(Way::Number, Way::Default).unwrap();
+        assert!(gain.low < 0.0 && gain.high > 0.01 && gain.high - gain.low < 0.02, "{gain:?}");
+        let verdict = narrow.choice(false, 0.01);
+        assert_eq!(verdict, LastComparisonVerdict::Undecided, "it may be 1 % better");
         let mut once = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         once.take(vec![Some(1.0), Some(3.0)]);
         assert_eq!(
@@ -292,6 +329,24 @@ mod tests {
         assert!((looked - width(&of(&three, 0.1))).abs() < 1e-12 && alone.confidence() == 0.95);
     }
 
+    #[test]
+    fn a_comparison_ends_early_only_at_a_look_once_it_is_decided() {
+        let ended = |noise: f64, number: f64, looks: usize, precision: f64, most: usize| {
+            let new = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+            let mut rounds = new.with_looks(looks);
+            (1..=most).find(|round| {
+                let off = if round % 2 == 0 { 1.0 + noise } else { 1.0 - noise };
+                rounds.take(vec![Some(1.0), Some(number * off)]);
+                rounds.is_settled(false, precision)
+            })
+        };
+        assert_eq!(ended(0.0, 1.2, 6, 0.005, 200), Some(5));
+        assert_eq!(ended(0.0, 1.2, 1, 0.005, 200), None, "the end is its only look");
+        assert_eq!(ended(0.01, 1.0, 6, 0.005, 200), Some(40));
+        assert_eq!(ended(0.01, 1.0, 4, 0.005, 200), None, "looks after 5, 10 and 20 rounds");
+        assert_eq!(ended(0.5, 1.0, 6, 0.005, 200), None, "too wide at all looks");
+    }
+
     /// In one round of twenty the default got hardly anything done.
     #[test]
     fn one_starved_window_hides_no_gain_from_ranks() {
@@ -308,14 +363,14 @@ mod tests {
     }
 
     /// Windows of a machine on which others run in bursts: every window is slowed by chance, by up
-    /// to twenty times. Four looks, as in a search for a number.
+    /// to twenty times. As many looks as a search for a number has.
     #[test]
     fn intervals_by_ranks_hold_the_truth_as_often_as_they_say_on_a_busy_machine() {
         let mut random = pinwise_topology::Random::new(11);
-        let (mut missed, comparisons) = (0, 2000);
+        let (mut missed, comparisons) = (0, 1000);
         for _ in 0..comparisons {
             let new = || ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
-            let mut rounds = new().with_looks(4).by_ranks(true);
+            let mut rounds = new().with_looks(ComparedRounds::LOOKS).by_ranks(true);
             let wrong = (1..=40).any(|round| {
                 let mut window = |speed: f64| {
                     let slow = if random.unit() < 0.3 { 1.0 - 0.95 * random.unit() } else { 1.0 };

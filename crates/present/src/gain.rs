@@ -2,6 +2,7 @@
 
 use crate::figures;
 use pinwise_placement::{ComparedRounds, Gain};
+use std::time::Duration;
 
 /// A gain as text: `+12 % (interval +8 % to +16 %)`.
 pub fn gain_text(gain: Gain) -> String {
@@ -19,20 +20,69 @@ pub(crate) fn against(gain: Gain, other: &str) -> String {
     }
 }
 
-/// After this many rounds more of them help little.
-const MANY_ROUNDS: u64 = 40;
+/// More of the budget than this many times is no advice.
+const MANY_TIMES: f64 = 16.0;
 
-/// What may decide an undecided comparison. `others`: the share of the contexts' time that others
-/// took meanwhile, if it is worth a word.
-pub(crate) fn compared_longer(rounds: &ComparedRounds, others: Option<f64>) -> String {
-    let quiet = if others.is_some() { " on a quieter machine" } else { "" };
-    match rounds.count() as u64 {
-        rounds if rounds >= MANY_ROUNDS => {
-            let rounds = figures::counted(rounds, "round");
-            format!(
-                "To decide it, repeat it{quiet} with a longer --probe: {rounds} were not enough."
-            )
-        }
-        _ => format!("To decide it, raise --budget{quiet}."),
+/// What may decide an undecided comparison with a tolerance of `within`, made in a search of this
+/// `budget`. `others`: the share of the contexts' time that others took meanwhile, if it is worth a
+/// word.
+pub(crate) fn decided_by(
+    rounds: &ComparedRounds,
+    within: f64,
+    budget: Duration,
+    others: Option<f64>,
+) -> String {
+    let times = rounds.times_to_decide(within).unwrap_or(2.0).max(2.0);
+    if times > MANY_TIMES {
+        return format!(
+            "To decide it, repeat it{} with a longer --probe: {} were too few by far.",
+            quieter(others),
+            figures::counted(rounds.count() as u64, "round")
+        );
+    }
+    format!("To decide it, {}.", raise_budget(budget, times, others))
+}
+
+/// The advice to raise the budget, to so many `times` what it is, and if others were there, on a
+/// quieter machine.
+pub(crate) fn raise_budget(budget: Duration, times: f64, others: Option<f64>) -> String {
+    let budget = figures::duration(rounded_up(budget.mul_f64(times)));
+    format!("raise --budget to {budget}{}", quieter(others))
+}
+
+fn quieter(others: Option<f64>) -> &'static str {
+    if others.is_some() { " on a quieter machine" } else { "" }
+}
+
+/// Up to whole units that a user would give: of 5 s to a minute, and of minutes from then on.
+fn rounded_up(time: Duration) -> Duration {
+    let seconds = time.as_secs_f64();
+    let unit = if seconds <= 60.0 { 5.0 } else { 60.0 };
+    Duration::from_secs_f64((seconds / unit).ceil() * unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinwise_placement::Way;
+
+    #[test]
+    fn what_decides_a_comparison_is_told_with_an_amount() {
+        let told = |off: f64, rounds: usize, others| {
+            let mut compared = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
+            (0..rounds).for_each(|round| {
+                let off = if round % 2 == 0 { 1.0 + off } else { 1.0 - off };
+                compared.take(vec![Some(1.0), Some(off)]);
+            });
+            decided_by(&compared, 0.01, Duration::from_secs(40), others)
+        };
+        assert_eq!(told(0.0, 1, None), "To decide it, raise --budget to 2 min.");
+        assert_eq!(told(0.03, 20, None), "To decide it, raise --budget to 2 min.");
+        let noisy = told(0.5, 20, Some(0.3));
+        let longer =
+            "To decide it, repeat it on a quieter machine with a longer --probe: 20 rounds";
+        assert!(noisy.starts_with(longer), "{noisy}");
+        assert_eq!(rounded_up(Duration::from_secs(41)), Duration::from_secs(45));
+        assert_eq!(rounded_up(Duration::from_secs(90)), Duration::from_secs(120));
     }
 }

@@ -59,7 +59,10 @@ pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strat
 pub use selection::{alone_rate, selection_name};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
-pub use threads::{NumberVerdict, fewer_threads, stopped, threads_answer, threads_note};
+pub use threads::{
+    NothingCompared, NumberVerdict, fewer_threads, set_aside_text, stopped, threads_answer,
+    threads_note,
+};
 pub use tune::{
     TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
     unannounced, unmeasured,

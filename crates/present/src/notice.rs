@@ -78,6 +78,13 @@ pub enum Notice {
         /// Seconds of each measurement.
         each: f64,
     },
+    /// The budget has no room for narrow intervals in the last comparison of a search.
+    WideIntervals {
+        /// Seconds of a budget that has.
+        needed: f64,
+        /// Seconds of each window.
+        each: f64,
+    },
     /// A comparison makes fewer rounds than were asked for, to keep its budget.
     FewerRounds {
         /// Rounds.
@@ -206,6 +213,12 @@ pub fn notice(notice: &Notice) -> String {
         Notice::NoRoomToCompare { needed, each } => format!(
             "the last comparison takes about {} or more ({} a window): use --budget {:.0}s",
             time(round_up(*needed)),
+            time(*each),
+            round_up(*needed)
+        ),
+        Notice::WideIntervals { needed, each } => format!(
+            "the budget is too short for narrow intervals at the end ({} a window): use --budget \
+             {:.0}s",
             time(*each),
             round_up(*needed)
         ),

@@ -1,13 +1,15 @@
 //! The sentences about a search for a number of threads.
 
 use crate::advice::advice_text;
-use crate::gain::{against, compared_longer, gain_text};
+use crate::gain::{against, decided_by, gain_text, raise_budget};
 use crate::other_load::{beside, busy};
 use crate::tune::unmeasured;
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
 use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
-use pinwise_threads::{NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, Sign, ThreadsNote};
+use pinwise_threads::{
+    NumberAdvice, NumberSearchEnd, PROBE_SHARE, PhaseChange, SetAside, Sign, ThreadsNote,
+};
 use std::time::Duration;
 
 /// A note, as a sentence that begins small and has no full stop.
@@ -151,13 +153,14 @@ fn shifted(shift: &PhaseChange) -> String {
     format!("another phase from probe {at} on: with n = {n} {what}; search again")
 }
 
-/// Why a search that chose `n` ended, and what its answer rests on. `share`: its probes may take a
-/// share of a run whose length is known. `tolerance`: the share of the best speed that fewer
-/// threads may cost.
+/// Why a search that chose `n` ended, and what its answer rests on. `compared`: fresh windows say
+/// how good `n` is. `share`: its probes may take a share of a run whose length is known.
+/// `tolerance`: the share of the best speed that fewer threads may cost.
 pub fn stopped(
     stopped: NumberSearchEnd,
     n: u32,
     advice: Option<&NumberAdvice>,
+    compared: bool,
     share: bool,
     tolerance: f64,
 ) -> String {
@@ -169,6 +172,9 @@ pub fn stopped(
     match stopped {
         NumberSearchEnd::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
             format!("n = {n} is the only possible number")
+        }
+        NumberSearchEnd::Settled if compared => {
+            rests("more probes would hardly change the estimate".into())
         }
         NumberSearchEnd::Settled => rests(format!(
             "n = {n} is expected within {} of the best speed, and more probes would hardly change \
@@ -238,6 +244,10 @@ pub struct NumberVerdict<'a> {
     pub n: u32,
     /// The number that the program uses on its own.
     pub default: u32,
+    /// The tolerance.
+    pub within: f64,
+    /// The budget of the whole search.
+    pub budget: Duration,
     /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub others: Option<f64>,
     /// Why the comparison ended before its time, if it did.
@@ -253,7 +263,7 @@ impl NumberVerdict<'_> {
 
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
-        let Self { rounds, choice, n, default, others, .. } = self;
+        let Self { rounds, choice, n, default, within, budget, others, .. } = self;
         let (gain, beside) = (rounds.gain(Way::Number, Way::Default), beside(*others));
         let basis = format!(
             "{} of fresh windows, {} confidence",
@@ -270,7 +280,7 @@ impl NumberVerdict<'_> {
         let Some(gain) = gain else {
             return format!(
                 "Undecided: too few fresh windows compare n = {n} with {default}{beside}. {}",
-                compared_longer(rounds, *others)
+                decided_by(rounds, *within, *budget, *others)
             );
         };
         match choice {
@@ -288,10 +298,64 @@ impl NumberVerdict<'_> {
                 "Undecided: it is not clear whether n = {n} is better than {default}: \
                  {}{beside} ({basis}). {}",
                 gain_text(gain),
-                compared_longer(rounds, *others)
+                decided_by(rounds, *within, *budget, *others)
             ),
         }
     }
+}
+
+/// Why a search announces no number: no fresh windows compared the one that it found.
+#[derive(Clone, Debug)]
+pub struct NothingCompared {
+    /// The number that was found.
+    pub n: u32,
+    /// The default, if it is above the most that may be tried.
+    pub above_max: Option<u32>,
+    /// Different numbers that were probed.
+    pub numbers: usize,
+    /// Measurements that are no probes.
+    pub set_aside: SetAside,
+    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    pub others: Option<f64>,
+    /// The budget of the whole search.
+    pub budget: Duration,
+}
+
+impl NothingCompared {
+    /// The answer in a few sentences.
+    pub fn text(&self) -> String {
+        let Self { n, above_max, numbers, set_aside, others, budget } = self;
+        if let Some(default) = above_max {
+            return format!(
+                "Undecided: n = {n} was not compared with the default, n = {default}. To decide \
+                 it, raise --max to {default}."
+            );
+        }
+        let why = match numbers {
+            1 => format!("n = {n} was the only number probed"),
+            _ => format!("n = {n} was compared with no other number on fresh windows"),
+        };
+        let aside = match set_aside.total() {
+            0 => String::new(),
+            _ => format!(" Set aside: {}.", set_aside_text(*set_aside)),
+        };
+        let (beside, to) = (beside(*others), raise_budget(*budget, 2.0, *others));
+        format!("Undecided: {why}{beside}.{aside} To decide it, {to}.")
+    }
+}
+
+/// Why measurements were set aside: `2 starved by others, 1 failed`.
+pub fn set_aside_text(set_aside: SetAside) -> String {
+    let SetAside { failed, idle, starved, jumped, earlier } = set_aside;
+    let kinds = [
+        (starved, "starved by others"),
+        (idle, "without progress"),
+        (failed, "failed"),
+        (jumped, "of another load"),
+        (earlier, "before runs were timed"),
+    ];
+    let kinds = kinds.iter().filter(|(count, _)| *count > 0);
+    kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
 /// The answer of the probes in a line: the number, and how sure it is.
@@ -327,7 +391,9 @@ mod tests {
         let told = |rounds: &ComparedRounds, fewer, others| {
             let choice = rounds.choice(fewer, 0.01);
             let [n, default] = if fewer { [2, 4] } else { [4, 2] };
-            NumberVerdict { rounds, choice, n, default, others, cut_short: None }.text()
+            let (budget, within) = (Duration::from_secs(60), 0.01);
+            let cut_short = None;
+            NumberVerdict { rounds, choice, n, default, within, budget, others, cut_short }.text()
         };
         let error = "its load changed; search again when it is steady".to_owned();
         let none = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
@@ -336,6 +402,8 @@ mod tests {
             choice: none.choice(false, 0.01),
             n: 4,
             default: 2,
+            within: 0.01,
+            budget: Duration::from_secs(60),
             others: None,
             cut_short: Some(&Unmeasured::Failed { error }),
         };
@@ -358,10 +426,39 @@ mod tests {
         let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
         assert!(text.starts_with("Undecided: it is not clear whether n = 4 is better"), "{text}");
         assert!(text.contains(", while others took 40 %"), "{text}");
-        assert!(text.ends_with("To decide it, raise --budget on a quieter machine."), "{text}");
+        // An eighth of the interval may do: sixteen times the rounds are no advice.
+        let more = "To decide it, repeat it on a quieter machine with a longer --probe:";
+        assert!(text.contains(more), "{text}");
         let nothing = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let text = told(&nothing, false, None);
         assert!(text.starts_with("Undecided: too few fresh windows compare n = 4"), "{text}");
+    }
+
+    #[test]
+    fn where_nothing_was_compared_it_says_why_and_what_would_decide_it() {
+        let alone = NothingCompared {
+            n: 2,
+            above_max: None,
+            numbers: 1,
+            set_aside: SetAside { starved: 3, failed: 1, ..SetAside::default() },
+            others: Some(0.8),
+            budget: Duration::from_secs(30),
+        };
+        let text = "Undecided: n = 2 was the only number probed, while others took 80 % of the \
+            contexts' time. Set aside: 3 starved by others, 1 failed. To decide it, raise \
+            --budget to 1 min on a quieter machine.";
+        assert_eq!(alone.text(), text);
+        let cut = NothingCompared {
+            numbers: 2,
+            others: None,
+            set_aside: SetAside::default(),
+            ..alone.clone()
+        };
+        let text = "Undecided: n = 2 was compared with no other number on fresh windows. To \
+            decide it, raise --budget to 1 min.";
+        assert_eq!(cut.text(), text);
+        let text = NothingCompared { above_max: Some(4), ..alone }.text();
+        assert!(text.ends_with("the default, n = 4. To decide it, raise --max to 4."), "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! the plan does not pin, and the notes.
 
 use crate::figures;
-use crate::gain::compared_longer;
+use crate::gain::decided_by;
 use crate::note::note;
 use crate::other_load::{beside, busy};
 use crate::shell::{Files, quoted};
@@ -10,11 +10,12 @@ use crate::threads::is_set;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
-    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, PlacementVerdict,
-    TunePart, Unmeasured, Way,
+    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, TunePart, Unmeasured,
+    Way,
 };
 use pinwise_topology::Policy;
 use std::path::Path;
+use std::time::Duration;
 
 /// What was compared at last, and what follows.
 #[derive(Clone, Debug)]
@@ -23,6 +24,10 @@ pub struct TuneVerdict<'a> {
     pub rounds: &'a ComparedRounds,
     /// What follows.
     pub choice: LastComparisonVerdict,
+    /// A gain of this share of the default is none.
+    pub within: f64,
+    /// The budget of the whole search.
+    pub budget: Duration,
     /// The number that was found.
     pub n: u32,
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
@@ -84,7 +89,7 @@ impl TuneVerdict<'_> {
                 format!(
                     "Undecided: {why}.{} {unpinned} {}",
                     alone(),
-                    compared_longer(rounds, self.others)
+                    decided_by(rounds, self.within, self.budget, self.others)
                 )
             }
             LastComparisonVerdict::Number => {
@@ -113,7 +118,7 @@ impl TuneVerdict<'_> {
     /// The ways that may be better than the default, or not: `n = 3, unpinned, or n = 3, pinned,`
     fn open(&self) -> String {
         let ways = self.rounds.ways().iter().filter(|&&way| way != Way::Default);
-        let open = ways.filter(|&&way| self.rounds.advice(way) == PlacementVerdict::Undecided);
+        let open = ways.filter(|&&way| self.rounds.is_open(way, self.within));
         open.map(|&way| format!("{},", self.name(way))).collect::<Vec<_>>().join(" or ")
     }
 
@@ -218,7 +223,7 @@ pub fn tune_part(part: TunePart) -> String {
 /// Why a part was not measured, or not to its end, as a clause.
 pub fn unmeasured(why: &Unmeasured) -> String {
     match why {
-        Unmeasured::NoTime => "no time was left for that: raise --budget".to_owned(),
+        Unmeasured::NoTime => "no time was left for that".to_owned(),
         Unmeasured::Interrupted => "interrupted".to_owned(),
         Unmeasured::Failed { error } => error.clone(),
         Unmeasured::Text { text } => text.clone(),
@@ -267,8 +272,7 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
             format!("the last comparison ended after {rounds}: {}", unmeasured(reason))
         }
         LastComparisonNote::FewRounds { rounds } => format!(
-            "only {} of the last comparison fit the budget, so its intervals are wide: raise \
-             --budget",
+            "only {} of the last comparison fit the budget, so its intervals are wide",
             figures::counted(*rounds, "round")
         ),
         LastComparisonNote::Set { n, guess } => {
@@ -286,7 +290,7 @@ pub fn unannounced(outcome: &Outcome) -> String {
             format!("no assignment could be measured; the last failure: {}", unmeasured(failure))
         }
         _ => format!(
-            "too little time for placing ({}, {}): raise --budget",
+            "too little time for placing ({}, {})",
             figures::duration(cost.time),
             figures::counted(cost.measurements, "measurement")
         ),
@@ -333,6 +337,8 @@ mod tests {
         TuneVerdict {
             rounds: &rounds,
             choice,
+            within: 0.01,
+            budget: Duration::from_secs(60),
             n: 3,
             default,
             unplaced: unplaced.map(str::to_owned),
@@ -369,7 +375,7 @@ mod tests {
         let alone = told(&[(Default, 1.0)], Some(3), Some("there was no time"));
         assert!(
             alone.starts_with("Undecided: nothing was compared with the default. ")
-                && alone.ends_with("To decide it, raise --budget."),
+                && alone.ends_with("To decide it, raise --budget to 2 min."),
             "{alone}"
         );
         let unmeasured = told(&[(Default, 1.0), (Number, 1.5)], None, None);
@@ -395,6 +401,8 @@ mod tests {
         let compared = TuneVerdict {
             rounds: &rounds,
             choice,
+            within: 0.01,
+            budget: Duration::from_secs(60),
             n: 3,
             default: Some(2),
             unplaced: None,
@@ -423,6 +431,8 @@ mod tests {
             TuneVerdict {
                 rounds: &rounds,
                 choice,
+                within: 0.01,
+                budget: Duration::from_secs(60),
                 n: 3,
                 default: None,
                 unplaced: None,

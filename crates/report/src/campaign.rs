@@ -46,7 +46,7 @@ pub fn campaign_page(
             selection_page(&answer.campaign, &Selection::of(answer), files, characterization)?
         }
         Answer::Threads(answer) => {
-            let search = ThreadsSearch::of(&answer.outcome, answer.confirmation.as_ref());
+            let search = ThreadsSearch::of(&answer.outcome, answer.confirmation.as_ref(), None);
             threads_page(&answer.campaign, &search, files)?
         }
         Answer::Calibrate(answer) => calibration_page(answer, files)?,

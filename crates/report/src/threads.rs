@@ -5,7 +5,7 @@ use crate::figure::{Figure, Table};
 use crate::html_frame::{HtmlFrame, ReportError};
 use askama::Template;
 use pinwise_campaign::CampaignInfo;
-use pinwise_jobs::{Confirmation, ThreadsOutcome};
+use pinwise_jobs::{ComparedNumbers, Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{Files, NextStep, texts};
@@ -28,12 +28,18 @@ pub struct ThreadsSearch {
 
 impl ThreadsSearch {
     /// Of a search, and of what fresh windows show of its number.
-    pub fn of(outcome: &ThreadsOutcome, confirmation: Option<&Confirmation>) -> Self {
+    /// `compared`: what a later comparison shows.
+    pub fn of(
+        outcome: &ThreadsOutcome,
+        confirmation: Option<&Confirmation>,
+        compared: Option<ComparedNumbers>,
+    ) -> Self {
         let verdict = match (&outcome.found, confirmation) {
-            (Ok(_), Some(shown)) => shown.verdict().text(),
-            (Ok(found), None) => {
-                format!("{}. {}.", outcome.estimate(found), outcome.stopped(found))
+            (Ok(found), None) if !outcome.uncompared => {
+                let stopped = outcome.stopped(found, compared.is_some());
+                format!("{}. {stopped}.", outcome.estimate(found, compared))
             }
+            (Ok(found), shown) => outcome.answer(found, shown),
             (Err(Some(why)), _) => format!("No answer yet: {why}."),
             (Err(None), _) => "No answer yet: the search has not ended.".to_owned(),
         };

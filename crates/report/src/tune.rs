@@ -10,7 +10,7 @@ use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Parent};
 use pinwise_jobs::{PolicyMeasurements, TuneAnswer};
 use pinwise_measure::Unit;
-use pinwise_placement::{Outcome, Way};
+use pinwise_placement::{LastComparisonVerdict, Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, texts, tune_next,
@@ -59,11 +59,16 @@ impl<'a> TuneSearch<'a> {
         Self {
             compared: answer.verdict().zip(concluded.map(|concluded| &concluded.comparison.unit)),
             notes: texts(&answer.tagged_notes()),
-            number: answer.threads.as_ref().map(|outcome| ThreadsSearch::of(outcome, None)),
+            number: answer
+                .threads
+                .as_ref()
+                .map(|outcome| ThreadsSearch::of(outcome, None, answer.compared_numbers())),
             tried: (tried.collect(), unit.clone().unwrap_or_else(|| Unit::rate("1/s"))),
             placed: placed.collect(),
             parts,
             next: conclusion.and_then(|conclusion| {
+                let decided = conclusion.choice != LastComparisonVerdict::Undecided;
+                let conclusion = Some(conclusion).filter(|_| decided)?;
                 Some(tune_next(conclusion.plan.as_deref()?, conclusion.command.as_deref()))
             }),
         }

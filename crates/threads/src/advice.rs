@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A value and where it is with a probability of 90 %.
+/// A value and where it is with a probability of 90 %, or of 95 % if fresh windows show it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval<T> {
     /// Best estimate.
@@ -125,6 +125,30 @@ impl NumberAdvice {
         let value = Interval { value: value * speedup, low: low * speedup, high: high * speedup };
         Self { value, gain: value, reference: None, reference_threads: 1, ..self }
     }
+
+    /// The same, with what fresh windows show of two numbers instead of what the probes do: the
+    /// speed of the first over that of the second is `ratio`, and `announced` is the one to take.
+    #[must_use]
+    pub fn as_compared(self, pair: [u32; 2], ratio: Interval<f64>, announced: u32) -> Self {
+        let Interval { value, low, high } = ratio;
+        let of = |over: u32, under: u32| match [over, under] {
+            numbers if numbers == pair => Some(ratio),
+            [over, under] if [under, over] == pair => {
+                Some(Interval { value: 1.0 / value, low: 1.0 / high, high: 1.0 / low.max(0.0) })
+            }
+            _ => None,
+        };
+        let threads = self.threads;
+        let gain = self.reference.and_then(|reference| of(threads, reference));
+        let more = self.more.and_then(|(n, probed)| match of(n, threads) {
+            Some(Interval { value, low, high }) => {
+                Some((n, Interval { value: 1.0 - value, low: 1.0 - high, high: 1.0 - low }))
+            }
+            None => Some((n, probed)).filter(|_| !pair.contains(&n)),
+        });
+        let between = (self.between.0.min(announced), self.between.1.max(announced));
+        Self { gain: gain.unwrap_or(self.gain), more, between, ..self }
+    }
 }
 
 /// Share of the best value that the candidate with index `choice` loses, over `draws` of all values
@@ -143,4 +167,44 @@ fn interval(mut values: Vec<f64>) -> Interval<f64> {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
     Interval { value: at(0.5), low: at(0.05), high: at(0.95) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Probes say that 2 threads cost 62 %, as the program changed phase between them.
+    #[test]
+    fn what_fresh_windows_compared_comes_from_them() {
+        let interval = |value, low, high| Interval { value, low, high };
+        let probed = NumberAdvice {
+            threads: 1,
+            between: (1, 1),
+            value: interval(9.0, 8.0, 10.0),
+            gain: interval(1.0, 1.0, 1.0),
+            reference: Some(1),
+            reference_threads: 1,
+            probed: true,
+            loss: 0.0,
+            more: Some((2, interval(0.62, 0.5, 0.7))),
+            ended: SpeedSearchEnd::Settled,
+            probes: 4,
+            numbers: 2,
+            readings: 2,
+        };
+        let shown = probed.clone().as_compared([1, 2], interval(1.25, 1.0, 2.0), 2);
+        let (n, cost) = shown.more.unwrap();
+        assert!(n == 2 && (cost.value - 0.2).abs() < 1e-9, "{cost:?}");
+        assert_eq!((cost.low, cost.high, shown.between), (0.0, 0.5, (1, 2)));
+        assert_eq!(shown.gain, probed.gain, "the choice is its own reference");
+        let found = NumberAdvice { threads: 2, more: None, ..probed.clone() };
+        let shown = found.as_compared([1, 2], interval(0.5, 0.4, 0.8), 2);
+        assert_eq!(shown.gain, interval(2.0, 1.25, 2.5));
+        // The rival of the default is neither its reference nor what was probed most.
+        let other = probed.clone().as_compared([3, 1], interval(0.9, 0.8, 1.0), 1);
+        assert_eq!((other.more, other.between), (probed.more, probed.between));
+        // What is no longer known of a compared number is not told.
+        let alike = NumberAdvice { threads: 3, ..probed }.as_compared([2, 4], shown.gain, 2);
+        assert_eq!((alike.more, alike.between), (None, (1, 2)));
+    }
 }

@@ -33,6 +33,7 @@ mod policy_candidates;
 mod posterior;
 mod reinforcer;
 mod scalability_law;
+mod set_aside;
 mod shortlist;
 mod speed_search;
 mod sweep;
@@ -53,6 +54,7 @@ pub use phase_change::{PhaseChange, Sign};
 pub use policy_candidates::{PolicyCandidate, candidates, filling_numbers};
 pub use reinforcer::{Reinforcer, ReinforcerChoice, ReinforcerEnd, ReinforcerStep};
 pub use scalability_law::Law;
+pub use set_aside::SetAside;
 pub use shortlist::Shortlist;
 pub use speed_search::{
     PROBE_SHARE, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,

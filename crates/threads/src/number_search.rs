@@ -19,8 +19,9 @@
 
 use crate::{
     NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerEnd,
-    ReinforcerStep, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchError,
-    SpeedSearchStep, SweepQuestion, SweepResult, ThreadRange, ThreadRangeError, Thresholds,
+    ReinforcerStep, SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd,
+    SpeedSearchError, SpeedSearchStep, SweepQuestion, SweepResult, ThreadRange, ThreadRangeError,
+    Thresholds,
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
@@ -148,6 +149,8 @@ pub struct FoundNumber {
     pub attempts: Vec<Attempt>,
     /// The index of the record of each attempt.
     pub records: Vec<usize>,
+    /// All other records.
+    pub set_aside: SetAside,
     /// The program came into another phase between two of them.
     pub phase_change: Option<PhaseChange>,
     /// Why the closing probe failed, if it did. If progress jumped, no number may follow from it.
@@ -247,6 +250,8 @@ pub struct Unfound {
     pub attempts: Vec<Attempt>,
     /// The index of the record of each attempt.
     pub records: Vec<usize>,
+    /// All other records.
+    pub set_aside: SetAside,
     /// Why no answer can come of them. `None`: the search has not ended.
     pub why: Option<NumberSearchError>,
 }
@@ -406,6 +411,8 @@ struct State<'a> {
     attempts: Vec<Attempt>,
     /// The index of the record of each attempt.
     attempted: Vec<usize>,
+    /// The other records, without those of earlier stages.
+    set_aside: SetAside,
     /// What each probe of this stage lost to others, see [`Probed::lost`].
     lost: Vec<f64>,
     /// The share of the contexts that others took in each of these.
@@ -492,6 +499,7 @@ impl<'a> State<'a> {
             state: MethodState::Sweep,
             attempts: Vec::new(),
             attempted: Vec::new(),
+            set_aside: SetAside::default(),
             lost: Vec::new(),
             taken: Vec::new(),
             chosen: None,
@@ -540,6 +548,7 @@ impl<'a> State<'a> {
     fn take(&mut self, record: &Record) {
         self.records += 1;
         self.tried = None;
+        let before = self.progressed.stage;
         match &record.outcome {
             Err(error) if error.retry == Retry::Same => self.tried = Some(error.clone()),
             outcome if self.chosen.is_some() => self.close(outcome.as_ref()),
@@ -567,6 +576,10 @@ impl<'a> State<'a> {
                 self.begin(ProbeStage::Runs, record.elapsed);
             }
             Err(error) => self.failed = Some(error.clone().into()),
+        }
+        // A stage that ends with a failure makes all of its records earlier ones.
+        if record.outcome.is_err() && self.progressed.stage == before {
+            self.set_aside.failed += 1;
         }
     }
 
@@ -604,6 +617,11 @@ impl<'a> State<'a> {
     fn repeat(&mut self, measurement: &Measurement, doubt: Doubt) {
         let cost = Probed::of(measurement).map_or(Duration::ZERO, |probed| probed.probe.cost);
         let factor = if doubt == Doubt::Idle { LONGER } else { LITTLE_LONGER };
+        match doubt {
+            Doubt::Idle => self.set_aside.idle += 1,
+            Doubt::Starved(_) => self.set_aside.starved += 1,
+            Doubt::Jumped(_) => self.set_aside.jumped += 1,
+        }
         self.repeated = Repeated {
             probes: self.repeated.probes + 1,
             cost: self.repeated.cost + cost,
@@ -848,10 +866,12 @@ impl<'a> State<'a> {
     }
 
     fn answer(self) -> Result<FoundNumber, Unfound> {
+        let known = self.attempts.len() + self.set_aside.total();
+        let set_aside = SetAside { earlier: self.records.saturating_sub(known), ..self.set_aside };
         let (attempts, why) =
             (self.attempts, self.failed.or(self.tried.map(NumberSearchError::from)));
         let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
-            return Err(Unfound { attempts, records: self.attempted, why });
+            return Err(Unfound { attempts, records: self.attempted, set_aside, why });
         };
         let seen = attempts.iter().find(|attempt| attempt.asked == number);
         Ok(FoundNumber {
@@ -864,6 +884,7 @@ impl<'a> State<'a> {
             phase_change: PhaseChange::of(&attempts),
             attempts,
             records: self.attempted,
+            set_aside,
             unchecked: match self.closing {
                 Closing::Failed(why) => Some(why),
                 Closing::Done | Closing::Wanted => why,

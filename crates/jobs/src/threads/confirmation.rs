@@ -13,7 +13,7 @@
 //! that one is compared with the fastest other one that was probed.
 
 use super::program_opening::usable;
-use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion};
+use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use super::{HeldProgram, ShownProbe, ThreadsOutcome};
 use crate::campaign_run::part_left_open;
 use crate::default_number::DefaultNumber;
@@ -21,13 +21,16 @@ use crate::error::JobError;
 use crate::events::Events;
 use crate::job::Caller;
 use crate::last_comparison::{
-    Comparing, GOOD_ROUNDS, LOOKS, LastComparison, LastComparisonQuestion, Seen,
+    CONFIDENCE, ComparedNumbers, Comparing, GOOD_ROUNDS, LastComparison, LastComparisonQuestion,
+    Seen,
 };
 use crate::stored::{self, part_for};
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_linux::Pid;
 use pinwise_measure::{Measure, Measurement, Probed, Testbed};
-use pinwise_placement::{LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way};
+use pinwise_placement::{
+    ComparedRounds, LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way,
+};
 use pinwise_present::NumberVerdict;
 use pinwise_threads::{FoundNumber, ThreadsNote};
 use std::time::Duration;
@@ -48,9 +51,16 @@ pub struct Confirmation {
     pub comparison: LastComparison,
     /// The verdict.
     pub choice: LastComparisonVerdict,
+    /// The tolerance.
+    within: f64,
+    /// The budget of the whole search.
+    budget: Duration,
 }
 
 impl Confirmation {
+    /// The confidence of its interval.
+    pub const CONFIDENCE: f64 = CONFIDENCE;
+
     /// The number to run the program with: the one that was found if it is better, or as good
     /// and smaller. Otherwise the program's own.
     pub fn announced(&self) -> u32 {
@@ -65,8 +75,10 @@ impl Confirmation {
 
     /// The verdict, as `present` takes it.
     pub fn verdict(&self) -> NumberVerdict<'_> {
-        let Self { compared, comparison, choice } = self;
+        let Self { compared, comparison, choice, within, budget } = self;
         NumberVerdict {
+            within: *within,
+            budget: *budget,
             rounds: &comparison.rounds,
             choice: *choice,
             n: compared.n,
@@ -89,10 +101,20 @@ impl Confirmation {
         self.compared.default_known.iter().cloned().chain(notes).collect()
     }
 
-    fn of(compared: LastComparisonQuestion, comparison: LastComparison, within: f64) -> Self {
+    /// What fresh windows show of the two numbers; `None`: too little.
+    pub fn compared_numbers(&self) -> Option<ComparedNumbers> {
+        self.comparison.numbers(&self.compared, self.announced())
+    }
+
+    fn of(
+        compared: LastComparisonQuestion,
+        comparison: LastComparison,
+        request: &ThreadsRequest,
+    ) -> Self {
         let fewer = compared.default.is_some_and(|default| default > compared.n);
+        let (within, budget) = (request.within, request.time());
         let choice = comparison.rounds.choice(fewer, within);
-        Self { compared, comparison, choice }
+        Self { compared, comparison, choice, within, budget }
     }
 }
 
@@ -110,7 +132,7 @@ pub(super) fn confirmed(
     let compared: LastComparisonQuestion = stored::question(&part)?;
     let records = store.records(part.id)?;
     let comparison = compared.comparison(&records, &|measured| seen(question, measured), cut_short);
-    Ok(Some(Confirmation::of(compared, comparison, question.request.within)))
+    Ok(Some(Confirmation::of(compared, comparison, &question.request)))
 }
 
 /// A search that found a number.
@@ -125,8 +147,13 @@ pub(super) struct Confirming<'a> {
 pub(super) enum Confirmed {
     /// The result.
     Shown(Box<Confirmation>),
-    /// There is nothing to compare, or nothing that may be tried.
-    Nothing(Option<ThreadsNote>),
+    /// Nothing can be compared.
+    Nothing {
+        /// Why, if the user needs to know.
+        why: Option<ThreadsNote>,
+        /// There are other numbers. Else there was nothing to compare.
+        is_open: bool,
+    },
 }
 
 /// Measures what was found again, next to the program's own number, from where that is.
@@ -144,11 +171,12 @@ pub(super) fn confirm(
         None => {
             let compared = match contenders(question, outcome, found, program)? {
                 Ok(compared) => serde_json::to_value(&compared)?,
-                Err(why) => {
+                Err(Confirmed::Nothing { why, is_open }) => {
                     let jumped =
                         found.jumped().map(|why| ThreadsNote::Text { text: why.to_string() });
-                    return Ok(Confirmed::Nothing(why.or(jumped)));
+                    return Ok(Confirmed::Nothing { why: why.or(jumped), is_open });
                 }
+                Err(shown) => return Ok(shown),
             };
             part_for(store, info, &step, |new| {
                 Ok(NewCampaign { kind: Kind::Finals, question: compared, ..new })
@@ -186,32 +214,37 @@ pub(super) fn confirm(
             comparing.measure(testbed, caller, store, events)?
         }
     };
-    let within = question.request.within;
-    Ok(Confirmed::Shown(Box::new(Confirmation::of(compared, comparison, within))))
+    let shown = Confirmation::of(compared, comparison, &question.request);
+    Ok(Confirmed::Shown(Box::new(shown)))
 }
 
-/// Decides what is compared. The inner `Err`: there is nothing to compare, with a note if the user
-/// needs one.
+/// Decides what is compared. The inner `Err`: nothing can be.
 fn contenders(
     question: &ThreadsQuestion,
     outcome: &ThreadsOutcome,
     found: &FoundNumber,
     program: &HeldProgram,
-) -> Result<Result<LastComparisonQuestion, Option<ThreadsNote>>, JobError> {
+) -> Result<Result<LastComparisonQuestion, Confirmed>, JobError> {
     let own = default(question, program)?;
-    let most = question.counting()?.parameter(question.range.max);
+    let counting = question.counting()?;
+    let most = counting.parameter(question.range.max);
     // A number above the user's limit is tried only if it is the program's default.
     if let Some(default) = own.n.filter(|&n| own.is_guess() && n > most)
         && question.request.max.is_some()
     {
-        return Ok(Err(Some(ThreadsNote::DefaultAboveMax { default, max: most })));
+        let why = Some(ThreadsNote::DefaultAboveMax { default, max: most });
+        return Ok(Err(Confirmed::Nothing { why, is_open: true }));
     }
     // What hurts the program is not tried again.
     let attempts = found.attempts.iter().filter(|attempt| !attempt.below_floor);
     let rates: Vec<(u32, f64)> =
         attempts.map(|attempt| (attempt.probe.parameter, attempt.probe.progress.rate)).collect();
     let Some(n) = own.rival(found.parameter, &rates, &outcome.notes) else {
-        return Ok(Err(None));
+        let (convert, threads) =
+            (|threads| counting.parameter(threads), |n: u32| counting.threads(n));
+        let mut numbers = question.range.candidates(convert, threads).into_iter().map(convert);
+        let is_open = numbers.any(|n| !own.counts_as(n, &outcome.notes));
+        return Ok(Err(Confirmed::Nothing { why: None, is_open }));
     };
     let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;
     let whole = question.request.per_run || outcome.probes.iter().any(timed);
@@ -236,7 +269,7 @@ fn contenders(
         windows,
         // So narrow that fewer threads can be shown to be within the tolerance.
         precision: Some(question.request.within / 2.0),
-        looks: LOOKS,
+        looks: ComparedRounds::LOOKS,
         ranked_on: Some(question.contexts),
         unplaced: Vec::new(),
     }))
@@ -265,5 +298,10 @@ fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {
     let probed = Probed::of(measured).ok()?;
     let value = question.search.value(&probed).ok()?;
     let lost = probed.lost(question.contexts);
-    Some(Seen { value, unit: question.unit(&probed.unit), others: probed.others, lost })
+    let modelled = match &question.request.program {
+        ThreadsProgram::Here(_) => None,
+        ThreadsProgram::Modelled(_) => Some(probed.probe.cost),
+    };
+    let unit = question.unit(&probed.unit);
+    Some(Seen { value, unit, others: probed.others, modelled, lost })
 }

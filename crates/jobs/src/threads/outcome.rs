@@ -4,6 +4,7 @@ use super::confirmation::Confirmation;
 use super::request::{Counting, ModelledProgram, ThreadsMethod, ThreadsProgram, ThreadsQuestion};
 use super::watch_summary::WatchSummary;
 use crate::error::JobError;
+use crate::last_comparison::ComparedNumbers;
 use pinwise_campaign::Record;
 use pinwise_measure::{
     Measure, OtherLoad, Probe, Probed, Progress, RoleTime, Unit, values_or_text,
@@ -11,12 +12,13 @@ use pinwise_measure::{
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
 use pinwise_present::{
-    last_comparison_note, notable_share, sentence, stopped, tagged, threads_answer, threads_note,
+    NothingCompared, last_comparison_note, notable_share, sentence, stopped, tagged,
+    threads_answer, threads_note,
 };
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
-    Attempt, FoundNumber, NumberSearchEnd, NumberSearchError, SearchMethod, SearchPosition,
-    ThreadCeiling, ThreadsNote, Unfound, counted_threads,
+    Attempt, FoundNumber, Interval, NumberAdvice, NumberSearchEnd, NumberSearchError, SearchMethod,
+    SearchPosition, SetAside, ThreadCeiling, ThreadsNote, Unfound, counted_threads,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,9 +36,8 @@ pub struct ThreadsOutcome {
     /// The probes that the answer rests on, in order. Those before whole runs took over are left
     /// out.
     pub probes: Vec<ShownProbe>,
-    /// Measurements that are stored and no such probes: they failed, or came before whole runs took
-    /// over.
-    pub set_aside: usize,
+    /// Measurements that are stored and no such probes.
+    pub set_aside: SetAside,
     /// The unit in which progress is shown; `None` before the first probe.
     pub unit: Option<Unit>,
     /// The unit in which the records count progress.
@@ -52,6 +53,8 @@ pub struct ThreadsOutcome {
     pub others: Option<f64>,
     /// The notes.
     pub notes: Vec<ThreadsNote>,
+    /// The search has ended, and no fresh windows compared its number, though there are others.
+    pub uncompared: bool,
 }
 
 /// A probe, and what it showed.
@@ -74,8 +77,8 @@ pub struct ThreadsConclusion {
     pub threads: u32,
     /// Why the search ended.
     pub stopped_because: NumberSearchEnd,
-    /// The verdict of the fresh windows; `None` if nothing was compared, or if an earlier version
-    /// stored this.
+    /// The verdict of the fresh windows; undecided if they should have compared something and did
+    /// not. `None` if there was nothing to compare, or if an earlier version stored this.
     #[serde(default)]
     pub choice: Option<LastComparisonVerdict>,
     /// The number that was found over the program's own; `None` if that is kept.
@@ -91,15 +94,15 @@ pub struct ThreadsConclusion {
 
 impl ThreadsOutcome {
     /// Computes the outcome from a question and the records of its campaign.
-    pub(super) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
+    pub(crate) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
         let counting = question.counting()?;
         let convert = |threads| counting.parameter(threads);
         let SearchPosition { window, run, short, .. } =
             question.search.progressed(&convert, records);
         let answer = question.search.answer(&convert, records);
-        let (attempts, made_by) = match &answer {
-            Ok(found) => (&found.attempts, &found.records),
-            Err(unfound) => (&unfound.attempts, &unfound.records),
+        let (attempts, made_by, set_aside) = match &answer {
+            Ok(found) => (&found.attempts, &found.records, found.set_aside),
+            Err(unfound) => (&unfound.attempts, &unfound.records, unfound.set_aside),
         };
         let measured = made_by.iter().filter_map(|&index| records[index].outcome.as_ref().ok());
         let mut probes = Vec::new();
@@ -113,7 +116,6 @@ impl ThreadsOutcome {
             let seen = Probed::more(measurement).ok();
             probes.push(ShownProbe { probe: attempt.probe, roles, seen });
         }
-        let set_aside = records.len() - probes.len();
         let elapsed = records.last().map_or(Duration::ZERO, |record| record.elapsed);
         let time = match &question.request.program {
             ThreadsProgram::Here(_) => elapsed,
@@ -136,8 +138,19 @@ impl ThreadsOutcome {
             }
             Err(Unfound { why, .. }) => Err(why),
         };
-        let mut outcome =
-            Self { question, probes, set_aside, unit, counted, window, found, time, others, notes };
+        let mut outcome = Self {
+            question,
+            probes,
+            set_aside,
+            unit,
+            counted,
+            window,
+            found,
+            time,
+            others,
+            notes,
+            uncompared: false,
+        };
         if let Counting::Program(program) = &counting {
             outcome.speed_up(program.speedup_of_progress());
         }
@@ -179,20 +192,59 @@ impl ThreadsOutcome {
         Some(confirmation.map_or(found, Confirmation::announced))
     }
 
-    /// The estimate from the probes alone, in a line: the number, and how sure it is.
-    pub fn estimate(&self, found: &FoundNumber) -> String {
-        let threads = self.threads_of(found.parameter).unwrap_or(found.threads);
-        threads_answer(found.parameter, threads, found.advice.as_ref())
+    /// The answer, as a sentence or two: what fresh windows decide, or why they decide nothing. If
+    /// none are made, it is the estimate of the probes.
+    pub fn answer(&self, found: &FoundNumber, confirmation: Option<&Confirmation>) -> String {
+        match confirmation {
+            Some(shown) => shown.verdict().text(),
+            None if self.uncompared => self.nothing_compared(found).text(),
+            None => self.estimate(found, None),
+        }
     }
 
-    /// Why the search ended, in a line.
-    pub fn stopped(&self, found: &FoundNumber) -> String {
+    fn nothing_compared(&self, found: &FoundNumber) -> NothingCompared {
+        let mut numbers: Vec<u32> = found.attempts.iter().map(|one| one.probe.parameter).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let above_max = self.notes.iter().find_map(|note| match note {
+            ThreadsNote::DefaultAboveMax { default, .. } => Some(*default),
+            _ => None,
+        });
+        NothingCompared {
+            n: found.parameter,
+            above_max,
+            numbers: numbers.len(),
+            set_aside: self.set_aside,
+            others: self.others,
+            budget: self.question.request.time(),
+        }
+    }
+
+    /// The estimate from the probes, in a line: the number, and how sure it is. What fresh windows
+    /// `compared` is taken from there.
+    pub fn estimate(&self, found: &FoundNumber, compared: Option<ComparedNumbers>) -> String {
+        let threads = self.threads_of(found.parameter).unwrap_or(found.threads);
+        threads_answer(found.parameter, threads, Self::advice(found, compared).as_ref())
+    }
+
+    /// How sure the number is, by the probes. What fresh windows `compared` is taken from there:
+    /// the program may have come into another phase between the probes.
+    pub fn advice(found: &FoundNumber, compared: Option<ComparedNumbers>) -> Option<NumberAdvice> {
+        let advice = found.advice.clone()?;
+        let Some(ComparedNumbers { pair, gain, announced }) = compared else { return Some(advice) };
+        let [value, low, high] = [gain.mean, gain.low, gain.high].map(|gain| 1.0 + gain);
+        Some(advice.as_compared(pair, Interval { value, low, high }, announced))
+    }
+
+    /// Why the search ended, in a line. `compared`: fresh windows say how good its number is.
+    pub fn stopped(&self, found: &FoundNumber, compared: bool) -> String {
         let share = match &self.question.search.method {
             SearchMethod::Survey(survey) => survey.work.is_some(),
             SearchMethod::Reinforcer(_) | SearchMethod::Sweep(_) => false,
         };
         let within = self.question.request.within;
-        stopped(found.stopped, found.parameter, found.advice.as_ref(), share, within)
+        let advice = found.advice.as_ref();
+        stopped(found.stopped, found.parameter, advice, compared, share, within)
     }
 
     /// All notes, each with its kind, values and text: those of the search, then those of the fresh

@@ -20,7 +20,9 @@ use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered
 use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
-use crate::last_comparison::{Comparing, FEWEST_ROUNDS, LastComparison, LastComparisonQuestion};
+use crate::last_comparison::{
+    Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion,
+};
 use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
 use crate::stored;
@@ -54,6 +56,11 @@ pub(super) fn measure_parts(
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, caller)?;
+    if stored::part(store, &Parent::new(info.id, &TunePart::Finals))?.is_none()
+        && let Some(short) = short(&number.outcome, budget, program.effort().windows)
+    {
+        note(events, short)?;
+    }
     let session = TuneSession { info, request, caller, clock };
     let measured = place_and_compare(&session, &number, &mut program, store, events);
     if measured.is_err() {
@@ -61,6 +68,17 @@ pub(super) fn measure_parts(
         let _ = program.give_back(events);
     }
     measured
+}
+
+/// Says that the last comparison has no room for good intervals, if `budget` has none. A window is
+/// taken to be as long as a probe, with this many `windows`.
+pub(super) fn short(outcome: &ThreadsOutcome, budget: Duration, windows: f64) -> Option<Notice> {
+    let probes = outcome.probes.iter().map(|shown| shown.probe.cost.as_secs_f64());
+    let probe = probes.clone().sum::<f64>() / probes.len().max(1) as f64;
+    let each = probe + outcome.window.as_secs_f64() * (windows - 1.0).max(0.0);
+    // The default, the number, and its placement.
+    let needed = 3.0 * GOOD_ROUNDS as f64 * each / (1.0 - NUMBER - PLACING);
+    (needed > budget.as_secs_f64()).then_some(Notice::WideIntervals { needed, each })
 }
 
 /// What all parts after the number share.

@@ -50,7 +50,7 @@ pub(super) struct NumberDetail {
 /// The result of a window of the last comparison.
 pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
     let NumberDetail { unit, others, .. } = measured.detail.as_ref()?.read().ok()?;
-    Some(Seen { value: measured.performance, unit, others, lost: None })
+    Some(Seen { value: measured.performance, unit, others, modelled: None, lost: None })
 }
 
 /// The program of a search.

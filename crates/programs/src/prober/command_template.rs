@@ -30,6 +30,9 @@ pub enum CommandTemplateError {
          it, or name the variable that does with --env OMP_NUM_THREADS"
     )]
     NoPlace,
+    /// The place is written with a capital.
+    #[error("{{N}} is no place for the number of threads: write {PLACE}")]
+    Capital,
 }
 
 impl CommandTemplate {
@@ -44,8 +47,12 @@ impl CommandTemplate {
         let template = Self::fixed(command, environment, output)?;
         // Not in the program's own name: `{n}` there is a file of that name.
         let values = template.environment.iter().map(|(_, value)| value);
-        let follows = template.command[1..].iter().chain(values).any(|text| text.contains(PLACE));
-        if follows { Ok(template) } else { Err(CommandTemplateError::NoPlace) }
+        let mut texts = template.command[1..].iter().chain(values);
+        match texts.clone().any(|text| text.contains(PLACE)) {
+            true => Ok(template),
+            false if texts.any(|text| text.contains("{N}")) => Err(CommandTemplateError::Capital),
+            false => Err(CommandTemplateError::NoPlace),
+        }
     }
 
     /// Like [`CommandTemplate::new`], for a program that need not change with the parameter.
@@ -182,6 +189,10 @@ mod tests {
         assert_eq!(
             CommandTemplate::new(words(&["{n}"]), &words(&["B=1"]), None),
             Err(CommandTemplateError::NoPlace)
+        );
+        assert_eq!(
+            CommandTemplate::new(words(&["pigz", "-p{N}"]), &[], None),
+            Err(CommandTemplateError::Capital)
         );
         assert!(
             CommandTemplate::new(words(&["program"]), &words(&["OMP_NUM_THREADS"]), None).is_ok()

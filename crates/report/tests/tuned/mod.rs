@@ -40,6 +40,8 @@ impl Tuned {
         TuneVerdict {
             rounds: &self.rounds,
             choice: LastComparisonVerdict::Placed,
+            within: 0.01,
+            budget: Duration::from_secs(60),
             n: 4,
             default: Some(8),
             unplaced: None,

@@ -251,6 +251,7 @@ fn a_starved_probe_is_repeated_and_decides_nothing() {
     let found = search.answer(&same, &records).unwrap();
     assert_eq!((found.parameter, found.attempts.len()), (4, records.len() - 1));
     assert!(!found.records.contains(&1), "{:?}", found.records);
+    assert_eq!(found.set_aside, SetAside { starved: 1, ..SetAside::default() });
     // A steady load is as it is everywhere.
     let (_, steady) = beside(&search, &[0.9; 40], |_, _| 1.0);
     let found = search.answer(&same, &steady).unwrap();
@@ -354,6 +355,14 @@ fn a_jump_is_one_of_what_is_maximised() {
 }
 
 #[test]
+fn a_stored_question_without_doubts_has_none() {
+    let earlier = NumberQuestion { doubts_on: None, ..survey(4) };
+    let mut stored = serde_json::to_value(&earlier).unwrap();
+    assert!(stored.as_object_mut().unwrap().remove("doubts_on").is_some());
+    assert_eq!(serde_json::from_value::<NumberQuestion>(stored).unwrap(), earlier);
+}
+
+#[test]
 fn a_program_that_gets_nothing_done_is_told_in_the_end() {
     let dead = |n, windows, record, stage| {
         let probe = amdahl(n, windows, record, stage)?;
@@ -362,7 +371,9 @@ fn a_program_that_gets_nothing_done_is_told_in_the_end() {
     let search = survey(4);
     let records = resumes(&search, dead);
     assert_eq!(records.len(), 1 + REPEATS as usize);
-    let why = search.answer(&same, &records).unwrap_err().why.unwrap();
+    let unfound = search.answer(&same, &records).unwrap_err();
+    assert_eq!((unfound.set_aside.idle, unfound.attempts.len()), (3, 1), "the last one counts");
+    let why = unfound.why.unwrap();
     assert!(matches!(why, NumberSearchError::Survey(SpeedSearchError::Idle { .. })), "{why}");
 }
 

@@ -2,12 +2,12 @@
 //! fields.
 
 use pinwise_campaign::CampaignId;
-use pinwise_jobs::{Confirmation, ShownProbe, ThreadsOutcome, WatchSummary};
+use pinwise_jobs::{ComparedNumbers, Confirmation, ShownProbe, ThreadsOutcome, WatchSummary};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{Obstacle, ThreadActivity, Unavailable};
 use pinwise_placement::{Gain, LastComparisonVerdict, Way};
-use pinwise_present::{tagged, texts};
+use pinwise_present::{set_aside_text, tagged, texts};
 use pinwise_programs::HalfDifference;
 use pinwise_threads::{
     FoundNumber, NumberAdvice, PhaseChange, PublishedQuestion, SearchMethod, ThreadRange,
@@ -29,14 +29,17 @@ pub(crate) struct ThreadsJson {
     pub(super) simulated: bool,
     pub(crate) contexts: u32,
     pub(super) method: &'static str,
-    /// What fresh windows decided. `None`: there was no other number to compare with, or it has not
-    /// come to that.
+    /// What fresh windows decided, undecided if there are none. `None`: there was nothing to
+    /// compare, or the method announces its own answer.
     pub(super) verdict: Option<VerdictRow>,
     /// What the program should be started with.
     pub(crate) parameter: u32,
     /// The threads that makes.
     pub(crate) threads: u32,
-    /// What the probes alone show, in a sentence.
+    /// The answer, in a sentence or two.
+    #[serde(skip)]
+    pub(crate) answer: String,
+    /// What the probes show, in a sentence.
     #[serde(skip)]
     pub(crate) estimate: String,
     /// How sure it is; of the published search, and of a sweep of one round, nothing is known.
@@ -47,6 +50,9 @@ pub(crate) struct ThreadsJson {
     pub(super) probes: Vec<ProbeRow>,
     /// Stored measurements that are no such probes.
     pub(super) set_aside: usize,
+    /// Why they are none.
+    #[serde(skip)]
+    pub(super) aside: String,
     /// What `probes[].performance` is counted in.
     pub(super) unit: Option<Unit>,
     pub(super) span: SpanRow,
@@ -77,14 +83,14 @@ pub(super) struct VerdictRow {
     gain: Option<Gain>,
     confidence: f64,
     /// Fresh windows of each number.
-    rounds: usize,
+    pub(super) rounds: usize,
     /// Share of the contexts' time that other programs took meanwhile, if it is worth a word.
     others: Option<f64>,
 }
 
 impl VerdictRow {
     fn of(shown: &Confirmation) -> Self {
-        let Confirmation { compared, comparison, choice } = shown;
+        let Confirmation { compared, comparison, choice, .. } = shown;
         let rounds = &comparison.rounds;
         Self {
             kind: *choice,
@@ -96,6 +102,13 @@ impl VerdictRow {
             rounds: rounds.count(),
             others: comparison.others(),
         }
+    }
+
+    /// Of a search whose number was compared with none.
+    fn uncompared(n: u32, text: String) -> Self {
+        let (gain, default, others) = (None, None, None);
+        let (kind, confidence) = (LastComparisonVerdict::Undecided, Confirmation::CONFIDENCE);
+        Self { kind, text, n, default, gain, confidence, rounds: 0, others }
     }
 }
 
@@ -307,6 +320,14 @@ impl ThreadsJson {
             SearchMethod::Reinforcer(PublishedQuestion { thresholds, .. }) => Some(*thresholds),
             SearchMethod::Survey(_) | SearchMethod::Sweep(_) => None,
         };
+        let answer = outcome.answer(found, confirmation);
+        let verdict = match confirmation {
+            Some(shown) => Some(VerdictRow::of(shown)),
+            None if outcome.uncompared => {
+                Some(VerdictRow::uncompared(found.parameter, answer.clone()))
+            }
+            None => None,
+        };
         Self {
             campaign,
             program: request.name(),
@@ -314,15 +335,17 @@ impl ThreadsJson {
             machine: request.machine().into(),
             contexts: question.contexts,
             method: request.method.name(),
-            verdict: confirmation.map(VerdictRow::of),
+            verdict,
+            answer,
             parameter,
             threads: threads.unwrap_or(found.threads),
-            estimate: outcome.estimate(found),
-            advice: found.advice.clone(),
-            stopped_because: vec![tagged(&found.stopped, outcome.stopped(found))],
+            estimate: String::new(),
+            advice: None,
+            stopped_because: Vec::new(),
             search_seconds: outcome.time.as_secs_f64(),
             probes: rows(&outcome.probes),
-            set_aside: outcome.set_aside,
+            set_aside: outcome.set_aside.total(),
+            aside: set_aside_text(outcome.set_aside),
             unit: outcome.unit.clone(),
             span: SpanRow { min, max, step },
             probe_seconds: outcome.window.as_secs_f64(),
@@ -332,6 +355,23 @@ impl ThreadsJson {
             shift: found.phase_change,
             notes: outcome.tagged_notes(confirmation),
             loss: found.loss,
+        }
+        .estimated(outcome, found, confirmation.and_then(Confirmation::compared_numbers))
+    }
+
+    /// With the estimate of the probes, and what fresh windows `compared` from there.
+    pub(crate) fn estimated(
+        self,
+        outcome: &ThreadsOutcome,
+        found: &FoundNumber,
+        compared: Option<ComparedNumbers>,
+    ) -> Self {
+        let stopped = outcome.stopped(found, compared.is_some());
+        Self {
+            estimate: outcome.estimate(found, compared),
+            advice: ThreadsOutcome::advice(found, compared),
+            stopped_because: vec![tagged(&found.stopped, stopped)],
+            ..self
         }
     }
 }

@@ -12,15 +12,14 @@ use std::time::Duration;
 /// With `verbose` also how the threads were watched.
 pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
-    let shown = document.verdict.as_ref().map(|verdict| &verdict.text);
-    sheet.paragraph("", 0, shown.unwrap_or(&document.estimate));
+    sheet.paragraph("", 0, &document.answer);
     for note in texts(&document.notes) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
-    facts.extend(shown.map(|_| ("estimate", document.estimate.clone())));
+    facts.extend(document.verdict.as_ref().map(|_| ("estimate", document.estimate.clone())));
     facts.push(("stopped", document.why()));
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(
@@ -39,8 +38,9 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
             figures::duration(Duration::from_secs_f64(document.search_seconds)),
             if document.simulated { " of the model" } else { "" },
             document.campaign.map_or(String::new(), |id| {
-                let stored = stored(document.probes.len(), document.set_aside);
-                let fresh = if shown.is_some() { " with the fresh windows" } else { "" };
+                let stored = stored(document);
+                let compared = document.verdict.as_ref().is_some_and(|verdict| verdict.rounds > 0);
+                let fresh = if compared { " with the fresh windows" } else { "" };
                 format!("; stored as campaign {}{fresh}{stored}", id.0)
             })
         ),
@@ -65,15 +65,13 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
 }
 
 /// What the campaign has besides the probes: lists of campaigns count all of it.
-fn stored(probes: usize, set_aside: usize) -> String {
-    if set_aside == 0 {
+fn stored(document: &ThreadsJson) -> String {
+    let ThreadsJson { probes, set_aside, aside, .. } = document;
+    if *set_aside == 0 {
         return String::new();
     }
-    let all = figures::counted((probes + set_aside) as u64, "measurement");
-    format!(
-        ", {all} with {set_aside} set aside (failed, starved, without progress, or made before \
-         whole runs were timed)"
-    )
+    let all = figures::counted((probes.len() + set_aside) as u64, "measurement");
+    format!(", {all} with {set_aside} set aside ({aside})")
 }
 
 /// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
@@ -265,12 +263,6 @@ mod tests {
         let probe =
             Probe { parameter: 2, threads: 2, profile, progress, cost: Duration::from_millis(100) };
         rows(&[ShownProbe { probe, roles: Vec::new(), seen: None }]).remove(0)
-    }
-
-    #[test]
-    fn what_is_stored_and_is_no_probe_is_counted() {
-        assert_eq!(stored(4, 0), "");
-        assert!(stored(8, 1).starts_with(", 9 measurements with 1 set aside ("));
     }
 
     #[test]

@@ -32,7 +32,9 @@ impl<'a> Remains<'a> {
 /// The search for the number alone, where it has ended.
 fn surveyed(answer: &TuneAnswer) -> Option<threads::ThreadsJson> {
     let outcome = answer.threads.as_ref()?;
-    Some(threads::ThreadsJson::new(outcome, outcome.found.as_ref().ok()?, None, None))
+    let found = outcome.found.as_ref().ok()?;
+    let document = threads::ThreadsJson::new(outcome, found, None, None);
+    Some(document.estimated(outcome, found, answer.compared_numbers()))
 }
 
 impl Remains<'_> {

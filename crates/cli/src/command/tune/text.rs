@@ -20,7 +20,12 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
     notes(&mut sheet, document.answer);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
-    next(&mut sheet, conclusion.plan.as_deref(), conclusion.command.as_deref());
+    match (&conclusion.plan, conclusion.choice) {
+        (Some(plan), LastComparisonVerdict::Undecided) => {
+            sheet.line("plan", &format!("{}, undecided: the default", plan.to_string_lossy()));
+        }
+        (plan, _) => next(&mut sheet, plan.as_deref(), conclusion.command.as_deref()),
+    }
     sheet.text.push('\n');
     comparison(&mut sheet, document);
     if conclusion.choice == LastComparisonVerdict::Placed
