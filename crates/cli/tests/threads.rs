@@ -23,10 +23,13 @@ fn data(folder: &TempDir, bytes: usize) -> PathBuf {
     file
 }
 
-/// The answer on a command, with numbers of threads from 1 to 5.
+/// The answer on a command, with numbers of threads from 1 to 5. Its budget is short: fresh windows
+/// that decide nothing use all of it.
 fn threads(options: &[&str], command: &[&OsStr]) -> Value {
+    let budget: &[&str] = if options.contains(&"--budget") { &[] } else { &["--budget", "20s"] };
     let words = ["threads", "--json", "--min", "1", "--max", "5"]
         .iter()
+        .chain(budget)
         .chain(options)
         .chain(&["--"])
         .map(OsStr::new);
@@ -211,7 +214,7 @@ fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> (Value, Vec<S
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     // Three times as fast once it has been given 1, the second number.
-    let (answer, _) = number_of_a_service(3, "grep -q 1 sets", &[]);
+    let (answer, _) = number_of_a_service(3, "grep -q 1 sets", &["--budget", "20s"]);
     let busy = answer["others"].as_f64().is_some_and(|others| others > 0.5);
     if busy && answer["shift"].is_null() {
         return pinwise_synthetic::not_judged("other programs had the CPUs");
