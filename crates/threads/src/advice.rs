@@ -140,13 +140,19 @@ impl NumberAdvice {
         };
         let threads = self.threads;
         let gain = self.reference.and_then(|reference| of(threads, reference));
+        // The range has what is announced, unless that is beyond what was probed.
+        let least = self.reference.unwrap_or(threads).min(threads);
+        let most = self.more.as_ref().map_or(threads, |(n, _)| *n);
+        let between = match (least..=most).contains(&announced) {
+            true => (self.between.0.min(announced), self.between.1.max(announced)),
+            false => self.between,
+        };
         let more = self.more.and_then(|(n, probed)| match of(n, threads) {
             Some(Interval { value, low, high }) => {
                 Some((n, Interval { value: 1.0 - value, low: 1.0 - high, high: 1.0 - low }))
             }
             None => Some((n, probed)).filter(|_| !pair.contains(&n)),
         });
-        let between = (self.between.0.min(announced), self.between.1.max(announced));
         Self { gain: gain.unwrap_or(self.gain), more, between, ..self }
     }
 }
@@ -203,6 +209,8 @@ mod tests {
         // The rival of the default is neither its reference nor what was probed most.
         let other = probed.clone().as_compared([3, 1], interval(0.9, 0.8, 1.0), 1);
         assert_eq!((other.more, other.between), (probed.more, probed.between));
+        let beyond = probed.clone().as_compared([1, 8], interval(0.9, 0.8, 1.0), 8);
+        assert_eq!(beyond.between, (1, 1), "8 was not probed");
         // What is no longer known of a compared number is not told.
         let alike = NumberAdvice { threads: 3, ..probed }.as_compared([2, 4], shown.gain, 2);
         assert_eq!((alike.more, alike.between), (None, (1, 2)));
