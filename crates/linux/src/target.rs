@@ -44,7 +44,8 @@ pub fn common_contexts(
 pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
     // Of equal ones the first.
-    let usual = masks.iter().rev().max_by_key(|mask| (frequency(mask), mask.len()));
+    // One CPU is no choice.
+    let usual = masks.iter().rev().max_by_key(|mask| (mask.len() > 1, frequency(mask), mask.len()));
     usual.cloned().unwrap_or_default()
 }
 
@@ -387,6 +388,7 @@ mod tests {
             (&["0-7", "2-3", "2-3"][..], "2,3"),
             (&["0-7", "0-7", "0-7", "0"], "0-7"),
             (&["2-5", "0-7", "8-15"], "0-7"),
+            (&["0", "0", "0", "0,1"], "0,1"),
             (&["0", "1"], "0"),
             (&[], ""),
         ] {

@@ -82,20 +82,6 @@ pub enum TargetError {
         /// Their names.
         running: String,
     },
-    /// Its threads are confined, and no two may use the same two CPUs.
-    #[error(
-        "each of the threads of {name} that run may use one CPU only (such as {thread}: {cpu}), so \
-         there is nothing to choose: undo a plan (pinwise apply --undo --pid PID) or allow them \
-         more (taskset -apc LIST PID)"
-    )]
-    Confined {
-        /// The program's name.
-        name: String,
-        /// One of the threads.
-        thread: String,
-        /// Its CPU.
-        cpu: CpuSet,
-    },
     /// The set of running threads keeps changing.
     #[error(
         "the busy threads of {name} did not stay the same for {} within {}: measure whole runs \

@@ -5,7 +5,8 @@
 //! period is 50 ms by default.
 //!
 //! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
-//! that most threads have. A thread that may not use all of these is left alone.
+//! that most threads have. A thread that may not use all of these is left alone. Only where every thread
+//! has one CPU, as in DPDK, the search takes the CPUs of all of them together.
 //!
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
 //! a server restarts a worker. Other new threads run where their process may.
@@ -128,16 +129,19 @@ impl LiveTestbed {
             placed.iter().map(|one| own(one).intersection(&machine.allowed)).collect();
         // One that has ended has none, and its place will be filled.
         masks.retain(|mask| !mask.is_empty());
-        let usual = usual_mask(&masks);
-        if usual.len() == 1 && masks.iter().any(|mask| *mask != usual) {
-            let (thread, cpu) = (placed[0].thread.name.clone(), masks[0].clone());
-            return Err(TargetError::Confined { name: target.name().to_owned(), thread, cpu });
+        // Threads that all have one CPU each were laid out by their program, and to be laid out
+        // anew is what is asked for.
+        let pinned = masks.iter().all(|mask| mask.len() == 1);
+        if pinned && !masks.is_empty() {
+            let threads = masks.len() as u64;
+            let of = placed.len() as u64;
+            options.notes.push(ProgramNote::PinnedBefore { threads, of });
         }
-        let theirs = if usual.is_empty() { target.mask() } else { usual };
+        let theirs = if pinned { target.mask() } else { usual_mask(&masks) };
         let (machine, leaves) = common_contexts(machine, target.name(), &theirs)?;
         placed.retain(|one| {
             let own = own(one);
-            let fits = own.is_empty() || machine.allowed.is_subset(&own);
+            let fits = pinned || own.is_empty() || machine.allowed.is_subset(&own);
             if !fits {
                 left_alone.push((LeftAlone::Confined, one.comm.clone()));
             }

@@ -2,8 +2,8 @@
 
 use crate::programs::*;
 use pinwise_linux::{
-    HARDLY_RUNS, Launch, Pid, ScannedThread, Scope, Target, TargetError, ThreadFilter, Tid,
-    affinity, process, restore_abandoned, thread::SchedulerTimes,
+    HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
+    restore_abandoned, thread::SchedulerTimes,
 };
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
@@ -225,17 +225,14 @@ fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     let ran = || SchedulerTimes::read(program.pid(), threads[0]).unwrap().ran;
     for _ in 0..6 {
         let (before, begin) = (ran(), Instant::now());
-        let mut target = Target::attach(Scope::Processes(vec![program.pid()])).unwrap();
-        let interrupt = Interrupt::default();
-        let found = target.wait_steady(quick().scan, quick().patience, &interrupt).unwrap();
-        let runs = |one: &&ScannedThread| one.runs;
-        let names: Vec<&str> =
-            found.iter().filter(runs).map(|one| one.thread.name.as_str()).collect();
-        assert_eq!(names, ["spin-0", "spin-1"]);
-        assert!(found.iter().any(|one| one.comm == "__program" && !one.runs));
-        // Neither may use what the other has.
-        let refused = testbed(target, quick()).err().unwrap().to_string();
-        assert!(refused.contains("such as spin-0: ") && refused.contains("--undo"), "{refused}");
+        let found =
+            testbed(Target::attach(Scope::Processes(vec![program.pid()])).unwrap(), quick())
+                .unwrap();
+        assert_eq!(names(&found), ["spin-0", "spin-1"]);
+        let notes = found.notes();
+        assert!(leaves_alone(&notes, LeftAlone::HardlyRuns, "__program"));
+        // Laid out by their program, to be laid out anew.
+        assert!(notes.contains(&ProgramNote::PinnedBefore { threads: 2, of: 2 }), "{notes:?}");
         if (ran() - before).as_secs_f64() < HARDLY_RUNS * begin.elapsed().as_secs_f64() {
             return;
         }
