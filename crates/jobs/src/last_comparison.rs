@@ -344,13 +344,16 @@ impl Strategy for LastComparisonSearch<'_> {
 impl LastComparisonSearch<'_> {
     /// Whether more rounds would tell nothing.
     fn is_enough(&self, rounds: &ComparedRounds) -> bool {
-        let LastComparisonQuestion { n, default, precision, .. } = self.question;
+        let LastComparisonQuestion { n, default, precision, looks, .. } = self.question;
         let ways = rounds.ways();
         if ways.len() < 2 {
             return rounds.count() >= ALONE_ROUNDS;
         }
         let measured = ways.iter().filter(|&&way| rounds.estimate(way).is_some()).count();
-        let hopeless = rounds.count() >= ComparedRounds::FIRST_LOOK && measured < 2;
+        // Comparisons of earlier versions go on.
+        let hopeless = looks == ComparedRounds::LOOKS
+            && rounds.count() >= ComparedRounds::FIRST_LOOK
+            && measured < 2;
         let fewer = default.is_some_and(|default| default > n);
         hopeless || precision.is_some_and(|precision| rounds.is_settled(fewer, precision))
     }

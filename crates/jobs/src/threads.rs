@@ -168,6 +168,7 @@ impl Job for ThreadsRequest {
                 (Some(shown.choice), shown.comparison.rounds.gain_of(shown.choice));
         }
         outcome.uncompared = confirmation.is_none() && question.request.confirms() && others;
+        outcome.interrupted = ending == Ending::Interrupted;
         if outcome.uncompared {
             conclusion.choice = Some(LastComparisonVerdict::Undecided);
         }
@@ -207,6 +208,7 @@ impl Job for ThreadsRequest {
         }
         let confirmation = confirmed(info, &outcome.question, cut_short, store)?;
         outcome.uncompared = undecided && confirmation.is_none();
+        outcome.interrupted = info.state == CampaignState::Stopped;
         let campaign = info.clone();
         Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted: false, unsettled: None })
     }
@@ -600,6 +602,8 @@ mod tests {
             let shown = answer.confirmation.unwrap();
             assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Undecided, 24));
             assert_eq!(shown.comparison.rounds.count(), 0);
+            let text = shown.verdict().text();
+            assert!(text.ends_with("To decide it, resume the search."), "{text}");
             let conclusion = answer.campaign.conclusion.unwrap();
             let conclusion = ThreadsConclusion::deserialize(conclusion).unwrap();
             assert_eq!(conclusion.parameter, 24);
@@ -628,7 +632,12 @@ mod tests {
                 HostProgram { floor: Some(floor), set, pid, metric, ..HostProgram::default() };
             ThreadsRequest::new(ThreadsProgram::Here(program))
         };
+        let of_sweep = ThreadsRequest {
+            method: ThreadsMethod::Sweep,
+            ..floor(0.5, "cmd:true {n}", Some("io:wchar"))
+        };
         for (floor, told) in [
+            (of_sweep, "leave out --floor or --method"),
             (floor(0.5, "cmd:true {n}", None), "add --set and --metric"),
             (floor(0.5, "", Some("io:wchar")), "add --set and --metric"),
             (floor(0.0, "cmd:true {n}", Some("io:wchar")), "--floor 0 is no share"),

@@ -128,8 +128,7 @@ pub enum ProgramNote {
     },
     /// How long threads wait for each other is not visible, and counts as 0.
     LockUnseen,
-    /// Threads had affinities of their own before the search: unpinned, they have these. Earlier
-    /// versions placed such threads.
+    /// Threads had affinities of their own before the search: unpinned, they have these.
     PinnedBefore {
         /// How many.
         threads: u64,

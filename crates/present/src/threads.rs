@@ -261,9 +261,17 @@ impl NumberVerdict<'_> {
         failed.filter(|_| self.rounds.gain(Way::Number, Way::Default).is_none())
     }
 
+    /// What would decide it.
+    fn decided_by(&self) -> String {
+        if self.cut_short == Some(&Unmeasured::Interrupted) {
+            return format!("To decide it, {RESUME}.");
+        }
+        decided_by(self.rounds, self.within, self.budget, self.others)
+    }
+
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
-        let Self { rounds, choice, n, default, within, budget, others, .. } = self;
+        let Self { rounds, choice, n, default, others, .. } = self;
         let (gain, beside) = (rounds.gain(Way::Number, Way::Default), beside(*others));
         let basis = format!(
             "{} of fresh windows, {} confidence",
@@ -280,7 +288,7 @@ impl NumberVerdict<'_> {
         let Some(gain) = gain else {
             return format!(
                 "Undecided: too few fresh windows compare n = {n} with {default}{beside}. {}",
-                decided_by(rounds, *within, *budget, *others)
+                self.decided_by()
             );
         };
         match choice {
@@ -298,11 +306,14 @@ impl NumberVerdict<'_> {
                 "Undecided: it is not clear whether n = {n} is better than {default}: \
                  {}{beside} ({basis}). {}",
                 gain_text(gain),
-                decided_by(rounds, *within, *budget, *others)
+                self.decided_by()
             ),
         }
     }
 }
+
+/// What decides a search that was interrupted.
+const RESUME: &str = "resume the search";
 
 /// Why a search announces no number: no fresh windows compared the one that it found.
 #[derive(Clone, Debug)]
@@ -319,12 +330,14 @@ pub struct NothingCompared {
     pub others: Option<f64>,
     /// The budget of the whole search.
     pub budget: Duration,
+    /// The search was stopped before its end, and can be resumed.
+    pub interrupted: bool,
 }
 
 impl NothingCompared {
     /// The answer in a few sentences.
     pub fn text(&self) -> String {
-        let Self { n, above_max, numbers, set_aside, others, budget } = self;
+        let Self { n, above_max, numbers, set_aside, others, budget, interrupted } = self;
         if let Some(default) = above_max {
             return format!(
                 "Undecided: n = {n} was not compared with the default, n = {default}. To decide \
@@ -339,7 +352,8 @@ impl NothingCompared {
             0 => String::new(),
             _ => format!(" Set aside: {}.", set_aside_text(*set_aside)),
         };
-        let (beside, to) = (beside(*others), raise_budget(*budget, 2.0, *others));
+        let to = if *interrupted { RESUME.into() } else { raise_budget(*budget, 2.0, *others) };
+        let beside = beside(*others);
         format!("Undecided: {why}{beside}.{aside} To decide it, {to}.")
     }
 }
@@ -443,6 +457,7 @@ mod tests {
             set_aside: SetAside { starved: 3, failed: 1, ..SetAside::default() },
             others: Some(0.8),
             budget: Duration::from_secs(30),
+            interrupted: false,
         };
         let text = "Undecided: n = 2 was the only number probed, while others took 80 % of the \
             contexts' time. Set aside: 3 starved by others, 1 failed. To decide it, raise \
@@ -457,6 +472,8 @@ mod tests {
         let text = "Undecided: n = 2 was compared with no other number on fresh windows. To \
             decide it, raise --budget to 1 min.";
         assert_eq!(cut.text(), text);
+        let text = NothingCompared { interrupted: true, ..cut }.text();
+        assert!(text.ends_with("on fresh windows. To decide it, resume the search."), "{text}");
         let text = NothingCompared { above_max: Some(4), ..alone }.text();
         assert!(text.ends_with("the default, n = 4. To decide it, raise --max to 4."), "{text}");
     }

@@ -5,8 +5,8 @@
 //! period is 50 ms by default.
 //!
 //! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
-//! that most threads have. A thread that may not use all of these is left alone. Only where every thread
-//! has one CPU, as in DPDK, the search takes the CPUs of all of them together.
+//! that most threads have. A thread that may not use all of these is left alone. If every thread has one
+//! CPU, as in DPDK, the search takes the CPUs of all of them together.
 //!
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
 //! a server restarts a worker. Other new threads run where their process may.
@@ -125,19 +125,23 @@ impl LiveTestbed {
             }
         }
         let own = |one: &ScannedThread| affinity::own(one.id.tid).unwrap_or_default();
-        let mut masks: Vec<CpuSet> =
-            placed.iter().map(|one| own(one).intersection(&machine.allowed)).collect();
         // One that has ended has none, and its place will be filled.
-        masks.retain(|mask| !mask.is_empty());
+        let mut masks: Vec<CpuSet> =
+            placed.iter().map(own).filter(|mask| !mask.is_empty()).collect();
         // Threads that all have one CPU each were laid out by their program, and to be laid out
         // anew is what is asked for.
-        let pinned = masks.iter().all(|mask| mask.len() == 1);
-        if pinned && !masks.is_empty() {
-            let threads = masks.len() as u64;
-            let of = placed.len() as u64;
+        let pinned = !masks.is_empty() && masks.iter().all(|mask| mask.len() == 1);
+        let theirs = if masks.is_empty() {
+            target.mask()
+        } else if pinned {
+            let (threads, of) = (masks.len() as u64, placed.len() as u64);
             options.notes.push(ProgramNote::PinnedBefore { threads, of });
-        }
-        let theirs = if pinned { target.mask() } else { usual_mask(&masks) };
+            masks.iter().fold(CpuSet::new(), |all, one| all.union(one))
+        } else {
+            masks.iter_mut().for_each(|mask| *mask = mask.intersection(&machine.allowed));
+            masks.retain(|mask| !mask.is_empty());
+            usual_mask(&masks)
+        };
         let (machine, leaves) = common_contexts(machine, target.name(), &theirs)?;
         placed.retain(|one| {
             let own = own(one);

@@ -163,6 +163,11 @@ impl FoundNumber {
         self.attempts.iter().map(|attempt| attempt.probe.cost).sum()
     }
 
+    /// Whether the program fell below the floor with this n, so that it is not tried again.
+    pub fn gave_up(&self, n: u32) -> bool {
+        self.attempts.iter().any(|attempt| attempt.below_floor && attempt.probe.parameter == n)
+    }
+
     /// Why nothing may rest on the probes: the progress of the program jumped after them.
     pub fn jumped(&self) -> Option<&NumberSearchError> {
         self.unchecked.as_ref().filter(|why| matches!(why, NumberSearchError::Jumped { .. }))

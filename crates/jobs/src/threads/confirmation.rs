@@ -236,14 +236,15 @@ fn contenders(
         return Ok(Err(Confirmed::Nothing { why, is_open: true }));
     }
     // What hurts the program is not tried again.
-    let attempts = found.attempts.iter().filter(|attempt| !attempt.below_floor);
+    let probes = found.attempts.iter().map(|attempt| &attempt.probe);
+    let probes = probes.filter(|probe| !found.gave_up(probe.parameter));
     let rates: Vec<(u32, f64)> =
-        attempts.map(|attempt| (attempt.probe.parameter, attempt.probe.progress.rate)).collect();
+        probes.map(|probe| (probe.parameter, probe.progress.rate)).collect();
     let Some(n) = own.rival(found.parameter, &rates, &outcome.notes) else {
         let (convert, threads) =
             (|threads| counting.parameter(threads), |n: u32| counting.threads(n));
         let mut numbers = question.range.candidates(convert, threads).into_iter().map(convert);
-        let is_open = numbers.any(|n| !own.counts_as(n, &outcome.notes));
+        let is_open = numbers.any(|n| !own.counts_as(n, &outcome.notes) && !found.gave_up(n));
         return Ok(Err(Confirmed::Nothing { why: None, is_open }));
     };
     let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;

@@ -55,6 +55,8 @@ pub struct ThreadsOutcome {
     pub notes: Vec<ThreadsNote>,
     /// The search has ended, and no fresh windows compared its number, though there are others.
     pub uncompared: bool,
+    /// The search was stopped before its end, and can be resumed.
+    pub interrupted: bool,
 }
 
 /// A probe, and what it showed.
@@ -150,6 +152,7 @@ impl ThreadsOutcome {
             others,
             notes,
             uncompared: false,
+            interrupted: false,
         };
         if let Counting::Program(program) = &counting {
             outcome.speed_up(program.speedup_of_progress());
@@ -217,6 +220,7 @@ impl ThreadsOutcome {
             set_aside: self.set_aside,
             others: self.others,
             budget: self.question.request.time(),
+            interrupted: self.interrupted,
         }
     }
 
@@ -364,8 +368,9 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
         let counts_n = counted_threads(n[1], convert, threads) == n[1];
         notes.push(ThreadsNote::Translated { counts_n, n, threads: n.map(threads) });
     }
-    // What a jump means for the answer, the comparison says.
-    let unchecked = found.unchecked.as_ref().filter(|_| found.jumped().is_none());
+    // What a jump means for the answer, the comparison says, if there is one.
+    let said = found.jumped().is_some() && question.request.confirms();
+    let unchecked = found.unchecked.as_ref().filter(|_| !said);
     let failed = unchecked.into_iter().map(ToString::to_string);
     notes.extend(failed.map(|reason| ThreadsNote::Unchecked { reason }));
     notes.extend(found.phase_change.map(ThreadsNote::Shifted));

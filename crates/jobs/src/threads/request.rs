@@ -455,6 +455,9 @@ impl ThreadsRequest {
         let refused = if program.set.is_none() || program.metric.is_none() {
             "--floor is for a program that goes on running: add --set and --metric, or leave it out"
                 .to_owned()
+        } else if self.method != ThreadsMethod::Survey {
+            "a sweep and the published search try every number again: leave out --floor or --method"
+                .to_owned()
         } else if !(floor > 0.0 && floor <= 1.0) {
             format!("--floor {floor} is no share of a speed: give more than 0 % and up to 100 %")
         } else {

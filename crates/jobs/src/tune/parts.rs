@@ -27,7 +27,9 @@ use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
 use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
-use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
+use pinwise_campaign::{
+    CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
+};
 use pinwise_linux::Pid;
 use pinwise_placement::{Budget, LastComparisonNote, Plan, PlanNote, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
@@ -277,6 +279,10 @@ fn number(
         store.learn(part.id, &part.new.workload, unit)?;
     }
     match (&outcome.found, program, outcome.conclusion()) {
+        // What was found under another load is not placed.
+        (Ok(found), ..) if let Some(why) = found.jumped() => {
+            Err(unanswered(store, part.id, Ending::Failed(why.to_string()), ends)?)
+        }
         (Ok(found), HeldProgram::Here(prober), Some(conclusion)) => {
             answered(store, part.id, CampaignState::Finished, &conclusion)?;
             let found = found.clone();

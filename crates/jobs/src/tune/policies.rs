@@ -111,10 +111,15 @@ impl PoliciesQuestion {
     }
 }
 
-/// The parameter and the progress of every probe.
+/// The parameter and the progress of every probe, but of numbers below the floor.
 pub(super) fn rates(outcome: &ThreadsOutcome) -> Vec<(u32, f64)> {
     let probes = outcome.probes.iter().map(|shown| &shown.probe);
+    let probes = probes.filter(|probe| !gave_up(outcome, probe.parameter));
     probes.map(|probe| (probe.parameter, probe.progress.rate)).collect()
+}
+
+fn gave_up(outcome: &ThreadsOutcome, n: u32) -> bool {
+    outcome.found.as_ref().is_ok_and(|found| found.gave_up(n))
 }
 
 /// Numbers that may be the best one placed, with the threads that each should make: those that fill
@@ -134,8 +139,8 @@ fn numbers(
         .into_iter()
         .filter(|threads| (range.min..=range.max).contains(threads))
         .map(|threads| program.number(threads));
-    let full: BTreeSet<u32> =
-        full.filter(|&number| ceiling.is_none_or(|ceiling| number <= ceiling)).collect();
+    let full = full.filter(|&number| ceiling.is_none_or(|ceiling| number <= ceiling));
+    let full: BTreeSet<u32> = full.filter(|&number| !gave_up(outcome, number)).collect();
     let mut probed = rates(outcome);
     probed.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let mut numbers = vec![first];

@@ -126,7 +126,8 @@ impl ProgramRun {
                 done.store(true, Ordering::Relaxed);
                 measured
             });
-            let is_done = || done.load(Ordering::Relaxed);
+            // A panic of the metric leaves `done` false.
+            let is_done = || done.load(Ordering::Relaxed) || measuring.is_finished();
             let mut watch = |time, over: &dyn Fn() -> bool| self.watch(&mut monitor, time, over);
             // The metric, which is not read before that, warms up equally long.
             let watched = watch(warm_up(window), &is_done).and_then(|_| {
