@@ -16,6 +16,7 @@ mod refusal;
 mod store;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use pinwise_linux::{LeftChanged, Restored};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -102,7 +103,10 @@ fn main() -> ExitCode {
     if let Some(note) = refusal::misplaced_option(&words) {
         output::aside(&format!("note: {note}"));
     }
-    put_back();
+    // Shell profiles run these two.
+    if !matches!(arguments.command, Command::Completions(_) | Command::Man(_)) {
+        put_back();
+    }
     output::exit(arguments.command.run())
 }
 
@@ -111,11 +115,22 @@ fn main() -> ExitCode {
 fn put_back() {
     let Ok(data) = store::data_folder("") else { return };
     let folder = data.join("guarded");
-    for pid in pinwise_linux::restore_abandoned(&folder) {
-        output::aside(&format!(
-            "note: process {pid} has its affinities back, which a pinwise that was killed left \
-             changed"
-        ));
+    for Restored { what, worked } in pinwise_linux::restore_abandoned(&folder) {
+        let (owner, changed) = match what {
+            LeftChanged::Affinities(pid) => (format!("process {pid}"), "affinities"),
+            LeftChanged::Number(pid) => (format!("process {pid}"), "number"),
+            LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
+        };
+        output::aside(&if worked {
+            format!(
+                "note: {owner} has its {changed} back, which a pinwise that was killed left changed"
+            )
+        } else {
+            format!(
+                "note: cannot put back the {changed} of {owner}, which a pinwise that was killed \
+                 left changed; the next start tries again"
+            )
+        });
     }
     pinwise_linux::keep_ledgers(&folder);
 }

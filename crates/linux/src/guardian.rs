@@ -46,7 +46,7 @@ use ledger::Ledger;
 pub(crate) use ledger::boot_folder;
 #[cfg(test)]
 pub(crate) use ledger::host_prefix;
-pub use ledger::{keep_ledgers, restore_abandoned};
+pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 
 use crate::hold::Hold;
 use crate::process;
@@ -57,7 +57,7 @@ use crate::{AffinityError, affinity};
 use pinwise_topology::CpuSet;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -159,6 +159,24 @@ pub enum GuardianEntry {
     },
 }
 
+impl GuardianEntry {
+    /// The process whose affinities or number it is about, if that still lives.
+    fn living(&self) -> Option<Pid> {
+        match self {
+            Self::Thread { id, .. } => id.alive().then_some(id.pid),
+            Self::Process { pid, start, .. }
+            | Self::Confined { pid, start, .. }
+            | Self::Command { pid, start, .. } => lives(*pid, *start).then_some(*pid),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the process that started then still lives.
+fn lives(pid: Pid, start: StartTime) -> bool {
+    Stat::read(pid, pid.main()).is_ok_and(|stat| stat.start == start) && !process::ended(pid)
+}
+
 /// No guardian runs, so nothing may be pinned.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -177,8 +195,19 @@ pub struct Guardian {
 impl Guardian {
     /// Starts the guardian process and waits until no signal but SIGKILL can end it.
     pub fn start() -> Result<Self, GuardianError> {
-        let ledger = Ledger::create();
-        Ok(Self { child: spawn(ledger.as_ref())?, entries: Vec::new(), ledger })
+        Self::start_with(Ledger::create())
+    }
+
+    fn start_with(ledger: Option<Ledger>) -> Result<Self, GuardianError> {
+        match spawn(ledger.as_ref()) {
+            Ok(child) => Ok(Self { child, entries: Vec::new(), ledger }),
+            Err(error) => {
+                if let Some(ledger) = ledger {
+                    ledger.remove();
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Reports entries to the guardian. When this returns, they outlive this process. A guardian
@@ -319,7 +348,8 @@ fn restore(entries: &[GuardianEntry]) {
 }
 
 /// Runs the last command of each process that still runs.
-fn run_commands(entries: &[GuardianEntry]) {
+fn run_commands(entries: &[GuardianEntry]) -> Vec<Restored> {
+    let mut restored = Vec::new();
     for (place, entry) in entries.iter().enumerate() {
         let GuardianEntry::Command { pid, start, command: Some(command), folder, setting } = entry
         else {
@@ -328,14 +358,16 @@ fn run_commands(entries: &[GuardianEntry]) {
         let replaced = entries[place + 1..].iter().any(
             |later| matches!(later, GuardianEntry::Command { pid: other, .. } if other == pid),
         );
-        let same = Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start);
-        if !replaced && same && !process::ended(*pid) {
+        if !replaced && lives(*pid, *start) {
             // What pinwise began would have the last word.
             wait_for(setting.as_slice());
-            // A command that fails cannot be helped here.
-            let _ = run_command(command, folder);
+            let worked = run_command(command, folder).is_ok_and(|worked| worked);
+            if worked || lives(*pid, *start) {
+                restored.push(Restored { what: LeftChanged::Number(*pid), worked });
+            }
         }
     }
+    restored
 }
 
 /// Waits until no process has one of these marks, for at most [`SETTING_LIMIT`].
@@ -346,8 +378,8 @@ fn wait_for(marks: &[String]) {
     }
 }
 
-/// Runs a shell command, for at most [`SETTING_LIMIT`].
-fn run_command(command: &str, folder: &Path) -> io::Result<()> {
+/// Runs a shell command, for at most [`SETTING_LIMIT`]. Whether it succeeded within that.
+fn run_command(command: &str, folder: &Path) -> io::Result<bool> {
     let mut shell = Command::new("sh");
     let folder = if folder.is_dir() { folder } else { Path::new("/") };
     shell.arg("-c").arg(command).current_dir(folder).process_group(0);
@@ -355,45 +387,63 @@ fn run_command(command: &str, folder: &Path) -> io::Result<()> {
     keep_nice(&mut shell);
     let mut child = shell.spawn()?;
     let begin = Instant::now();
-    while child.try_wait()?.is_none() {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
         if begin.elapsed() > SETTING_LIMIT {
             let group = rustix::process::Pid::from_child(&child);
             // Refused if the command became another user's, such as sudo. It ends by itself.
             if rustix::process::kill_process_group(group, Signal::KILL).is_ok() {
                 child.wait()?;
             }
-            break;
+            return Ok(false);
         }
         sleep(Duration::from_millis(5));
     }
-    Ok(())
 }
 
-fn restore_files(entries: &[GuardianEntry]) {
-    for entry in entries {
-        if let GuardianEntry::File { path, text } = entry {
-            // Nothing written is no write; a line without a word empties the file. The group may be
-            // gone.
-            let _ = fs::write(path, if text.is_empty() { "\n" } else { text });
-        }
-    }
+fn restore_files(entries: &[GuardianEntry]) -> Vec<Restored> {
+    let restore = |entry: &GuardianEntry| {
+        let GuardianEntry::File { path, text } = entry else { return None };
+        // Nothing written is no write; a line without a word empties the file.
+        let written = fs::write(path, if text.is_empty() { "\n" } else { text });
+        // The group may be gone.
+        let gone = written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        let what = LeftChanged::File(path.clone());
+        (!gone).then_some(Restored { what, worked: written.is_ok() })
+    };
+    entries.iter().filter_map(restore).collect()
 }
 
-fn restore_affinities(entries: &[GuardianEntry]) {
+fn restore_affinities(entries: &[GuardianEntry]) -> Vec<Restored> {
+    let mut failed = HashSet::new();
     for entry in entries {
         if let GuardianEntry::Thread { id, mask } = entry
             && id.alive()
+            && is_refused(affinity::set(id.tid, mask))
         {
-            // A thread that is gone needs nothing; a refusal cannot be helped here.
-            let _ = affinity::set(id.tid, mask);
+            failed.insert(id.pid);
         }
     }
-    release_heirs(entries);
+    failed.extend(release_heirs(entries));
+    let pinned = entries.iter().filter(|entry| !matches!(entry, GuardianEntry::Command { .. }));
+    let processes: BTreeSet<Pid> = pinned.filter_map(GuardianEntry::living).collect();
+    let outcome = |pid| {
+        let what = LeftChanged::Affinities(pid);
+        Restored { what, worked: !failed.contains(&pid) }
+    };
+    processes.into_iter().map(outcome).collect()
+}
+
+/// A thread that is gone needs nothing.
+fn is_refused(set: Result<(), AffinityError>) -> bool {
+    !matches!(set, Ok(()) | Err(AffinityError::Gone(_)))
 }
 
 /// Releases threads and child processes of the entered processes that inherited a pin: none that
-/// was entered itself, or existed before.
-pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
+/// was entered itself, or existed before. Returns the entered processes of those that were refused.
+pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
     let known = entries.iter().flat_map(|entry| match entry {
         GuardianEntry::Thread { id, .. } => std::slice::from_ref(id),
         GuardianEntry::Existing { threads } => threads,
@@ -419,6 +469,7 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
                 .then_some((*pid, mask, release))
         })
         .collect();
+    let mut failed = HashSet::new();
     let deadline = Instant::now() + RESTORING;
     let mut looked_at = entered;
     let mut quiet = 0;
@@ -430,12 +481,15 @@ pub(crate) fn release_heirs(entries: &[GuardianEntry]) {
             for tid in family.flat_map(|pid| process::threads(pid).unwrap_or_default()) {
                 if looked_at.insert(tid) {
                     found = true;
-                    let _ = release(tid, mask);
+                    if is_refused(release(tid, mask)) {
+                        failed.insert(pid);
+                    }
                 }
             }
         }
         quiet = if found { 0 } else { quiet + 1 };
     }
+    failed
 }
 
 /// Gives a thread that was not entered the mask of its process if it inherited a pin. pinwise pins

@@ -82,6 +82,11 @@ impl Hold {
         Self::within(pids, Patience::USUAL)
     }
 
+    /// As [`Hold::of`], without a wait.
+    pub(crate) fn at_once(pids: &[Pid]) -> Result<Self, HeldError> {
+        Self::within(pids, Patience { search: Duration::ZERO, guardian: Duration::ZERO })
+    }
+
     fn within(pids: &[Pid], patience: Patience) -> Result<Self, HeldError> {
         let mut hold = Self::default();
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,11 +192,6 @@ mod tests {
         }
     }
 
-    /// Refuses at once.
-    fn at_once(pids: &[Pid]) -> Result<Hold, HeldError> {
-        Hold::within(pids, Patience { search: Duration::ZERO, guardian: Duration::ZERO })
-    }
-
     #[test]
     fn a_process_has_one_holder_until_its_guardian_is_done() {
         let (one, other) = (Sleeping::new(), Sleeping::new());
@@ -201,11 +201,11 @@ mod tests {
         // A search within the search, and one after the other.
         drop(Hold::of(&[one.pid()]).unwrap());
         drop(hold);
-        assert_eq!(at_once(&[other.pid(), one.pid()]).unwrap_err(), HeldError(one.pid()));
+        assert_eq!(Hold::at_once(&[other.pid(), one.pid()]).unwrap_err(), HeldError(one.pid()));
         // A process that was held before the refusal is free again.
         let mut elsewhere = Hold::default();
         elsewhere.share(other.pid());
-        assert!(at_once(&[other.pid()]).is_err());
+        assert!(Hold::at_once(&[other.pid()]).is_err());
         drop((guardian, elsewhere));
         drop(Hold::of(&[one.pid(), other.pid()]).unwrap());
     }

@@ -31,8 +31,8 @@ pub use cpu_demand::{CpuDemand, ThreadSample};
 pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
 pub use guardian::{
-    ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, SETTING_LIMIT,
-    SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
+    ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, LeftChanged, Restored,
+    SETTING_LIMIT, SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
 };
 pub use hold::{HeldError, Hold};
 pub use launch::{Exit, Launch, LaunchedProgram, Output};

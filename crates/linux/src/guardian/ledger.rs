@@ -6,15 +6,20 @@
 //! it says. Files are kept by host, boot and PID namespace, and entries name threads with their
 //! start times. So an entry never reaches a later thread with the same number.
 //!
-//! *Limits.* Only files of the same user count. A program that the killed pinwise had launched goes
-//! on: its number may mean another program by now. Without a folder that can be written, there is
-//! no file.
+//! What could not be put back stays in the file for the next start. A file whose process another
+//! pinwise holds waits too.
+//!
+//! *Limits.* Only files and folders of the same user count. A program that the killed pinwise had
+//! launched goes on: its number may mean another program by now. Without a folder of this user that
+//! can be written, there is no file.
 
 use super::{GuardianEntry, lines, restore_affinities, restore_files, run_commands};
-use crate::thread::{Pid, Stat};
-use rustix::fs::{FlockOperation, flock};
+use crate::hold::Hold;
+use crate::thread::Pid;
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -29,40 +34,125 @@ pub fn keep_ledgers(folder: &Path) {
     let _ = FOLDER.set(folder.to_owned());
 }
 
-/// Puts back what pinwise changed if its guardian was killed with it, by the files below `folder`.
-/// Returns the processes.
-pub fn restore_abandoned(folder: &Path) -> Vec<Pid> {
-    let mut restored = Vec::new();
-    let Ok(folder) = boot_folder(folder) else { return restored };
-    let own = rustix::process::geteuid().as_raw();
-    for file in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok) {
-        // Whoever can write the file can have a command run by it.
-        if !file.metadata().is_ok_and(|data| data.is_file() && data.uid() == own) {
-            continue;
-        }
-        let path = file.path();
-        let Ok(file) = File::open(&path) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let entries: Vec<GuardianEntry> =
-            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        restore_files(&entries);
-        restore_affinities(&entries);
-        run_commands(&entries);
-        let _ = fs::remove_file(&path);
-        restored.extend(entries.iter().filter_map(|entry| match entry {
-            GuardianEntry::Process { pid, start, .. }
-            | GuardianEntry::Confined { pid, start, .. }
-            | GuardianEntry::Command { pid, start, .. } => {
-                Stat::read(*pid, pid.main()).is_ok_and(|stat| stat.start == *start).then_some(*pid)
-            }
-            _ => None,
-        }));
+/// What a killed pinwise left changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LeftChanged {
+    /// The affinities of a process.
+    Affinities(Pid),
+    /// The number that a command set for a process.
+    Number(Pid),
+    /// The text of a file of a control group.
+    File(PathBuf),
+}
+
+/// What became of one thing that a killed pinwise left changed. What is gone is not among them.
+#[derive(Clone, Debug)]
+pub struct Restored {
+    /// The thing.
+    pub what: LeftChanged,
+    /// Whether it was put back. If not, the next start tries again.
+    pub worked: bool,
+}
+
+/// The affinities of this process were put back.
+impl PartialEq<Pid> for Restored {
+    fn eq(&self, pid: &Pid) -> bool {
+        self.worked && self.what == LeftChanged::Affinities(*pid)
     }
-    restored.dedup();
-    restored
+}
+
+/// Puts back what pinwise changed if its guardian was killed with it, by the files below `folder`.
+pub fn restore_abandoned(folder: &Path) -> Vec<Restored> {
+    restore_of(folder, rustix::process::geteuid().as_raw())
+}
+
+/// As [`restore_abandoned`], for the user `own`.
+fn restore_of(folder: &Path, own: u32) -> Vec<Restored> {
+    let boot = own_folder(folder, own).and_then(|_| boot_folder(folder));
+    let Ok((path, folder)) = boot.and_then(|path| Ok((path.clone(), own_folder(&path, own)?)))
+    else {
+        return Vec::new();
+    };
+    let files = fs::read_dir(path).into_iter().flatten().filter_map(Result::ok);
+    files
+        .flat_map(|file| restore_file(&folder, &file.file_name(), own).unwrap_or_default())
+        .collect()
+}
+
+/// Puts back what one file says. `None`: it is not of this user, is in use, or is gone.
+fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> {
+    // An exclusive lock over NFS needs write access. A pipe must not be waited for.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(openat(folder, name, flags, Mode::empty()).ok()?);
+    // Whoever can write the file can have a command run by it.
+    let data = file.metadata().ok()?;
+    if !data.is_file() || data.uid() != own {
+        return None;
+    }
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    if file.metadata().ok()?.nlink() == 0 {
+        // Another pinwise has just put it back.
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let entries: Vec<GuardianEntry> =
+        bytes.split(|byte| *byte == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
+    let mut restored = Vec::new();
+    if !entries.is_empty() {
+        let _hold = Hold::at_once(&living(&entries)).ok()?;
+        restored.extend(restore_files(&entries));
+        restored.extend(restore_affinities(&entries));
+        restored.extend(run_commands(&entries));
+    }
+    let rest = failed(entries, &restored);
+    if rest.is_empty() {
+        let _ = unlinkat(folder, name, AtFlags::empty());
+    } else if let Ok(text) = lines(&rest) {
+        // If that fails, the next start finds less, or the same again.
+        let _ = file.rewind().and_then(|()| file.set_len(0)).and_then(|()| file.write_all(&text));
+    }
+    Some(restored)
+}
+
+/// The processes in entries that still live.
+fn living(entries: &[GuardianEntry]) -> Vec<Pid> {
+    let mut pids: Vec<Pid> = entries.iter().filter_map(GuardianEntry::living).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+/// The entries that are needed to try again what failed. What was put back must not be put back
+/// once more: you may have changed it since.
+fn failed(entries: Vec<GuardianEntry>, restored: &[Restored]) -> Vec<GuardianEntry> {
+    let failed: Vec<&LeftChanged> =
+        restored.iter().filter(|one| !one.worked).map(|one| &one.what).collect();
+    let affinities = failed.iter().any(|what| matches!(what, LeftChanged::Affinities(_)));
+    let is_needed = |entry: &GuardianEntry| match entry {
+        // All of them: a thread that is missing would look like one that inherited a pin.
+        GuardianEntry::Existing { .. }
+        | GuardianEntry::Process { .. }
+        | GuardianEntry::Thread { .. }
+        | GuardianEntry::Confined { .. } => affinities,
+        GuardianEntry::Command { pid, .. } => failed.contains(&&LeftChanged::Number(*pid)),
+        GuardianEntry::File { path, .. } => failed.contains(&&LeftChanged::File(path.clone())),
+        GuardianEntry::Launching { .. }
+        | GuardianEntry::Launched { .. }
+        | GuardianEntry::Ended { .. } => false,
+    };
+    entries.into_iter().filter(is_needed).collect()
+}
+
+/// Opens a folder that belongs to `own`. Another user could put files in place of those in it.
+fn own_folder(folder: &Path, own: u32) -> io::Result<File> {
+    let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(folder)?;
+    if file.metadata()?.uid() == own {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
 }
 
 /// The folder for this host, boot and PID namespace in `folder`. Those of earlier boots are
@@ -97,27 +187,50 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// A new file, if there is a folder that can be written.
+    /// A new file, if there is a folder of this user that can be written.
     pub(super) fn create() -> Option<Self> {
+        Self::create_in(FOLDER.get()?)
+    }
+
+    pub(super) fn create_in(folder: &Path) -> Option<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let folder = boot_folder(FOLDER.get()?).ok()?;
+        let own = rustix::process::geteuid().as_raw();
+        fs::create_dir_all(folder).ok()?;
+        own_folder(folder, own).ok()?;
+        let folder = boot_folder(folder).ok()?;
         fs::create_dir_all(&folder).ok()?;
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!("{}-{number}", std::process::id()));
-        // One that was left behind under this number was put back when this process began.
-        let _ = fs::remove_file(&path);
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).ok()?;
+        own_folder(&folder, own).ok()?;
+        let (path, file) = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = folder.join(format!("{}-{number}", std::process::id()));
+            match Self::options().create_new(true).mode(0o600).open(&path) {
+                Ok(file) => break (path, file),
+                // An earlier process had this number, and its file waits for a later start.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(_) => return None,
+            }
+        };
         let ledger = Self { path, file };
-        ledger.lock()?;
+        if ledger.lock().is_none() {
+            ledger.remove();
+            return None;
+        }
         Some(ledger)
     }
 
     /// The file of the guardian that this process is.
     pub(super) fn open(path: PathBuf) -> Option<Self> {
-        let file = OpenOptions::new().append(true).open(&path).ok()?;
+        let file = Self::options().open(&path).ok()?;
         let ledger = Self { path, file };
         ledger.lock()?;
         Some(ledger)
+    }
+
+    /// A shared lock over NFS needs read access.
+    fn options() -> OpenOptions {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+        options
     }
 
     /// Another pinwise that begins may have taken the new file for one that was left behind.
@@ -135,5 +248,150 @@ impl Ledger {
     /// Everything was put back.
     pub(super) fn remove(self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Guardian;
+    use super::*;
+    use crate::thread::{StartTime, Stat, ThreadId};
+    use pinwise_topology::CpuSet;
+    use std::process::{Child, Command};
+
+    struct Sleeping(Child);
+
+    impl Sleeping {
+        fn new() -> Self {
+            Self(Command::new("sleep").arg("60").spawn().unwrap())
+        }
+
+        fn pid(&self) -> Pid {
+            Pid(self.0.id() as i32)
+        }
+
+        fn start(&self) -> StartTime {
+            Stat::read(self.pid(), self.pid().main()).unwrap().start
+        }
+
+        fn command(&self, command: &str, folder: &Path) -> GuardianEntry {
+            GuardianEntry::Command {
+                pid: self.pid(),
+                start: self.start(),
+                command: Some(command.into()),
+                folder: folder.to_owned(),
+                setting: None,
+            }
+        }
+
+        fn thread(&self, mask: CpuSet) -> GuardianEntry {
+            let (pid, tid) = (self.pid(), self.pid().main());
+            GuardianEntry::Thread { id: ThreadId { pid, tid, start: self.start() }, mask }
+        }
+    }
+
+    impl Drop for Sleeping {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    /// A file with these entries that nobody locks.
+    fn abandoned(folder: &Path, entries: &[GuardianEntry]) -> PathBuf {
+        let mut ledger = Ledger::create_in(folder).unwrap();
+        ledger.append(entries).unwrap();
+        ledger.path
+    }
+
+    fn outcomes(folder: &Path) -> Vec<(LeftChanged, bool)> {
+        restore_abandoned(folder).into_iter().map(|one| (one.what, one.worked)).collect()
+    }
+
+    #[test]
+    fn what_another_user_could_have_written_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let sleeping = Sleeping::new();
+        let path = abandoned(folder.path(), &[sleeping.command("echo 1 >> n", folder.path())]);
+        let another = rustix::process::geteuid().as_raw() + 1;
+        assert!(restore_of(folder.path(), another).is_empty());
+        let boot = own_folder(path.parent().unwrap(), another - 1).unwrap();
+        let name = path.file_name().unwrap();
+        assert!(restore_file(&boot, name, another).is_none(), "the file itself counts too");
+        let elsewhere = folder.path().join("elsewhere");
+        fs::rename(&path, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert_eq!(outcomes(folder.path()), []);
+        assert!(!folder.path().join("n").exists());
+        fs::rename(&elsewhere, &path).unwrap();
+        assert_eq!(outcomes(folder.path()), [(LeftChanged::Number(sleeping.pid()), true)]);
+        assert!(folder.path().join("n").exists() && !path.exists());
+    }
+
+    #[test]
+    fn a_file_can_be_locked_either_way_and_goes_with_a_guardian_that_does_not_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::create_in(folder.path()).unwrap();
+        let path = ledger.path.clone();
+        let again = Ledger::open(path.clone()).unwrap();
+        for file in [&ledger.file, &again.file] {
+            let flags = rustix::fs::fcntl_getfl(file).unwrap();
+            assert!(flags.contains(OFlags::RDWR | OFlags::APPEND), "{flags:?}");
+        }
+        drop(again);
+        // This test program is no guardian.
+        assert!(Guardian::start_with(Some(ledger)).is_err());
+        assert!(!path.exists());
+        let empty = abandoned(folder.path(), &[]);
+        assert_eq!(outcomes(folder.path()), []);
+        assert!(!empty.exists());
+    }
+
+    #[test]
+    fn what_failed_is_said_and_kept_and_what_worked_is_not_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (Sleeping::new(), Sleeping::new());
+        let quota = folder.path().join("cpu.max");
+        let text = GuardianEntry::File { path: quota.clone(), text: "max".into() };
+        let nowhere = CpuSet::parse_list("9000").unwrap();
+        let entries = [
+            text,
+            one.thread(nowhere.clone()),
+            one.command("echo 1 >> n", folder.path()),
+            other.command("test -e allowed", folder.path()),
+        ];
+        let path = abandoned(folder.path(), &entries);
+        assert_eq!(
+            outcomes(folder.path()),
+            [
+                (LeftChanged::File(quota), true),
+                (LeftChanged::Affinities(one.pid()), false),
+                (LeftChanged::Number(one.pid()), true),
+                (LeftChanged::Number(other.pid()), false),
+            ]
+        );
+        fs::write(folder.path().join("allowed"), "").unwrap();
+        assert_eq!(
+            outcomes(folder.path()),
+            [(LeftChanged::Affinities(one.pid()), false), (LeftChanged::Number(other.pid()), true)]
+        );
+        assert_eq!(fs::read_to_string(folder.path().join("n")).unwrap(), "1\n");
+        assert!(path.exists());
+        drop(one);
+        assert_eq!(outcomes(folder.path()), [], "the process has ended");
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_process_that_another_pinwise_holds_is_left_to_a_later_start() {
+        let folder = tempfile::tempdir().unwrap();
+        let sleeping = Sleeping::new();
+        let path = abandoned(folder.path(), &[sleeping.command("true", folder.path())]);
+        let mut elsewhere = Hold::default();
+        elsewhere.share(sleeping.pid());
+        assert_eq!(restore_abandoned(folder.path()), []);
+        assert!(path.exists());
+        drop(elsewhere);
+        assert_eq!(outcomes(folder.path()), [(LeftChanged::Number(sleeping.pid()), true)]);
     }
 }
