@@ -46,19 +46,12 @@ pub enum LeftChanged {
 }
 
 /// What became of one thing that a killed pinwise left changed. What is gone is not among them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The thing.
     pub what: LeftChanged,
     /// Whether it was put back. If not, the next start tries again.
     pub worked: bool,
-}
-
-/// The affinities of this process were put back.
-impl PartialEq<Pid> for Restored {
-    fn eq(&self, pid: &Pid) -> bool {
-        self.worked && self.what == LeftChanged::Affinities(*pid)
-    }
 }
 
 /// Puts back what pinwise changed if its guardian was killed with it, by the files below `folder`.

@@ -2,8 +2,8 @@
 
 use crate::programs::*;
 use pinwise_linux::{
-    HARDLY_RUNS, Launch, Pid, Scope, Target, TargetError, ThreadFilter, Tid, affinity, process,
-    restore_abandoned, thread::SchedulerTimes,
+    HARDLY_RUNS, Launch, LeftChanged, Pid, Restored, Scope, Target, TargetError, ThreadFilter, Tid,
+    affinity, process, restore_abandoned, thread::SchedulerTimes,
 };
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
 use pinwise_programs::{LiveOptions, LiveTestbed};
@@ -342,7 +342,8 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
     signal(guardian, Signal::KILL);
     until("the guardian to end", || process::ended(guardian));
     assert!(masks(&threads).iter().all(|mask| mask.len() == 1));
-    assert_eq!(restore_abandoned(folder.path()), [program.pid()]);
+    let what = LeftChanged::Affinities(program.pid());
+    assert_eq!(restore_abandoned(folder.path()), [Restored { what, worked: true }]);
     assert_eq!(masks(&threads), before);
     assert_eq!(restore_abandoned(folder.path()), []);
 }
