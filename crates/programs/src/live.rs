@@ -5,8 +5,8 @@
 //! period is 50 ms by default.
 //!
 //! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
-//! that most threads have. A thread that may not use all of these is left alone. If every thread has one
-//! CPU, as in DPDK, the search takes the CPUs of all of them together.
+//! that most threads have. A thread that may not use all of these is left alone. If every thread
+//! has one CPU, as in DPDK, the search takes the CPUs of all of them together.
 //!
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
 //! a server restarts a worker. Other new threads run where their process may.
