@@ -205,8 +205,8 @@ impl LastComparisonQuestion {
 }
 
 impl LastComparison {
-    /// What its windows show of the two numbers of `question`, of which `announced` is chosen;
-    /// `None`: too few do.
+    /// What its windows show of the two numbers of `question`. `announced` is the one that is
+    /// chosen. `None`: there are too few windows.
     pub(crate) fn numbers(
         &self,
         question: &LastComparisonQuestion,

@@ -169,18 +169,19 @@ fn is_refused(folder: &File, lock: FlockOperation) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::process::{Child, Command};
 
-    struct Sleeping(Child);
+    /// A process that does nothing. It ends with this.
+    pub(crate) struct Sleeping(Child);
 
     impl Sleeping {
-        fn new() -> Self {
+        pub(crate) fn new() -> Self {
             Self(Command::new("sleep").arg("60").spawn().unwrap())
         }
 
-        fn pid(&self) -> Pid {
+        pub(crate) fn pid(&self) -> Pid {
             Pid(self.0.id() as i32)
         }
     }

@@ -43,8 +43,8 @@ pub(crate) fn decided_by(
     format!("To decide it, {}.", raise_budget(budget, times, others))
 }
 
-/// The advice to raise the budget, to so many `times` what it is, and if others were there, on a
-/// quieter machine.
+/// The advice to raise the budget to so many `times` what it is. If others were there, it also
+/// advises a quieter machine.
 pub(crate) fn raise_budget(budget: Duration, times: f64, others: Option<f64>) -> String {
     let budget = figures::duration(rounded_up(budget.mul_f64(times)));
     format!("raise --budget to {budget}{}", quieter(others))

@@ -126,8 +126,8 @@ impl NumberAdvice {
         Self { value, gain: value, reference: None, reference_threads: 1, ..self }
     }
 
-    /// The same, with what fresh windows show of two numbers instead of what the probes do: the
-    /// speed of the first over that of the second is `ratio`, and `announced` is the one to take.
+    /// The same, with what fresh windows show of two numbers in place of what the probes show.
+    /// `ratio` is the speed of the first over that of the second. `announced` is the one to take.
     #[must_use]
     pub fn as_compared(self, pair: [u32; 2], ratio: Interval<f64>, announced: u32) -> Self {
         let Interval { value, low, high } = ratio;

@@ -232,7 +232,7 @@ impl Ledger {
         self.path.exists().then_some(())
     }
 
-    /// Appends entries, each on a line of its own: one that a kill cut short spoils no other.
+    /// Appends entries, each on a line of its own. A line that a kill cut short spoils no other.
     pub(super) fn append(&mut self, entries: &[GuardianEntry]) -> io::Result<()> {
         let text = [b"\n".to_vec(), lines(entries)?].concat();
         self.file.write_all(&text)
@@ -248,21 +248,11 @@ impl Ledger {
 mod tests {
     use super::super::Guardian;
     use super::*;
+    use crate::hold::tests::Sleeping;
     use crate::thread::{StartTime, Stat, ThreadId};
     use pinwise_topology::CpuSet;
-    use std::process::{Child, Command};
-
-    struct Sleeping(Child);
 
     impl Sleeping {
-        fn new() -> Self {
-            Self(Command::new("sleep").arg("60").spawn().unwrap())
-        }
-
-        fn pid(&self) -> Pid {
-            Pid(self.0.id() as i32)
-        }
-
         fn start(&self) -> StartTime {
             Stat::read(self.pid(), self.pid().main()).unwrap().start
         }
@@ -280,13 +270,6 @@ mod tests {
         fn thread(&self, mask: CpuSet) -> GuardianEntry {
             let (pid, tid) = (self.pid(), self.pid().main());
             GuardianEntry::Thread { id: ThreadId { pid, tid, start: self.start() }, mask }
-        }
-    }
-
-    impl Drop for Sleeping {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
         }
     }
 

@@ -522,7 +522,7 @@ fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
         testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap().performance,
         100.0
     );
-    // It was faster in an earlier run of the campaign, and now it is not, wherever its threads are.
+    // It was faster in an earlier run of the campaign. Now it is slower with every assignment.
     testbed.know_baseline(1e6, 1000.0);
     let slow_anyway = testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
     assert_eq!(slow_anyway.performance, 100.0);
