@@ -10,12 +10,14 @@
 //! a search ([`ProbeStage`]). A program that ends soon is measured by whole runs. The testbed of a
 //! campaign is opened for one stage; the strategy stops where the next one begins.
 //!
-//! **Empty probes.** A probe of a survey that shows no progress is repeated, at most three times.
-//! Each repeat is longer. An empty probe is a record like any other, and no attempt.
+//! **Doubtful probes.** A probe of a survey that shows no progress, was starved or jumped is
+//! repeated (`probe_judge.rs`). It is a record like any other, and no attempt.
 //!
 //! **Closing probe.** If all probes are of one run of the program, the first number is probed once
 //! more at the end. The two probes show whether the program came into another phase meanwhile
 //! ([`PhaseChange`]).
+
+mod probe_judge;
 
 use crate::{
     NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerEnd,
@@ -26,8 +28,9 @@ use crate::{
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
     Effort, Measure, MeasureError, Measurement, Probe, Probed, Progress, Retry, Setting,
-    ThreadCount, starved,
+    ThreadCount,
 };
+use probe_judge::{Doubt, ProbeJudge};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -36,14 +39,6 @@ use std::time::Duration;
 const SHORT: Duration = Duration::from_secs(5);
 /// The fewest whole runs for which there must be time.
 const FEWEST_RUNS: u32 = 6;
-/// How often a doubtful probe is repeated.
-const REPEATS: u32 = 3;
-/// How many times longer each repeat of a probe without progress is, and of another doubtful one.
-const LONGER: f64 = 4.0;
-const LITTLE_LONGER: f64 = 2.0;
-/// Progress has jumped if it is more than this many times what it was with the same number, or
-/// less than this part of it. A choice: windows of a busy machine seldom differ by as much.
-const JUMP: f64 = 4.0;
 /// A probe has several runs if the time has room for some such probes.
 const SEVERAL_RUNS: f64 = 3.0;
 const SOME_PROBES: f64 = 10.0;
@@ -418,10 +413,7 @@ struct State<'a> {
     attempted: Vec<usize>,
     /// The other records, without those of earlier stages.
     set_aside: SetAside,
-    /// What each probe of this stage lost to others, see [`Probed::lost`].
-    lost: Vec<f64>,
-    /// The share of the contexts that others took in each of these.
-    taken: Vec<f64>,
+    judge: ProbeJudge,
     /// The choice, once there is one.
     chosen: Option<Chosen>,
     closing: Closing,
@@ -429,29 +421,6 @@ struct State<'a> {
     failed: Option<NumberSearchError>,
     /// Why the last try failed, which another one may mend.
     tried: Option<MeasureError>,
-    /// Doubtful probes since the last attempt.
-    repeated: Repeated,
-}
-
-/// Why a probe is repeated.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Doubt {
-    /// Nothing got done.
-    Idle,
-    /// Others took this share of the contexts more than usual.
-    Starved(f64),
-    /// The progress is this many times what it was with the same number.
-    Jumped(f64),
-}
-
-/// Doubtful probes one after the other.
-#[derive(Clone, Copy, Debug, Default)]
-struct Repeated {
-    probes: u32,
-    /// The time they took.
-    cost: Duration,
-    /// The length of the next one, as a multiple of the first.
-    longer: Option<f64>,
 }
 
 /// How far the search of a [`SearchMethod`] has come.
@@ -505,13 +474,11 @@ impl<'a> State<'a> {
             attempts: Vec::new(),
             attempted: Vec::new(),
             set_aside: SetAside::default(),
-            lost: Vec::new(),
-            taken: Vec::new(),
+            judge: ProbeJudge::new(search.doubts_on),
             chosen: None,
             closing: if search.goes_on { Closing::Wanted } else { Closing::Done },
             failed: None,
             tried: None,
-            repeated: Repeated::default(),
         };
         state.begin(stage, Duration::ZERO);
         state
@@ -521,8 +488,7 @@ impl<'a> State<'a> {
     fn begin(&mut self, stage: ProbeStage, spent: Duration) {
         self.attempts.clear();
         self.attempted.clear();
-        self.lost.clear();
-        self.taken.clear();
+        self.judge.begin();
         (self.progressed.stage, self.progressed.first) = (stage, self.records);
         let state = match &self.search.method {
             SearchMethod::Survey(question) => SpeedSearch::new(SpeedQuestion {
@@ -563,7 +529,7 @@ impl<'a> State<'a> {
             Ok(measurement) => {
                 let asked = self.asks().map(|(asked, _)| asked);
                 let doubt = self.doubt(measurement, asked);
-                match doubt.filter(|_| self.repeated.probes < REPEATS) {
+                match doubt.filter(|_| self.judge.repeats()) {
                     Some(doubt) => self.repeat(measurement, doubt),
                     None => {
                         let observed = self.observe(measurement, doubt);
@@ -621,49 +587,23 @@ impl<'a> State<'a> {
     /// Passes over a doubtful probe: it is made again.
     fn repeat(&mut self, measurement: &Measurement, doubt: Doubt) {
         let cost = Probed::of(measurement).map_or(Duration::ZERO, |probed| probed.probe.cost);
-        let factor = if doubt == Doubt::Idle { LONGER } else { LITTLE_LONGER };
         match doubt {
             Doubt::Idle => self.set_aside.idle += 1,
             Doubt::Starved(_) => self.set_aside.starved += 1,
             Doubt::Jumped(_) => self.set_aside.jumped += 1,
         }
-        self.repeated = Repeated {
-            probes: self.repeated.probes + 1,
-            cost: self.repeated.cost + cost,
-            longer: Some(self.repeated.longer.unwrap_or(1.0) * factor),
-        };
+        self.judge.repeat(doubt, cost);
     }
 
     /// Why a probe of a survey, which asked for this number, is doubtful, if it is.
     fn doubt(&mut self, measurement: &Measurement, asked: Option<u32>) -> Option<Doubt> {
         let MethodState::Survey(_) = self.state else { return None };
-        let probed = Probed::of(measurement).ok();
-        // To make such a probe again would hurt the program again.
-        if probed.as_ref().is_some_and(|probed| probed.below_floor) {
-            return None;
-        }
-        let progress = measurement.performance;
-        if progress <= 0.0 {
-            return Some(Doubt::Idle);
-        }
-        let (contexts, probed) = (self.search.doubts_on?, probed?);
-        if let Some((lost, others)) = probed.lost(contexts).zip(probed.others) {
-            // One thread can lose less than many, and leaves more to others. So both have to be
-            // unusual.
-            let taken = others.taken / others.of;
-            let more = starved(lost, &self.lost).filter(|_| starved(taken, &self.taken).is_some());
-            self.lost.push(lost);
-            self.taken.push(taken);
-            if let Some(more) = more {
-                return Some(Doubt::Starved(more));
-            }
-        }
-        let value = self.search.valued(&probed).ok()?.rate;
-        let asked = asked.filter(|_| self.search.goes_on)?;
-        let before = self.attempts.iter().filter(|attempt| attempt.asked == asked);
-        let rates: Vec<f64> = before.map(|attempt| attempt.probe.progress.rate).collect();
-        let times = value / median(rates)?;
-        (!(1.0 / JUMP..=JUMP).contains(&times)).then_some(Doubt::Jumped(times))
+        let value = Probed::of(measurement).and_then(|probed| self.search.value(&probed)).ok();
+        // Progress of another run of the program may differ.
+        let same = |attempt: &&Attempt| self.search.goes_on && Some(attempt.asked) == asked;
+        let before = self.attempts.iter().filter(same);
+        let before = before.map(|attempt| attempt.probe.progress.rate).collect();
+        self.judge.doubt(measurement, value, before)
     }
 
     /// Takes a probe. It may be doubtful, and has been repeated often enough then.
@@ -679,19 +619,11 @@ impl<'a> State<'a> {
         let attempt = self.attempt(asked, measurement)?;
         self.attempts.push(attempt);
         self.attempted.push(self.records - 1);
-        let repeated = std::mem::take(&mut self.repeated);
         let Probe { profile, progress, cost, threads, .. } = attempt.probe;
-        let cost = cost + repeated.cost;
+        let cost = cost + self.judge.taken();
         match &mut self.state {
             MethodState::Survey(surveyor) => {
-                let own = progress.error;
-                let error = match doubt {
-                    // The speed may be off by about half of what was lost.
-                    Some(Doubt::Starved(more)) => {
-                        Some(own.unwrap_or(0.0).hypot(progress.rate * more / 2.0))
-                    }
-                    _ => own,
-                };
+                let error = Doubt::error(doubt, progress);
                 let sample = SpeedSample { value: progress.rate, error, cost, threads };
                 if attempt.below_floor {
                     surveyor.give_up(sample)?;
@@ -818,7 +750,7 @@ impl<'a> State<'a> {
             Ok(measurement) => {
                 let doubt = self.doubt(measurement, Some(first));
                 match doubt {
-                    Some(doubt) if self.repeated.probes < REPEATS => {
+                    Some(doubt) if self.judge.repeats() => {
                         return self.repeat(measurement, doubt);
                     }
                     Some(Doubt::Jumped(times)) => {
@@ -851,7 +783,7 @@ impl<'a> State<'a> {
             (Some(_), Closing::Wanted, None) => {
                 let Some(first) = self.first() else { return Step::Stop };
                 let parameter = first.probe.parameter;
-                let longer = self.repeated.longer.unwrap_or(1.0);
+                let longer = self.judge.longer();
                 let windows = self.progressed.window.as_secs_f64() / base * longer;
                 return probe(parameter, windows);
             }
@@ -862,7 +794,7 @@ impl<'a> State<'a> {
         match self.asks() {
             Some((asked, window)) => {
                 let timing = self.progressed.stage == ProbeStage::Timing;
-                let longer = self.repeated.longer.unwrap_or(1.0);
+                let longer = self.judge.longer();
                 let windows = if timing { 0.0 } else { window.as_secs_f64() / base * longer };
                 probe((self.convert)(asked), windows)
             }
@@ -907,11 +839,6 @@ impl Chosen {
         };
         Self { number: advice.threads, advice: Some(advice), stopped, loss: None }
     }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
 }
 
 #[cfg(test)]

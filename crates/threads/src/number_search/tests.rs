@@ -1,5 +1,6 @@
 //! Tests of [`NumberSearch`].
 
+use super::probe_judge::{JUMP, LITTLE_LONGER, LONGER, REPEATS};
 use super::*;
 use crate::ThreadsPerN;
 use crate::fixture::{Bed, probe};

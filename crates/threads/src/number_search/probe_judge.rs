@@ -1,0 +1,141 @@
+//! [`ProbeJudge`]: whether a probe of a survey is doubtful, so that it is made again.
+//!
+//! *Problem.* A single bad probe can decide a search. A program that got no CPU, or whose load has
+//! changed, looks slow with the number that was tried then.
+//!
+//! *Method.* A probe is doubtful if nothing got done, if others starved it, or if its progress
+//! jumped from what it was with the same number ([`Doubt`]). It is made again, at most three times.
+//! Each repeat is longer. A probe below the floor is never doubtful: to make it again would hurt
+//! the program again.
+//!
+//! *Limits.* What is usual follows from the other probes of the stage. So the first one is held
+//! against nothing.
+
+use pinwise_measure::{Measurement, Probed, Progress, starved};
+use std::time::Duration;
+
+/// How often a doubtful probe is repeated.
+pub(super) const REPEATS: u32 = 3;
+/// How many times longer each repeat of a probe without progress is, and of another doubtful one.
+pub(super) const LONGER: f64 = 4.0;
+pub(super) const LITTLE_LONGER: f64 = 2.0;
+/// Progress has jumped if it is more than this many times what it was with the same number, or
+/// less than this part of it. A choice: windows of a busy machine seldom differ by as much.
+pub(super) const JUMP: f64 = 4.0;
+
+/// Why a probe is doubtful.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Doubt {
+    /// Nothing got done.
+    Idle,
+    /// Others took this share of the contexts more than usual.
+    Starved(f64),
+    /// The progress is this many times what it was with the same number.
+    Jumped(f64),
+}
+
+impl Doubt {
+    /// The standard error of a probe that stays doubtful.
+    pub(super) fn error(doubt: Option<Self>, progress: Progress) -> Option<f64> {
+        let own = progress.error;
+        match doubt {
+            // The speed may be off by about half of what was lost.
+            Some(Self::Starved(more)) => Some(own.unwrap_or(0.0).hypot(progress.rate * more / 2.0)),
+            _ => own,
+        }
+    }
+}
+
+/// Judges the probes of one stage.
+pub(super) struct ProbeJudge {
+    /// Starved probes and jumps are doubtful, on this number of contexts.
+    doubts_on: Option<u32>,
+    /// What each probe lost to others, see [`Probed::lost`].
+    lost: Vec<f64>,
+    /// The share of the contexts that others took in each of these.
+    taken: Vec<f64>,
+    repeated: Repeated,
+}
+
+/// Doubtful probes one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Repeated {
+    probes: u32,
+    /// The time they took.
+    cost: Duration,
+    /// The length of the next one, as a multiple of the first.
+    longer: Option<f64>,
+}
+
+impl ProbeJudge {
+    pub(super) fn new(doubts_on: Option<u32>) -> Self {
+        Self { doubts_on, lost: Vec::new(), taken: Vec::new(), repeated: Repeated::default() }
+    }
+
+    /// Forgets what was usual: another stage begins.
+    pub(super) fn begin(&mut self) {
+        self.lost.clear();
+        self.taken.clear();
+    }
+
+    /// Why a probe is doubtful, if it is. `value` is its progress, and `before` that of earlier
+    /// probes with the same number.
+    pub(super) fn doubt(
+        &mut self,
+        measurement: &Measurement,
+        value: Option<f64>,
+        before: Vec<f64>,
+    ) -> Option<Doubt> {
+        let probed = Probed::of(measurement).ok();
+        if probed.as_ref().is_some_and(|probed| probed.below_floor) {
+            return None;
+        }
+        if measurement.performance <= 0.0 {
+            return Some(Doubt::Idle);
+        }
+        let (contexts, probed) = (self.doubts_on?, probed?);
+        if let Some((lost, others)) = probed.lost(contexts).zip(probed.others) {
+            // One thread can lose less than many, and leaves more to others. So both have to be
+            // unusual.
+            let taken = others.taken / others.of;
+            let more = starved(lost, &self.lost).filter(|_| starved(taken, &self.taken).is_some());
+            self.lost.push(lost);
+            self.taken.push(taken);
+            if let Some(more) = more {
+                return Some(Doubt::Starved(more));
+            }
+        }
+        let times = value? / median(before)?;
+        (!(1.0 / JUMP..=JUMP).contains(&times)).then_some(Doubt::Jumped(times))
+    }
+
+    /// Whether a doubtful probe is made again now.
+    pub(super) fn repeats(&self) -> bool {
+        self.repeated.probes < REPEATS
+    }
+
+    /// Notes that a probe of this cost is made again.
+    pub(super) fn repeat(&mut self, doubt: Doubt, cost: Duration) {
+        let factor = if doubt == Doubt::Idle { LONGER } else { LITTLE_LONGER };
+        self.repeated = Repeated {
+            probes: self.repeated.probes + 1,
+            cost: self.repeated.cost + cost,
+            longer: Some(self.longer() * factor),
+        };
+    }
+
+    /// The length of the next probe, as a multiple of the usual one.
+    pub(super) fn longer(&self) -> f64 {
+        self.repeated.longer.unwrap_or(1.0)
+    }
+
+    /// A probe is taken. Returns what the doubtful ones before it cost.
+    pub(super) fn taken(&mut self) -> Duration {
+        std::mem::take(&mut self.repeated).cost
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
