@@ -19,7 +19,7 @@ use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::{Launch, Output, Pid, Scope, TargetError, ThreadFilter};
 use pinwise_measure::{MeasureError, ProgramNote, Testbed};
-use pinwise_metric::{Interpretation, MetricOptions, Pattern};
+use pinwise_metric::MetricOptions;
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use pinwise_workloads::BuiltInWorkload;
 use std::collections::BTreeMap;
@@ -192,26 +192,16 @@ fn thread_filter(request: &PlacementRequest, opening: &Opening) -> Result<Thread
     })
 }
 
-/// How the metric is read.
+/// How the metric is read, and until when its first number is waited for.
 fn metric_options(
     request: &PlacementRequest,
     until: Option<Instant>,
 ) -> Result<MetricOptions, JobError> {
-    let pattern = |text: &String| Pattern::new(text).map_err(usage);
-    let counter =
-        |counter: bool| if counter { Interpretation::Counter } else { Interpretation::Value };
-    let usual = MetricOptions::default();
-    Ok(MetricOptions {
-        patience: until.map_or(usual.patience, |end| {
-            usual.patience.min(end.saturating_duration_since(Instant::now()))
-        }),
-        until,
-        pick: request.reading.pick.as_ref().map(pattern).transpose()?,
-        interpretation: request.reading.counter.map(counter),
-        lower_is_better: request.reading.lower_is_better,
-        unit: request.reading.unit.clone(),
-        as_printed: request.reading.as_printed,
-    })
+    let usual = request.reading.metric_options()?;
+    let patience = until.map_or(usual.patience, |end| {
+        usual.patience.min(end.saturating_duration_since(Instant::now()))
+    });
+    Ok(MetricOptions { patience, until, ..usual })
 }
 
 fn launch(command: &[String], request: &PlacementRequest) -> Launch {

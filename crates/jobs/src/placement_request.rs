@@ -2,8 +2,10 @@
 //!
 //! `place` and `compare` wrap it. It is stored, so that a killed campaign can be resumed.
 
+use crate::error::JobError;
 use crate::simulation::SimulationRequest;
 use crate::subject::{RUNTIME_METRIC, Subject};
+use pinwise_metric::{Interpretation, MetricOptions, Pattern};
 use pinwise_placement::{PlacementQuestion, StrategyName};
 use pinwise_programs::{LiveOptions, RerunOptions};
 use pinwise_topology::{Alike, CpuSet};
@@ -167,6 +169,23 @@ pub struct ReadingOptions {
     /// Numbers count as they stand: so they were read when questions did not say it.
     #[serde(default = "before_prefixes")]
     pub as_printed: bool,
+}
+
+impl ReadingOptions {
+    /// The options of a metric that is read so, and waited for as long as usual.
+    pub(crate) fn metric_options(&self) -> Result<MetricOptions, JobError> {
+        let pick = self.pick.as_ref().map(|text| Pattern::new(text)).transpose();
+        Ok(MetricOptions {
+            pick: pick.map_err(JobError::usage)?,
+            interpretation: self.counter.map(|counter| {
+                if counter { Interpretation::Counter } else { Interpretation::Value }
+            }),
+            lower_is_better: self.lower_is_better,
+            unit: self.unit.clone(),
+            as_printed: self.as_printed,
+            ..MetricOptions::default()
+        })
+    }
 }
 
 /// The value for a stored question that has none.

@@ -2,7 +2,8 @@
 
 use crate::error::JobError;
 use crate::placement_request::ReadingOptions;
-use pinwise_metric::{Interpretation, MetricOptions, MetricSpec, Pattern};
+use pinwise_linux::Pid;
+use pinwise_metric::{MetricOptions, MetricSpec};
 use pinwise_programs::{CommandTemplate, NumberSetter, ProbedProgram};
 use pinwise_threads::ThreadsPerN;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl HostProgram {
 
     pub(super) fn subject(&self) -> Result<ProbedProgram, JobError> {
         Ok(match (&self.set, self.pid) {
-            (Some(set), Some(pid)) => ProbedProgram::Running(pinwise_linux::Pid(pid), set.clone()),
+            (Some(set), Some(pid)) => ProbedProgram::Running(Pid(pid), set.clone()),
             (Some(set), None) => ProbedProgram::Launched(self.template()?, set.clone()),
             (None, _) => ProbedProgram::Anew(self.template()?),
         })
@@ -63,7 +64,7 @@ impl HostProgram {
 
     /// The metric, if one is named, there or not.
     pub fn named_metric(&self) -> Result<Option<(MetricSpec, MetricOptions)>, JobError> {
-        let ReadingOptions { pick, counter, lower_is_better, unit, as_printed } = &self.reading;
+        let ReadingOptions { pick, counter, lower_is_better, unit, .. } = &self.reading;
         let Some(metric) = &self.metric else {
             let given = [
                 (pick.is_some(), "--pick"),
@@ -79,18 +80,7 @@ impl HostProgram {
             };
         };
         let metric: MetricSpec = metric.parse().map_err(JobError::usage)?;
-        let pick = pick.as_ref().map(|text| Pattern::new(text)).transpose();
-        let options = MetricOptions {
-            pick: pick.map_err(JobError::usage)?,
-            interpretation: counter.map(|counter| {
-                if counter { Interpretation::Counter } else { Interpretation::Value }
-            }),
-            lower_is_better: *lower_is_better,
-            unit: unit.clone(),
-            as_printed: *as_printed,
-            ..MetricOptions::default()
-        };
-        Ok(Some((metric, options)))
+        Ok(Some((metric, self.reading.metric_options()?)))
     }
 
     /// Whether the threads that probes see show what n does. With a metric it is the metric.
