@@ -6,12 +6,12 @@ use crate::default_number::DefaultNumber;
 use crate::error::JobError;
 use crate::events::{Event, Events};
 use crate::job::Caller;
-use crate::tune::UnplacedNumber;
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
 use pinwise_measure::{
     Effort, Measurement, OtherLoad, Placed, Setting, Testbed, ThreadCount, Unit, starved,
+    value_or_text,
 };
 use pinwise_placement::{Budget, ComparedRounds, Gain, LastComparisonNote, Unmeasured, Way};
 use pinwise_present::notable_share;
@@ -66,6 +66,16 @@ pub struct LastComparisonQuestion {
     /// Numbers that could not be placed before.
     #[serde(default)]
     pub unplaced: Vec<UnplacedNumber>,
+}
+
+/// A number that could not be placed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UnplacedNumber {
+    /// n.
+    pub parameter: u32,
+    /// Why.
+    #[serde(deserialize_with = "value_or_text")]
+    pub reason: Unmeasured,
 }
 
 /// The looks of a stored question that does not give their number.

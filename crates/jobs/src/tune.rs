@@ -15,7 +15,9 @@ use crate::campaign_run::as_parent_error;
 use crate::error::JobError;
 use crate::events::Events;
 use crate::job::{Caller, Job};
-use crate::last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
+use crate::last_comparison::{
+    ComparedNumbers, LastComparison, LastComparisonQuestion, UnplacedNumber,
+};
 use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
@@ -27,7 +29,7 @@ use crate::threads::{
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::ProgramNote as Met;
-use pinwise_measure::{optional_value_or_text, value_or_text, values_or_text};
+use pinwise_measure::{optional_value_or_text, values_or_text};
 use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
     PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
@@ -86,16 +88,6 @@ pub struct TunedPlacement {
     pub searched: Option<StoredSearch>,
     /// Why there is none.
     pub reason: Option<Unmeasured>,
-}
-
-/// A number that could not be placed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UnplacedNumber {
-    /// n.
-    pub parameter: u32,
-    /// Why.
-    #[serde(deserialize_with = "value_or_text")]
-    pub reason: Unmeasured,
 }
 
 /// The conclusion of `tune`, as the campaign stores it.

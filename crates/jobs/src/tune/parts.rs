@@ -13,15 +13,15 @@
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
 use super::program_testbed::{TunedProgram, seen};
 use super::{
-    LeftUndone, NUMBER, TuneConclusion, TuneRequest, TunedPlacement, UnplacedNumber, answer,
-    number_question, plan, stored_placements, tagged_notes,
+    LeftUndone, NUMBER, TuneConclusion, TuneRequest, TunedPlacement, answer, number_question, plan,
+    stored_placements, tagged_notes,
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
 use crate::events::{Events, note};
 use crate::job::Caller;
 use crate::last_comparison::{
-    Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion,
+    Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
 use crate::place::{StoredSearch, place_part};
 use crate::plan_file;
