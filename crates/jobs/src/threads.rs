@@ -28,7 +28,7 @@ pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
-use pinwise_linux::{Hold, Pid};
+use pinwise_linux::{Hold, Pid, described};
 use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, LastComparisonVerdict, Unmeasured};
 use pinwise_programs::{LinuxProber, ProbeError};
@@ -131,16 +131,11 @@ impl Job for ThreadsRequest {
         let ends = searched.ends();
         let Searched { mut outcome, ending, mut program } = searched;
         let finished = ending == Ending::Finished;
-        let (mut unconfirmed, mut others) = (None, true);
-        let confirmation = match &outcome.found {
+        let confirmed = match &outcome.found {
             Ok(found) if finished && question.request.confirms() => {
                 let confirming = Confirming { info, question: &question, outcome: &outcome, found };
                 match confirm(&confirming, &mut program, caller, store, events) {
-                    Ok(Confirmed::Shown(confirmation)) => Some(*confirmation),
-                    Ok(Confirmed::Nothing { why, is_open }) => {
-                        (unconfirmed, others) = (why, is_open);
-                        None
-                    }
+                    Ok(confirmed) => confirmed,
                     Err(error) => {
                         // Where nobody takes the note, the error says more.
                         let _ = program.give_back(events);
@@ -148,8 +143,9 @@ impl Job for ThreadsRequest {
                     }
                 }
             }
-            _ => None,
+            _ => Confirmed { shown: None, note: None, uncompared: question.request.confirms() },
         };
+        let Confirmed { shown: confirmation, note, uncompared } = confirmed;
         let cut_short = confirmation.as_ref().and_then(|shown| shown.comparison.cut_short.clone());
         // After a jump there is nothing to go on with.
         let jumped = outcome.found.as_ref().is_ok_and(|found| found.jumped().is_some());
@@ -167,13 +163,13 @@ impl Job for ThreadsRequest {
             (conclusion.choice, conclusion.gain) =
                 (Some(shown.choice), shown.comparison.rounds.gain_of(shown.choice));
         }
-        outcome.uncompared = confirmation.is_none() && question.request.confirms() && others;
+        outcome.uncompared = uncompared;
         outcome.interrupted = ending == Ending::Interrupted;
         if outcome.uncompared {
             conclusion.choice = Some(LastComparisonVerdict::Undecided);
         }
         conclusion.cut_short = cut_short;
-        conclusion.notes.extend(unconfirmed);
+        conclusion.notes.extend(note);
         let kept = match &confirmation {
             Some(shown) => {
                 let (n, guess) = (conclusion.parameter, shown.announces_a_guess());
@@ -229,6 +225,11 @@ impl ThreadsQuestion {
         question: Value,
         caller: &Caller,
     ) -> NewCampaign {
+        // So a placement of the process names it, too.
+        let name = match &self.request.program {
+            ThreadsProgram::Here(HostProgram { pid: Some(pid), .. }) => described(Pid(*pid)),
+            _ => self.request.name(),
+        };
         NewCampaign {
             kind,
             parent: None,
@@ -236,7 +237,7 @@ impl ThreadsQuestion {
             machine,
             alike: Alike::ExceptNuma,
             // How many threads there are is what is asked.
-            workload: Workload::new(self.request.name(), &[]),
+            workload: Workload::new(name, &[]),
             // Known from the first measurement on.
             unit: Unit::rate("1/s"),
             simulated: matches!(self.request.program, ThreadsProgram::Modelled(_)),

@@ -42,7 +42,7 @@ pub use realtime::{RealtimeClass, keep_nice};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
 pub use stream::{Line, Streams, Tail, each_line, follow, quotable};
-pub use target::{Target, common_contexts, pause, usual_mask};
+pub use target::{Target, common_contexts, described, pause, usual_mask};
 pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};
 pub use thread_filter::{ThreadFilter, ThreadFilterError};

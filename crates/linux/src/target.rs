@@ -360,8 +360,8 @@ fn ignore_gone(done: Result<(), AffinityError>) -> Result<(), AffinityError> {
     }
 }
 
-/// `redis-server (pid 42)`.
-fn described(pid: Pid) -> String {
+/// What a process is called: `redis-server (pid 42)`; `process 42` once it has ended.
+pub fn described(pid: Pid) -> String {
     let comm = Stat::read(pid, pid.main()).map(|stat| stat.comm);
     comm.map_or_else(|_| format!("process {pid}"), |comm| format!("{comm} (pid {pid})"))
 }

@@ -143,17 +143,26 @@ pub(super) struct Confirming<'a> {
     pub(super) found: &'a FoundNumber,
 }
 
-/// How the last comparison ended.
-pub(super) enum Confirmed {
-    /// The result.
-    Shown(Box<Confirmation>),
-    /// Nothing can be compared.
-    Nothing {
-        /// Why, if the user needs to know.
-        why: Option<ThreadsNote>,
-        /// There are other numbers. Else there was nothing to compare.
-        is_open: bool,
-    },
+/// What the last comparison gave.
+pub(super) struct Confirmed {
+    /// The result; `None`: nothing was compared.
+    pub(super) shown: Option<Confirmation>,
+    /// Why nothing was compared, if the user needs to know.
+    pub(super) note: Option<ThreadsNote>,
+    /// Nothing was compared, though there are other numbers.
+    pub(super) uncompared: bool,
+}
+
+/// The numbers that are compared.
+enum Contenders {
+    /// The number that was found, and another one.
+    Two(LastComparisonQuestion),
+    /// The program's own number is above the user's limit.
+    AboveMax(ThreadsNote),
+    /// There are other numbers, but no probe of them.
+    NoneProbed,
+    /// There is no other number.
+    NoOther,
 }
 
 /// Measures what was found again, next to the program's own number, from where that is.
@@ -169,15 +178,18 @@ pub(super) fn confirm(
     let part = match stored::part(store, &Parent::new(info.id, &step))? {
         Some(part) => part,
         None => {
-            let compared = match contenders(question, outcome, found, program)? {
-                Ok(compared) => serde_json::to_value(&compared)?,
-                Err(Confirmed::Nothing { why, is_open }) => {
-                    let jumped =
-                        found.jumped().map(|why| ThreadsNote::Text { text: why.to_string() });
-                    return Ok(Confirmed::Nothing { why: why.or(jumped), is_open });
-                }
-                Err(shown) => return Ok(shown),
+            let contenders = contenders(question, outcome, found, program)?;
+            let Contenders::Two(compared) = contenders else {
+                let jumped =
+                    || found.jumped().map(|why| ThreadsNote::Text { text: why.to_string() });
+                let uncompared = !matches!(contenders, Contenders::NoOther);
+                let note = match contenders {
+                    Contenders::AboveMax(note) => Some(note),
+                    _ => jumped(),
+                };
+                return Ok(Confirmed { shown: None, note, uncompared });
             };
+            let compared = serde_json::to_value(&compared)?;
             part_for(store, info, &step, |new| {
                 Ok(NewCampaign { kind: Kind::Finals, question: compared, ..new })
             })?
@@ -214,17 +226,17 @@ pub(super) fn confirm(
             comparing.measure(testbed, caller, store, events)?
         }
     };
-    let shown = Confirmation::of(compared, comparison, &question.request);
-    Ok(Confirmed::Shown(Box::new(shown)))
+    let shown = Some(Confirmation::of(compared, comparison, &question.request));
+    Ok(Confirmed { shown, note: None, uncompared: false })
 }
 
-/// Decides what is compared. The inner `Err`: nothing can be.
+/// Decides what is compared.
 fn contenders(
     question: &ThreadsQuestion,
     outcome: &ThreadsOutcome,
     found: &FoundNumber,
     program: &HeldProgram,
-) -> Result<Result<LastComparisonQuestion, Confirmed>, JobError> {
+) -> Result<Contenders, JobError> {
     let own = default(question, program)?;
     let counting = question.counting()?;
     let most = counting.parameter(question.range.max);
@@ -232,8 +244,7 @@ fn contenders(
     if let Some(default) = own.n.filter(|&n| own.is_guess() && n > most)
         && question.request.max.is_some()
     {
-        let why = Some(ThreadsNote::DefaultAboveMax { default, max: most });
-        return Ok(Err(Confirmed::Nothing { why, is_open: true }));
+        return Ok(Contenders::AboveMax(ThreadsNote::DefaultAboveMax { default, max: most }));
     }
     // What hurts the program is not tried again.
     let probes = found.attempts.iter().map(|attempt| &attempt.probe);
@@ -245,7 +256,7 @@ fn contenders(
             (|threads| counting.parameter(threads), |n: u32| counting.threads(n));
         let mut numbers = question.range.candidates(convert, threads).into_iter().map(convert);
         let is_open = numbers.any(|n| !own.counts_as(n, &outcome.notes) && !found.gave_up(n));
-        return Ok(Err(Confirmed::Nothing { why: None, is_open }));
+        return Ok(if is_open { Contenders::NoneProbed } else { Contenders::NoOther });
     };
     let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;
     let whole = question.request.per_run || outcome.probes.iter().any(timed);
@@ -260,7 +271,7 @@ fn contenders(
     // Windows are shorter if such long ones would leave too few rounds.
     let fit = time.as_secs_f64() / (2 * GOOD_ROUNDS) as f64 / (MEASUREMENT * window);
     let windows = window / base * if whole { 1.0 } else { fit.clamp(1.0, WINDOWS) };
-    Ok(Ok(LastComparisonQuestion {
+    Ok(Contenders::Two(LastComparisonQuestion {
         n,
         default: own.n,
         default_known: own.known,

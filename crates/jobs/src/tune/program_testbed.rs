@@ -11,7 +11,7 @@ use crate::service_number::{ServiceNumber, give_back};
 use crate::subject::{RUNTIME_METRIC, Subject};
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::with_other_load::WithOtherLoad;
-use pinwise_linux::{Pid, process};
+use pinwise_linux::{Pid, described, process};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
@@ -125,7 +125,7 @@ impl<'a> TunedProgram<'a> {
 
     /// The program's name, as the user would call it.
     pub(super) fn name(&self) -> String {
-        let process = || self.program.pid.map_or_else(String::new, |pid| pid.to_string());
+        let process = || self.program.pid.map_or_else(String::new, |pid| described(Pid(pid)));
         self.template.as_ref().map_or_else(process, CommandTemplate::name)
     }
 
