@@ -1,6 +1,6 @@
 //! The three ways to watch a program: what each gives and lacks, and why one cannot be used.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
@@ -84,50 +84,131 @@ impl FromStr for Layer {
 pub struct UnknownLayer(String);
 
 /// A layer that cannot be used here.
-#[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
-#[error("{layer}: {reason}: {remedy}")]
+///
+/// Its values are stored and shown in JSON. The words are made from them when they are read.
+#[derive(Clone, Debug, PartialEq, Error, Serialize, Deserialize)]
+#[error("{layer}: {}: {}", self.reason(), self.remedy())]
 pub struct Unavailable {
     /// Which.
     pub layer: Layer,
-    /// Why, for programs.
-    #[serde(default)]
-    pub kind: Obstacle,
-    /// Why, in words.
-    pub reason: String,
-    /// What to do.
-    pub remedy: String,
-}
-
-impl Unavailable {
-    pub(super) fn new(
-        layer: Layer,
-        kind: Obstacle,
-        reason: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Self {
-        Self { layer, kind, reason: reason.into(), remedy: remedy.into() }
-    }
+    /// Why.
+    #[serde(flatten, deserialize_with = "values_or_reason")]
+    pub obstacle: Obstacle,
 }
 
 /// Why a layer cannot be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Obstacle {
     /// pinwise may not: a capability or a setting of the kernel is missing.
     NotPermitted,
-    /// This build of pinwise does not have it, or not on this architecture.
+    /// This build of pinwise does not have it.
     NotInBuild,
+    /// pinwise does not have it on this architecture.
+    NotOnArchitecture,
     /// This kernel does not have it.
     NotInKernel,
     /// pinwise runs in a private PID namespace.
     PidNamespace,
     /// The kernel is locked down.
     LockedDown,
-    /// It took too much of the program's CPU time.
-    TooCostly,
-    /// Another error, which the words name, or a probe that was stored before there were kinds.
-    #[default]
-    Other,
+    /// It took too much CPU time.
+    TooCostly {
+        /// The share that it took.
+        share: f64,
+        /// The share that it may take.
+        limit: f64,
+        /// What these are shares of.
+        of: CostBase,
+    },
+    /// Another error, in the kernel's words, or a reason that was stored as text.
+    Other {
+        /// The words.
+        error: String,
+    },
+}
+
+/// The time that the cost of a layer is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CostBase {
+    /// The CPU time of the program.
+    Program,
+    /// Half of one CPU, for a program that uses less.
+    HalfCpu,
+}
+
+/// Reads a stored reason. Older versions stored some reasons as text alone.
+fn values_or_reason<'de, D: Deserializer<'de>>(stored: D) -> Result<Obstacle, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Values(Obstacle),
+        Text { reason: String },
+    }
+    Ok(match Stored::deserialize(stored)? {
+        Stored::Values(obstacle) => obstacle,
+        Stored::Text { reason } => Obstacle::Other { error: reason },
+    })
+}
+
+impl Unavailable {
+    /// Why it cannot be used, in words.
+    pub fn reason(&self) -> String {
+        let text = match (&self.obstacle, self.layer) {
+            (Obstacle::NotPermitted, _) => "not permitted",
+            (Obstacle::NotInBuild, _) => "not in this build of pinwise",
+            (Obstacle::NotOnArchitecture, _) => "not on this architecture",
+            (Obstacle::NotInKernel, Layer::Ebpf) => "no type information (/sys/kernel/btf/vmlinux)",
+            (Obstacle::NotInKernel, _) => "no perf_event_open in this kernel or container",
+            (Obstacle::PidNamespace, _) => {
+                "the kernel's thread numbers differ from those in this PID namespace"
+            }
+            (Obstacle::LockedDown, _) => "the kernel is locked down",
+            (Obstacle::TooCostly { share, limit, of }, _) => {
+                let of = match of {
+                    CostBase::Program => "the program's CPU time",
+                    CostBase::HalfCpu => "half a CPU",
+                };
+                return format!(
+                    "took {:.2} % of {of}, limit {:.1} %",
+                    100.0 * share,
+                    100.0 * limit
+                );
+            }
+            (Obstacle::Other { error }, _) => error,
+        };
+        text.to_owned()
+    }
+
+    /// What to do about it, in words.
+    pub fn remedy(&self) -> &'static str {
+        match (&self.obstacle, self.layer) {
+            (Obstacle::NotPermitted, Layer::Ebpf) => {
+                "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\""
+            }
+            (Obstacle::NotPermitted, _) => {
+                "sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl \
+                 kernel.perf_event_paranoid=0"
+            }
+            (Obstacle::NotInBuild, _) => "cargo build --features bpf",
+            (Obstacle::NotOnArchitecture, _) => "x86-64 and AArch64 have it",
+            (Obstacle::NotInKernel, Layer::Ebpf) => "use a kernel with CONFIG_DEBUG_INFO_BTF",
+            (Obstacle::NotInKernel, _) => {
+                "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the \
+                 container's seccomp profile"
+            }
+            (Obstacle::PidNamespace, _) => "run pinwise outside the container, or with --pid=host",
+            (Obstacle::LockedDown, _) => "boot with lockdown=integrity or without",
+            (Obstacle::TooCostly { .. }, _) => {
+                "/proc is used instead, which costs context switches nothing"
+            }
+            (Obstacle::Other { .. }, Layer::Ebpf) => {
+                "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT"
+            }
+            (Obstacle::Other { .. }, _) => "see perf_event_open(2)",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -143,5 +224,29 @@ mod tests {
             "L1".parse::<Layer>().unwrap_err().to_string(),
             "there is no monitor 'L1': proc, perf or ebpf"
         );
+    }
+
+    #[test]
+    fn reasons_are_stored_as_values_and_those_stored_as_text_are_read() {
+        let costly = Unavailable {
+            layer: Layer::Ebpf,
+            obstacle: Obstacle::TooCostly { share: 0.0315, limit: 0.012, of: CostBase::Program },
+        };
+        let stored = serde_json::to_string(&costly).unwrap();
+        assert_eq!(
+            stored,
+            r#"{"layer":"ebpf","kind":"too_costly","share":0.0315,"limit":0.012,"of":"program"}"#
+        );
+        assert_eq!(serde_json::from_str::<Unavailable>(&stored).unwrap(), costly);
+        let told = "took 3.15 % of the program's CPU time, limit 1.2 %";
+        for (kind, expected) in [
+            (r#""kind":"not_permitted","#, Obstacle::NotPermitted),
+            (r#""kind":"too_costly","#, Obstacle::Other { error: told.to_owned() }),
+            (r#""kind":"other","#, Obstacle::Other { error: told.to_owned() }),
+            ("", Obstacle::Other { error: told.to_owned() }),
+        ] {
+            let text = format!(r#"{{"layer":"perf",{kind}"reason":"{told}","remedy":"look"}}"#);
+            assert_eq!(serde_json::from_str::<Unavailable>(&text).unwrap().obstacle, expected);
+        }
     }
 }

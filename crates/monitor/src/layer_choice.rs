@@ -6,7 +6,7 @@
 //! program.
 
 use crate::activity::Activity;
-use crate::layer::{Layer, Obstacle, Unavailable};
+use crate::layer::{CostBase, Layer, Obstacle, Unavailable};
 use crate::monitor::{Monitor, MonitorError, rest};
 use pinwise_linux::Scope;
 use std::io;
@@ -70,20 +70,14 @@ impl LayerChoice {
     fn judge(&mut self, seen: &Activity, cost: Duration) -> bool {
         let (ran, idle) = (seen.ran(), seen.elapsed.mul_f64(IDLE));
         let (time, of) =
-            if ran < idle { (idle, "half a CPU") } else { (ran, "the program's CPU time") };
+            if ran < idle { (idle, CostBase::HalfCpu) } else { (ran, CostBase::Program) };
         let (time, cost) = (time.as_secs_f64(), cost.as_secs_f64());
         // Of a window without length nothing is known.
         if self.given_up || seen.layer == Layer::Proc || time == 0.0 || cost <= MOST * time {
             return false;
         }
-        let reason =
-            format!("took {:.2} % of {of}, limit {:.1} %", 100.0 * cost / time, 100.0 * MOST);
-        self.refused.push(Unavailable::new(
-            seen.layer,
-            Obstacle::TooCostly,
-            reason,
-            "/proc is used instead, which costs context switches nothing",
-        ));
+        let obstacle = Obstacle::TooCostly { share: cost / time, limit: MOST, of };
+        self.refused.push(Unavailable { layer: seen.layer, obstacle });
         self.given_up = true;
         // Else it would go on costing the program what it does.
         rest(seen.layer);
@@ -182,7 +176,10 @@ mod tests {
         for ran in [0, 1] {
             let mut layer_choice = all_layers();
             assert!(layer_choice.take_in(&window(Layer::Ebpf, ran, 3_500, 2_501)));
-            assert_eq!(layer_choice.refused()[0].reason, "took 1.20 % of half a CPU, limit 1.2 %");
+            assert_eq!(
+                layer_choice.refused()[0].reason(),
+                "took 1.20 % of half a CPU, limit 1.2 %"
+            );
         }
         let none = Activity { elapsed: Duration::ZERO, ..window(Layer::Ebpf, 0, 3_500, 2_501) };
         assert!(!all_layers().take_in(&none), "of a window without length nothing is known");

@@ -52,7 +52,7 @@ mod quota;
 mod thread_watch;
 
 pub use activity::{Activity, ThreadActivity};
-pub use layer::{Layer, Obstacle, Unavailable, UnknownLayer};
+pub use layer::{CostBase, Layer, Obstacle, Unavailable, UnknownLayer};
 pub use layer_choice::LayerChoice;
 pub use monitor::{Monitor, MonitorError, best_layer};
 pub use other_load::{Moment, OtherLoad, OtherLoadMeter, OtherLoadWatch};

@@ -271,12 +271,7 @@ fn open(layer: Layer) -> Result<Box<dyn LayerReader>, Unavailable> {
         #[cfg(feature = "bpf")]
         Layer::Ebpf => Ok(Box::new(ebpf::Ebpf::open()?)),
         #[cfg(not(feature = "bpf"))]
-        Layer::Ebpf => Err(Unavailable::new(
-            layer,
-            crate::layer::Obstacle::NotInBuild,
-            "not in this build of pinwise",
-            "cargo build --features bpf",
-        )),
+        Layer::Ebpf => Err(Unavailable { layer, obstacle: crate::layer::Obstacle::NotInBuild }),
     }
 }
 

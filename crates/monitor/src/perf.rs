@@ -271,26 +271,12 @@ fn online() -> io::Result<CpuSet> {
 
 /// Why it cannot be, by the kernel's answer.
 fn refused(error: &io::Error) -> Unavailable {
-    let refuse = |kind, reason, remedy| Unavailable::new(Layer::Perf, kind, reason, remedy);
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => refuse(
-            Obstacle::NotPermitted,
-            "not permitted".into(),
-            "sudo setcap cap_perfmon+ep \"$(command -v pinwise)\", or sysctl \
-             kernel.perf_event_paranoid=0",
-        ),
-        Some(libc::ENOSYS) => refuse(
-            Obstacle::NotInKernel,
-            "no perf_event_open in this kernel or container".into(),
-            "use a kernel with CONFIG_PERF_EVENTS, or allow the system call in the container's \
-             seccomp profile",
-        ),
-        _ => refuse(
-            Obstacle::Other,
-            format!("records of context switches: {error}"),
-            "see perf_event_open(2)",
-        ),
-    }
+    let obstacle = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => Obstacle::NotPermitted,
+        Some(libc::ENOSYS) => Obstacle::NotInKernel,
+        _ => Obstacle::Other { error: format!("records of context switches: {error}") },
+    };
+    Unavailable { layer: Layer::Perf, obstacle }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn finding(finding: &Finding) -> String {
         Is::EbpfNotPermitted => "type information is there, permission is not".into(),
         Is::Monitor { layer, refused } => {
             let refused: String =
-                refused.iter().map(|one| format!("; no {}: {}", one.layer, one.reason)).collect();
+                refused.iter().map(|one| format!("; no {}: {}", one.layer, one.reason())).collect();
             format!("{layer}: {}{refused}", layer.gives())
         }
         Is::ContextsAllowed { online, nohz_full } => {
@@ -186,7 +186,9 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
         Is::EbpfNotPermitted => {
             return Some(setcap(&[Capability::CapBpf, Capability::CapPerfmon]));
         }
-        Is::Monitor { refused, .. } => return refused.first().map(|better| better.remedy.clone()),
+        Is::Monitor { refused, .. } => {
+            return refused.first().map(|better| better.remedy().to_owned());
+        }
         Is::ContextsBarred { online, allowed, isolated, .. } => {
             let mut remedies = Vec::new();
             if !isolated.is_empty() {

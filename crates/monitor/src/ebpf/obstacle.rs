@@ -9,50 +9,25 @@ use std::io;
 pub(super) fn obstacle() -> Option<Unavailable> {
     /// The kernel gives the first PID namespace this number (`PROC_PID_INIT_INO`).
     const FIRST: &str = "pid:[4026531836]";
-    let obstacle = |kind, reason, remedy| Some(Unavailable::new(Layer::Ebpf, kind, reason, remedy));
+    let obstacle = |obstacle| Some(Unavailable { layer: Layer::Ebpf, obstacle });
     if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-        return obstacle(
-            Obstacle::NotInBuild,
-            "not on this architecture",
-            "x86-64 and AArch64 have it",
-        );
+        return obstacle(Obstacle::NotOnArchitecture);
     }
     if !capabilities::permit_bpf(capabilities::effective()) {
-        return Some(not_permitted());
+        return obstacle(Obstacle::NotPermitted);
     }
     if !std::path::Path::new("/sys/kernel/btf/vmlinux").exists() {
-        return obstacle(
-            Obstacle::NotInKernel,
-            "no type information (/sys/kernel/btf/vmlinux)",
-            "use a kernel with CONFIG_DEBUG_INFO_BTF",
-        );
+        return obstacle(Obstacle::NotInKernel);
     }
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     if namespace.as_os_str() != FIRST {
-        return obstacle(
-            Obstacle::PidNamespace,
-            "the kernel's thread numbers differ from those in this PID namespace",
-            "run pinwise outside the container, or with --pid=host",
-        );
+        return obstacle(Obstacle::PidNamespace);
     }
     let lockdown = std::fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     if lockdown.contains("[confidentiality]") {
-        return obstacle(
-            Obstacle::LockedDown,
-            "the kernel is locked down",
-            "boot with lockdown=integrity or without",
-        );
+        return obstacle(Obstacle::LockedDown);
     }
     None
-}
-
-fn not_permitted() -> Unavailable {
-    Unavailable::new(
-        Layer::Ebpf,
-        Obstacle::NotPermitted,
-        "not permitted",
-        "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v pinwise)\"",
-    )
 }
 
 /// Why it cannot be, by the kernel's answer.
@@ -60,15 +35,12 @@ pub(super) fn refused(error: &(impl Error + 'static)) -> Unavailable {
     let first: &(dyn Error + 'static) = error;
     let mut causes = std::iter::successors(Some(first), |&error| error.source());
     let denied = |error: &io::Error| error.raw_os_error() == Some(libc::EPERM);
-    if causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(denied)) {
-        return not_permitted();
-    }
-    Unavailable::new(
-        Layer::Ebpf,
-        Obstacle::Other,
-        with_causes(error),
-        "use Linux 5.15 or later, with CONFIG_BPF_SYSCALL and CONFIG_BPF_JIT",
-    )
+    let obstacle = if causes.any(|error| error.downcast_ref::<io::Error>().is_some_and(denied)) {
+        Obstacle::NotPermitted
+    } else {
+        Obstacle::Other { error: with_causes(error) }
+    };
+    Unavailable { layer: Layer::Ebpf, obstacle }
 }
 
 /// The error with all its causes, the first line of each.

@@ -310,7 +310,7 @@ fn a_layer_that_many_switches_make_dear_is_given_up_and_the_reason_is_told() {
             total(&seen, |thread| thread.ran)
         );
         let told = layer_choice.refused().last().unwrap();
-        assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+        assert!(told.layer == layer && told.reason().starts_with("took "), "{told}");
         let mut monitor = layer_choice.monitor(Scope::Processes(vec![program.pid()])).unwrap();
         let seen = watched_at_work(&mut monitor);
         assert_eq!((seen.layer, seen.overhead.switching), (Layer::Proc, Duration::ZERO));

@@ -98,7 +98,7 @@ fn a_program_of_many_switches_is_soon_watched_by_looks_for_good_and_the_reason_i
     assert!(numbers.any(|n| layer_of(n) == Layer::Proc), "{layer} is never given up");
     assert_eq!([layer_of(1), layer_of(2)], [Layer::Proc; 2]);
     let told = prober.refused().last().unwrap();
-    assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+    assert!(told.layer == layer && told.reason().starts_with("took "), "{told}");
     assert_eq!(prober.refused().len(), allowed.refused().len() + 1, "it is told once");
 }
 
@@ -123,7 +123,7 @@ fn a_whole_run_that_a_layer_cost_too_much_is_watched_by_looks_soon_and_is_not_th
     let seen = &prober.probes()[0];
     assert!(!seen.disturbed, "a run that was not watched counts");
     let told = prober.refused().last().unwrap();
-    assert!(told.layer == layer && told.reason.starts_with("took "), "{told}");
+    assert!(told.layer == layer && told.reason().starts_with("took "), "{told}");
 }
 
 /// A probe in whose window the program got some CPU time.

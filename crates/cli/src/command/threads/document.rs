@@ -5,7 +5,7 @@ use pinwise_campaign::CampaignId;
 use pinwise_jobs::{ComparedNumbers, Confirmation, ShownProbe, ThreadsOutcome, WatchSummary};
 use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
-use pinwise_monitor::{Obstacle, ThreadActivity, Unavailable};
+use pinwise_monitor::{ThreadActivity, Unavailable};
 use pinwise_placement::{Gain, LastComparisonVerdict, Way};
 use pinwise_present::{set_aside_text, tagged, texts};
 use pinwise_programs::HalfDifference;
@@ -206,24 +206,22 @@ pub(super) struct MonitorRow {
 /// A way to watch that cannot be used.
 #[derive(Serialize)]
 pub(super) struct RefusedRow {
-    pub(super) layer: &'static str,
-    /// Why, for programs, and in words.
-    pub(super) kind: Obstacle,
+    #[serde(flatten)]
+    pub(super) values: Unavailable,
+    /// Why, in words.
     pub(super) reason: String,
     /// What to do about it.
-    pub(super) remedy: String,
+    pub(super) remedy: &'static str,
 }
 
 impl MonitorRow {
     fn of(watched: &WatchSummary<'_>) -> Self {
         let WatchSummary { layer, refused, overhead, stretched, lost } = watched;
-        let refused =
-            refused.iter().map(|Unavailable { layer, kind, reason, remedy }| RefusedRow {
-                layer: layer.name(),
-                kind: *kind,
-                reason: reason.clone(),
-                remedy: remedy.clone(),
-            });
+        let refused = refused.iter().map(|better| RefusedRow {
+            reason: better.reason(),
+            remedy: better.remedy(),
+            values: better.clone(),
+        });
         Self {
             layer: layer.name(),
             gives: layer.gives(),

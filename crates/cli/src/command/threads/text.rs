@@ -94,7 +94,7 @@ pub(crate) fn watched(document: &ThreadsJson) -> Option<String> {
     let better: Vec<String> = monitor
         .refused
         .iter()
-        .map(|refused| format!("{} ({}: {})", refused.layer, refused.reason, refused.remedy))
+        .map(|refused| format!("{} ({}: {})", refused.values.layer, refused.reason, refused.remedy))
         .collect();
     let better =
         if better.is_empty() { String::new() } else { format!("; refused: {}", better.join(", ")) };
