@@ -1,6 +1,6 @@
 //! The search for the best assignment, as a campaign strategy.
 //!
-//! A search has three phases. *Opening*: the unpinned baseline, then a reference assignment. They
+//! A search has three stages. *Opening*: the unpinned baseline, then a reference assignment. They
 //! also show how long a trial takes. The budget then decides which space to search and how.
 //! *Looking*: proposers propose assignments. Between their trials the search measures the baseline
 //! again, for its spread, and the reference, to see drift. *Fresh windows*: the winner, its rivals
@@ -62,7 +62,7 @@ const BASELINE_PER_VISIT: usize = 2;
 pub(crate) const VISITS: f64 = (BASELINE_PER_VISIT + 1) as f64 / VISIT_EVERY as f64;
 
 #[derive(Debug)]
-enum Phase {
+enum SearchStage {
     Opening,
     Looking,
     FreshWindows(Finalists),
@@ -77,7 +77,7 @@ pub struct PlacementSearch {
     random: Random,
     space: Space,
     approach: Option<Approach>,
-    phase: Phase,
+    stage: SearchStage,
     /// Decided, not yet measured.
     queue: VecDeque<Trial>,
     /// How many records were taken into account.
@@ -123,7 +123,7 @@ impl PlacementSearch {
             reference: space.canonical(&in_turn),
             space,
             approach: None,
-            phase: Phase::Opening,
+            stage: SearchStage::Opening,
             queue: VecDeque::new(),
             seen: 0,
             history: History::default(),
@@ -281,7 +281,7 @@ impl PlacementSearch {
             cost,
             used,
         ));
-        self.phase = Phase::Looking;
+        self.stage = SearchStage::Looking;
     }
 
     /// One visit to the baseline and the reference.
@@ -333,7 +333,7 @@ impl PlacementSearch {
     fn select(&mut self, why: StopReason, used: f64) {
         self.reasons.push(why);
         self.queue.clear();
-        self.phase = Phase::FreshWindows(Finalists::new(
+        self.stage = SearchStage::FreshWindows(Finalists::new(
             &self.question,
             &self.history,
             (1.0 - used) / self.cost(used),
@@ -355,7 +355,7 @@ impl PlacementSearch {
 
     fn stop(&mut self, why: StopReason) -> Step {
         self.reasons.push(why);
-        self.phase = Phase::Stopped;
+        self.stage = SearchStage::Stopped;
         Step::Stop
     }
 }
@@ -373,7 +373,7 @@ impl Strategy for PlacementSearch {
         self.learn(history);
         let used = self.question.budget.used(history);
         loop {
-            if matches!(self.phase, Phase::Looking)
+            if matches!(self.stage, SearchStage::Looking)
                 && used >= SEARCH_SHARE
                 && used >= self.until(used)
             {
@@ -381,26 +381,26 @@ impl Strategy for PlacementSearch {
                 self.select(reason, used);
             }
             // One more trial has to fit; half a trial's grace absorbs rounding.
-            if !matches!(self.phase, Phase::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {
+            if !matches!(self.stage, SearchStage::Stopped) && used + 0.5 * self.cost(used) >= 1.0 {
                 return self.stop(self.all_used(used));
             }
             if let Some(trial) = self.pop() {
                 return Step::Measure(trial);
             }
-            match &mut self.phase {
-                Phase::Opening if history.iter().all(|record| record.outcome.is_err()) => {
+            match &mut self.stage {
+                SearchStage::Opening if history.iter().all(|record| record.outcome.is_err()) => {
                     let last =
                         history.iter().rev().find_map(|record| record.outcome.as_ref().err());
                     let error = last.map_or_else(String::new, |error| error.message.clone());
                     return self.stop(StopReason::NothingMeasured { error });
                 }
-                Phase::Opening => self.open(used),
-                Phase::Looking => {
+                SearchStage::Opening => self.open(used),
+                SearchStage::Looking => {
                     if let Some(why) = self.look(used) {
                         self.select(why, used);
                     }
                 }
-                Phase::FreshWindows(finalists) => {
+                SearchStage::FreshWindows(finalists) => {
                     match finalists.next(
                         &self.question,
                         &self.fresh,
@@ -415,7 +415,7 @@ impl Strategy for PlacementSearch {
                         Err(why) => return self.stop(why),
                     }
                 }
-                Phase::Stopped => return Step::Stop,
+                SearchStage::Stopped => return Step::Stop,
             }
         }
     }
@@ -423,7 +423,7 @@ impl Strategy for PlacementSearch {
     fn foresee(&self, most: usize) -> Vec<Trial> {
         let mut foreseen: Vec<Trial> =
             self.queue.iter().filter(|trial| !self.is_pointless(trial)).cloned().collect();
-        if let (Phase::Looking, Some(approach)) = (&self.phase, &self.approach)
+        if let (SearchStage::Looking, Some(approach)) = (&self.stage, &self.approach)
             && let Some(proposer) = approach.proposers.front()
         {
             foreseen.extend(proposer.foresee(

@@ -128,8 +128,8 @@ fn closer(results: &Results<'_>) {
     let (name, ended, campaigns, within) =
         (results.name, ended.len(), all().count(), figures::percent(WITHIN));
     println!(
-        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early; {below} of these are \
-         below the optimum by more than {within}."
+        "\n- {name}: a bound ended {ended} of {campaigns} campaigns early. More than {within} \
+         below the optimum: {below} of these."
     );
     let bounds = all().filter(|(_, run)| run.upper.is_some()).count();
     let low = bounds - all().filter(|(case, run)| covers(case, run)).count();
@@ -142,8 +142,7 @@ fn closer(results: &Results<'_>) {
         let worst: Vec<f64> = results.runs.iter().filter_map(worst).collect();
         let wrong = worst.iter().filter(|loss| **loss > within).count();
         println!(
-            "- {name}: of the workloads on which some campaign certified {:.1} %, one or more did \
-             so falsely on {}.",
+            "- {name}: workloads with a false certificate of {:.1} %, among those with any: {}.",
             100.0 * within,
             of_which(wrong, worst.len())
         );

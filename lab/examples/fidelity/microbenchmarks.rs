@@ -31,11 +31,12 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
 
     let mut text = format!(
         "## Microbenchmarks\n\nV. Čakarević et al., MICRO 2009. Each experiment ran with {SETS} \
-         sets of start offsets (0 to 999\ncycles), or 64 where more `Dcache` run together than \
-         fit. A slowdown is the one of the mean rate\nover the sets; the range is over the sets. \
-         The benchmarks load the caches themselves before the\nmeasurement, which covers at least \
-         five passes through every array.\n\n### Cycles per instruction in isolation (Table \
-         2)\n\n| benchmark | paper | simulated | difference |\n|---|---:|---:|---:|\n"
+         sets of start offsets (0 to 999\ncycles). It had 64 sets if more `Dcache` run together \
+         than fit. A slowdown is the one of the mean\nrate over the sets; the range is over the \
+         sets. The benchmarks load the caches themselves before\nthe measurement. The measurement \
+         covers at least five passes through every array.\n\n### Cycles per instruction in \
+         isolation (Table 2)\n\n| benchmark | paper | simulated | difference \
+         |\n|---|---:|---:|---:|\n"
     );
     for (benchmark, published) in cpis {
         let cpi = isolated(benchmark).mean();
@@ -46,12 +47,12 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
             difference(cpi, published)
         )?;
     }
-    text += "\n### Slowdown with other benchmarks (figures 2 to 5)\n\n*pipe*, *core*, *chip*: the \
-        others run in the same pipe, in the other pipe of the core, or on\nanother core. If a pipe \
-        is full, the rest runs in the other pipe. ~: the paper gives no number \
-        but\n\"negligible\", \"no slowdown\" or \"up to\". *agrees*: *yes* within 5 %. A *no* that \
-        contradicts other\nfigures of the paper has the reason.\n\n| reference | with | paper | \
-        simulated | range | difference | agrees | source \
+    text += "\n### Slowdown with other benchmarks (figures 2 to 5)\n\nThe others run in \
+        the same pipe (*pipe*), in the other pipe of the core (*core*), or on another\ncore \
+        (*chip*). If a pipe is full, the rest runs in the other pipe. *~* means that the paper \
+        gives no\nnumber but \"negligible\", \"no slowdown\" or \"up to\". *agrees*: *yes* within \
+        5 %. A *no* that\ncontradicts other figures of the paper has the reason.\n\n| reference | \
+        with | paper | simulated | range | difference | agrees | source \
         |\n|---|---|---:|---:|---:|---:|---|---|\n";
     let mut count = [0; 3];
     for (figure, spread) in figures.iter().zip(&beside) {
@@ -79,7 +80,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
     let [agree, differ, contradict] = count;
     writeln!(
         text,
-        "\nOf {} numbers that the paper prints, {agree} agree within 5 %, {differ} differ, and \
+        "\nThe paper prints {} numbers. {agree} agree within 5 %, {differ} differ, and \
          {contradict} contradict others or are bistable.",
         agree + differ + contradict
     )?;

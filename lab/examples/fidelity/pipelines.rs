@@ -44,15 +44,15 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let balanced: Vec<bool> =
         assignments.iter().map(|assignment| is_balanced(&tree, assignment)).collect();
     let mut text = format!(
-        "## Packet pipelines\n\nTwo instances of each variant of IPFwd, six threads, in each of \
-         their {} different assignments; {REPEATS}\nwindows of {} cycles each, from different \
-         starts.\n\n- *Loss*: how much less than the best.\n- *Naive*: each thread on a random \
-         context, so an assignment counts as often as there are ways to\nmake it.\n- *Balanced*: \
-         the numbers of threads in the used cores differ by at most one, and so do those in \
-         the\n\x20 pipes of a core ({} assignments; their mean counts likewise).\n- *Repeats*: the \
-         standard deviation of one window, from the {REPEATS} of every assignment.\n\n| program | \
-         best, M packets/s | worst: loss | naive, mean: loss | balanced, best: loss | balanced, \
-         mean: loss | balanced, worst: loss | repeats \
+        "## Packet pipelines\n\nTwo instances of each variant of IPFwd, six threads, ran in \
+         each of their {} different\nassignments. Each had {REPEATS} windows of {} cycles from \
+         different starts.\n\n- *Loss*: how much less than the best.\n- *Naive*: each thread on a \
+         random context, so an assignment counts as often as there are ways to\nmake it.\n- \
+         *Balanced*: thread counts differ by at most one between used cores, and between the \
+         pipes of a\n\x20 core. There are {} such assignments. Their mean counts as for \
+         *naive*.\n- *Repeats*: the standard deviation of one window, from the {REPEATS} of every \
+         assignment.\n\n| program | best, M packets/s | worst: loss | naive, mean: loss | \
+         balanced, best: loss | balanced, mean: loss | balanced, worst: loss | repeats \
          |\n|---|---:|---:|---:|---:|---:|---:|---:|\n",
         assignments.len(),
         WINDOW.cycles,
@@ -188,7 +188,7 @@ fn comparison(all: &[Figures]) -> String {
         text += &format!("| {figure} | {papers} | {of} | {here} | {source} |\n");
     }
     text + "\n*Derived*: the papers print the differences between naive, Linux-like and optimal, \
-        in packets/s and\nin percent, as gains over naive where they are gains. They do not say \
+        in packets/s and\nin percent. Gains are over naive. They do not say \
         which evenly spread\nassignments count as balanced or Linux-like with six threads on eight \
         cores. Here an assignment\ncounts if it shares the used cores evenly, even with all \
         threads in one. The programs are rebuilt\nfrom the papers' descriptions \

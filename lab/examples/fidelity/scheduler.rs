@@ -19,6 +19,7 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
         "## Thread Reinforcer on the modelled operating system\n\nK. K. Pusukuri, R. Gupta, L. N. \
          Bhuyan, IISWC 2011. `cargo run --release -p pinwise-lab --example\nthread_reinforcer` \
          prints this table. [fidelity-threads.md](fidelity-threads.md) has what was\nfitted, the \
-         speed-ups, the stages of ferret, critical threads, and why choices differ.\n\n{table}\n"
+         speed-ups, the stages of ferret and critical threads. It says why choices \
+         differ.\n\n{table}\n"
     ))
 }

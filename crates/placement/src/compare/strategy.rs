@@ -1,7 +1,7 @@
 //! The strategy that compares several ways of placing.
 //!
 //! *Problem.* Searches end with figures of their own windows, taken at different times. So a
-//! comparison measures every assignment they announced again, in one campaign of three phases:
+//! comparison measures every assignment they announced again, in one campaign of three stages:
 //!
 //! 1. *Draws*. Ways with chance in them (random, balanced): every drawn assignment once.
 //! 2. *Choice*. Rounds of everything announced, the [`EXTREMES`] lowest draws of each way, and the
@@ -66,7 +66,7 @@ pub struct ComparisonStrategy {
     /// How many records were taken into account.
     seen: usize,
     failed: BTreeSet<Setting>,
-    /// Windows of the first phase, and of the second.
+    /// Windows of the first stage, and of the second.
     drawn: BTreeMap<Assignment, Vec<f64>>,
     tried: BTreeMap<Assignment, Vec<f64>>,
     candidates: BTreeSet<Assignment>,

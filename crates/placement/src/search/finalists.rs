@@ -1,4 +1,4 @@
-//! The last phase: fresh windows for the winner, its rivals and the baseline.
+//! The last stage: fresh windows for the winner, its rivals and the baseline.
 
 use crate::PlacementQuestion;
 use crate::StopReason;
