@@ -5,7 +5,7 @@
 //! during the scan of the threads. A third comes at any moment of measuring, and a third when
 //! threads are seen pinned. Four targets at a time, because most of a kill's time is waiting.
 //!
-//! And of a question of every other kind, killed and resumed until it ends.
+//! Questions of every other kind are killed, too, and resumed until they end.
 
 mod support;
 
@@ -124,13 +124,12 @@ fn no_thread_stays_pinned_and_no_measurement_is_lost() {
     );
 }
 
-/// Kills of a question at most; it ends the sooner the slower the machine kills. More with
-/// `PINWISE_KILLS`.
+/// Kills of a question. Set another number with `PINWISE_KILLS`.
 fn question_kills() -> usize {
-    std::env::var("PINWISE_KILLS").map_or(24, |kills| kills.parse().unwrap())
+    std::env::var("PINWISE_KILLS").map_or(12, |kills| kills.parse().unwrap())
 }
 
-/// What comes of a question that is killed again and again.
+/// The last answer to a question that is killed again and again.
 struct Outlasted {
     answer: Value,
     /// Of every campaign.
@@ -139,13 +138,24 @@ struct Outlasted {
     met: usize,
 }
 
+/// Removes a store and what belongs to it.
+fn clear(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => std::fs::remove_dir_all(entry.path()).unwrap(),
+            false => std::fs::remove_file(entry.path()).unwrap(),
+        }
+    }
+}
+
 /// Everything that comes out of a pipe until it is closed.
 fn all_of(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     let mut pipe = pipe.unwrap();
     thread::spawn(move || std::io::read_to_string(&mut pipe).unwrap())
 }
 
-/// Asks `question`, kills it again and again, and goes on with it until it ends.
+/// Asks `question`, kills it again and again, and goes on with it until it ends. Asks it anew as
+/// long as kills are left.
 fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Duration) -> Outlasted {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("pinwise.db");
@@ -158,9 +168,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
     let answer = loop {
         // One that was killed before its first measurement begins anew.
         let words = if recorded(&path) == 0 {
-            for file in std::fs::read_dir(folder.path()).unwrap() {
-                std::fs::remove_file(file.unwrap().path()).unwrap();
-            }
+            clear(folder.path());
             begin.clone()
         } else {
             let store = Store::open(&path).unwrap();
@@ -207,7 +215,13 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
             known.retain(|_, records| !records.is_empty());
         }
         if ended.success() {
-            break serde_json::from_str(&said).unwrap();
+            let answer = serde_json::from_str(&said).unwrap();
+            if kills == question_kills() {
+                break answer;
+            }
+            clear(folder.path());
+            known.clear();
+            continue;
         }
         assert!(ended.code().is_none(), "{ended}: {words:?} was not killed: {complained}");
     };
@@ -215,13 +229,15 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
     Outlasted { answer, records: known.into_values().collect(), met }
 }
 
+/// Busy threads, as many as the number.
+const SPIN: [&str; 5] =
+    ["--", "sh", "-c", "for i in $(seq $0); do while :; do :; done & done; wait", "{n}"];
+
 #[test]
-fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
-    let spin = "for i in $(seq $0); do while :; do :; done & done; wait";
+fn a_sweep_of_numbers_that_is_killed_and_resumed_ends_with_an_answer() {
     let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
     let search = [&sweep[..], &["--budget", "2s"]].concat();
-    let program = ["--", "sh", "-c", spin, "{n}"];
-    let Outlasted { answer, records, met } = answer_in_spite_of_kills(&search, &program, STARTING);
+    let Outlasted { answer, records, met } = answer_in_spite_of_kills(&search, &SPIN, STARTING);
     assert!(met > 0, "no kill met a record: this proves nothing");
     let stopped = &answer["stopped_because"][0]["kind"];
     assert_eq!((records[0].len(), stopped), (12, &"all_tried".into()), "{answer:#}");
@@ -233,9 +249,39 @@ fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
 }
 
 #[test]
-fn every_other_kind_of_question_that_is_killed_and_resumed_ends_with_its_answer() {
+fn questions_about_this_machine_that_are_killed_and_resumed_end_with_an_answer() {
+    // There is nothing to choose.
+    if thread::available_parallelism().is_ok_and(|contexts| contexts.get() < 2) {
+        return;
+    }
+    // Each kill costs up to a second of the budget.
+    let budget = format!("{}s", 6 + question_kills());
+    let survey = ["threads", "--max", "4", "--probe", "20ms", "--budget", &budget];
+    let spins = ["compare", "--workload", "intadd:2", "--period", "10ms", "--budget", "20"];
+    let compare = [&spins[..], &["--draws", "4", "--rounds", "10"]].concat();
+    let benchmarks = ["characterize", "--benchmarks", "intadd", "--stressors", "1"];
+    let characterize = [&benchmarks[..], &["--rounds", "2"]].concat();
     let counts = r#"for i in $(seq $0); do
         sh -c "i=0; while [ \$i -lt 40000 ]; do i=\$((i+1)); done" & done; wait"#;
+    let tune = ["tune", "--max", "2", "--budget", &budget];
+    let pieces = ["--", "sh", "-c", counts, "{n}"];
+    let questions: [(&[&str], &[&str], &str); 5] = [
+        (&survey, &SPIN, "probes"),
+        (&compare, &[], "ways"),
+        (&characterize, &[], "slowdowns"),
+        (&["latency"], &[], "matrix"),
+        (&tune, &pieces, "ways"),
+    ];
+    for (question, program, key) in questions {
+        let Outlasted { answer, met, .. } =
+            answer_in_spite_of_kills(question, program, MEASURING * 2);
+        assert!(met > 0, "no kill met a record of {}", question[0]);
+        assert!(answer[key].as_array().is_some_and(|all| !all.is_empty()), "{answer:#}");
+    }
+}
+
+#[test]
+fn questions_about_a_model_that_are_killed_and_resumed_end_with_their_answer() {
     let model = ["--machine", "ultrasparc-t2"];
     let compare = ["--cycles", "20000", "--starts", "1", "--budget", "60", "--cpus", "0-15"];
     let workload = ["compare", "--workload", "intadd:1", "--draws", "3", "--rounds", "5"];
@@ -262,17 +308,4 @@ fn every_other_kind_of_question_that_is_killed_and_resumed_ends_with_its_answer(
         met += killed.met;
     }
     assert!(met > 0, "no kill met a record: this proves nothing");
-    // There is nothing between contexts, and nowhere to place threads.
-    if thread::available_parallelism().is_ok_and(|contexts| contexts.get() < 2) {
-        return;
-    }
-    let latency = answer_in_spite_of_kills(&["latency"], &[], MEASURING);
-    assert!(latency.met > 0, "no kill met a record of latency");
-    assert!(latency.answer["matrix"].is_array(), "{:#}", latency.answer);
-    // Each kill costs up to a second of the budget.
-    let budget = format!("{}s", 6 + question_kills());
-    let tune = ["tune", "--max", "2", "--budget", &budget];
-    let tune = answer_in_spite_of_kills(&tune, &["--", "sh", "-c", counts, "{n}"], MEASURING * 2);
-    assert!(tune.met > 0, "no kill met a record of tune");
-    assert!(tune.answer["ways"].is_array(), "{:#}", tune.answer);
 }

@@ -217,15 +217,18 @@ impl PlanPinner {
         }
         #[cfg(test)]
         (self.namings += 1);
-        let index: HashMap<&str, usize> = self
-            .wanted
-            .iter()
-            .enumerate()
-            .rev()
-            .map(|(index, (name, _))| (name.as_str(), index))
+        // Programs that start many processes have thousands of threads that ended. So no name is
+        // made, and roles are left out.
+        let wanted = self.wanted.iter().enumerate().rev();
+        let index: HashMap<(&str, Option<usize>), usize> = wanted
+            .flat_map(|(index, (name, _))| {
+                thread_names::readings(name).map(move |reading| (reading, index))
+            })
             .collect();
+        let comms = self.seen.iter().map(|seen| seen.comm.as_str());
+        let orders = thread_names::orders(comms.clone());
         let found: Vec<Option<usize>> =
-            self.names().iter().map(|thread| index.get(thread.name.as_str()).copied()).collect();
+            comms.zip(orders).map(|reading| index.get(&reading).copied()).collect();
         self.seen.iter_mut().zip(found).for_each(|(seen, wanted)| seen.wanted = wanted);
     }
 

@@ -16,7 +16,7 @@
 //! program creates its threads in the same order.
 
 use pinwise_measure::Thread;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A thread to be named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,25 +62,44 @@ pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
     let instance_of: BTreeMap<(usize, usize), usize> =
         pairs.into_iter().enumerate().map(|(instance, pair)| (pair, instance)).collect();
 
-    let mut alike: BTreeMap<&str, usize> = BTreeMap::new();
-    for thread in found {
-        *alike.entry(thread.comm).or_default() += 1;
-    }
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    let orders = orders(found.iter().map(|thread| thread.comm));
     found
         .iter()
         .zip(split)
-        .map(|(thread, (number, role))| {
-            let order = seen.entry(thread.comm).or_default();
-            let name = if alike[thread.comm] > 1 {
-                format!("{}#{order}", thread.comm)
-            } else {
-                thread.comm.into()
+        .zip(orders)
+        .map(|((thread, (number, role)), order)| {
+            let name = match order {
+                Some(order) => format!("{}#{order}", thread.comm),
+                None => thread.comm.into(),
             };
-            *order += 1;
             Thread { name, role, instance: instance_of[&(thread.process, number)] }
         })
         .collect()
+}
+
+/// The number of each thread among those of its comm, in the order of creation; `None` if it is the
+/// only one. With its comm it is the thread's name.
+pub(crate) fn orders<'a>(comms: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<usize>> {
+    let mut alike: HashMap<&str, usize> = HashMap::new();
+    comms.clone().for_each(|comm| *alike.entry(comm).or_default() += 1);
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    comms
+        .map(|comm| {
+            let order = seen.entry(comm).or_default();
+            *order += 1;
+            (alike[comm] > 1).then_some(*order - 1)
+        })
+        .collect()
+}
+
+/// The comm and the number that a thread with this name has, for each way to read the name: a `#`
+/// may also be part of the comm.
+pub(crate) fn readings(name: &str) -> impl Iterator<Item = (&str, Option<usize>)> {
+    let numbered = name.rsplit_once('#').and_then(|(comm, digits)| {
+        let order: usize = digits.parse().ok()?;
+        (order.to_string() == digits).then_some((comm, Some(order)))
+    });
+    numbered.into_iter().chain([(name, None)])
 }
 
 /// Splits `ipfwd0-R` into application, number and role.
@@ -225,6 +244,14 @@ mod tests {
         assert_eq!(threads[2].name, "a0-R#1");
     }
 
+    #[test]
+    fn a_name_with_a_number_sign_is_read_both_ways() {
+        let read = |name| readings(name).collect::<Vec<_>>();
+        assert_eq!(read("pigz"), [("pigz", None)]);
+        assert_eq!(read("pigz#3"), [("pigz", Some(3)), ("pigz#3", None)]);
+        assert_eq!(read("a#b#03"), [("a#b#03", None)]);
+    }
+
     proptest! {
         #[test]
         fn names_are_unique_and_a_later_thread_renames_no_role(
@@ -243,6 +270,10 @@ mod tests {
             prop_assert!(comm_is_plain);
             let names: BTreeSet<&String> = threads.iter().map(|thread| &thread.name).collect();
             prop_assert_eq!(names.len(), threads.len());
+            let orders = orders(comms.iter().map(|(comm, _)| comm.as_str()));
+            for ((thread, (comm, _)), order) in threads.iter().zip(&comms).zip(orders) {
+                prop_assert!(readings(&thread.name).any(|one| one == (comm.as_str(), order)));
+            }
             let used: BTreeSet<usize> = threads.iter().map(|thread| thread.instance).collect();
             prop_assert!(used.iter().copied().eq(0..used.len()), "instances count from 0 without a \
                 gap");

@@ -334,6 +334,22 @@ fn a_small_budget_measures_each_of_few_assignments_rather_than_some_at_random() 
 }
 
 #[test]
+fn an_exhaustive_search_says_of_what_it_saw_whether_that_is_all() {
+    let case = small();
+    let all = case.population.len() as u64;
+    for budget in all / 2..3 * all {
+        let (outcome, _) = case.run(&question(StrategyName::Exhaustive, budget, 1));
+        let fits = outcome.strategy.iter().find_map(|reason| match reason {
+            StrategyReason::ExhaustiveAsked { fits, .. } => Some(*fits),
+            _ => None,
+        });
+        if let Some(fits) = fits {
+            assert_eq!(fits, outcome.cost.classes == all, "{budget} measurements");
+        }
+    }
+}
+
+#[test]
 fn what_is_told_to_be_enough_is_and_half_of_it_is_not() {
     for (shape, threads) in [("2x1", 2), ("1x2x2", 3), ("2x2x2", 4), ("4x2x2", 6)] {
         let case = Case::new(shape, threads, scattered).disturbed(0.02, 3);
