@@ -1,10 +1,10 @@
 //! The load of other programs while one is measured. Such a load slows the program down, so its
 //! speed means less.
 //!
-//! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs, including
-//! the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the rest
-//! after the program and pinwise. Interrupts belong to nobody: the kernel does not report for whom
-//! they were, and may leave those of a program that sends packets out of its time.
+//! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs. That
+//! includes the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the
+//! rest after the program and pinwise. Interrupts belong to nobody, because the kernel does not
+//! report for whom they were. It may leave those of a program that sends packets out of its time.
 
 use pinwise_linux::{process, sys, thread::Pid};
 pub use pinwise_measure::OtherLoad;
@@ -45,7 +45,7 @@ impl OtherLoadMeter {
         self.between(before?, self.moment()?, program)
     }
 
-    /// `None` if the kernel's times went back: a guest was moved to another host, or a CPU was
+    /// `None` if the kernel's times went back. A guest was moved to another host, or a CPU was
     /// removed and came back.
     fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<OtherLoad> {
         let [busy, own] =
@@ -109,7 +109,7 @@ fn ticks(stat: &[u8]) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// How long these CPUs were busy since boot, without interrupts; `None` if one is missing, such as
+/// How long these CPUs were busy since boot, without interrupts. `None` if one is missing, such as
 /// while it is offline.
 fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
     let ticks = |line: &str| -> Option<(CpuId, u64)> {
