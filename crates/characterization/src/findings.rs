@@ -1,5 +1,5 @@
-//! The findings that follow from the tables: which resources are critical, which programs are
-//! sensitive, which programs suit each other as co-runners, and whether remote cores matter.
+//! The findings that follow from the tables. They say which resources are critical, which programs
+//! are sensitive or suit each other as co-runners, and whether remote cores matter.
 //!
 //! The thresholds follow the paper's words. Up to 5 % is *negligible*. Its "moderate" slowdowns are
 //! 11 to 44 %, and its "significant" ones begin at 1.5 times. A slowdown counts only if its
@@ -29,9 +29,9 @@ pub struct Findings {
     pub co_runners: Vec<CoRunners>,
     /// Whether remote cores matter; none if there is no remote core.
     pub remote: Option<Remote>,
-    /// The smallest domains that can be looked at one at a time: what happens within one of them
-    /// does not depend on how threads are placed outside. None where that is true of nothing
-    /// below the whole machine, and where there is one core only.
+    /// The smallest domains that can be looked at one at a time. What happens within one of them
+    /// does not depend on how threads are placed outside. None where that is true of nothing below
+    /// the whole machine, and where there is one core only.
     #[serde(default)]
     pub local: Option<DomainKind>,
     /// What looking at one core at a time would save; none if no context has a core.
@@ -133,7 +133,7 @@ pub struct Remote {
     #[serde(default)]
     pub undecided: Vec<Undecided>,
     /// The largest change by another arrangement of the same remote stressors (spread / packed -
-    /// 1), among those that are beyond doubt; none if no other arrangement exists.
+    /// 1). Only changes beyond doubt count. `None` if no other arrangement exists.
     pub arrangement: Option<f64>,
     /// The reference and the stressor that showed it.
     pub arrangement_of: Option<(String, String)>,
@@ -244,8 +244,8 @@ fn critical(names: &[String], benchmarks: &[Microbenchmark], full: &[&Slowdown])
             let rows: Vec<&Slowdown> = full.iter().filter(of_both).copied().collect();
             names.iter().rev().find_map(|level| slowed_at(&rows, level).map(|row| (level, row)))
         };
-        // One that waits for each load may be too slow to disturb its equal, and still suffer from
-        // stressors that go the same way. Kinds of domains come outermost first.
+        // One that waits for each load may be too slow to disturb its equal. It can still suffer
+        // from stressors that go the same way. Kinds of domains come outermost first.
         let same_way = |other: &&Microbenchmark| {
             benchmark.level < DomainKind::Core && other.level <= benchmark.level
         };
@@ -294,8 +294,8 @@ fn sensitivity(
 }
 
 /// The largest slowdown of a reference, among its rows, that stressors at `level` are the cause of.
-/// If levels inside are full as well (`pipe+core`), the outer one counts only if it adds to the
-/// slowdown of those inside alone, more than negligibly and beyond doubt.
+/// Levels inside may be full as well (`pipe+core`). The outer one then counts only if it adds to
+/// the slowdown of those inside alone, more than negligibly and beyond doubt.
 fn slowed_at<'a>(rows: &[&'a Slowdown], level: &str) -> Option<&'a Slowdown> {
     let added = |row: &Slowdown, inside: &str| {
         let same = |other: &&&Slowdown| other.stressor == row.stressor && other.place == inside;

@@ -1,8 +1,9 @@
 //! The sharing levels around a context, and those the machine lacks.
 //!
-//! A level has the name of the smallest domain that two contexts have in common: `pipe`, `core`,
-//! `l2`, `l3`, `numa`, or `chip` for a package. `machine` is what is left between packages. On the
-//! UltraSPARC T2 these are the paper's IntraPipe, IntraCore and InterCore: pipe, core, chip.
+//! A level has the name of the smallest domain that two contexts have in common. The names are
+//! `pipe`, `core`, `l2`, `l3`, `numa`, and `chip` for a package. `machine` is what is left between
+//! packages. On the UltraSPARC T2 these are the paper's IntraPipe, IntraCore and InterCore: pipe,
+//! core, chip.
 
 use pinwise_measure::value_or_text;
 use pinwise_topology::{CacheKind, CpuSet, DomainKind, Machine, SharingTree};
@@ -114,8 +115,8 @@ fn caches(machine: &Machine, cpus: &CpuSet) -> Vec<String> {
     machine.caches.iter().filter(shared).map(name).collect()
 }
 
-/// What people look for in a machine and do not find in `levels`: contexts of one core, cores of
-/// one chip, several chips.
+/// What people look for in a machine and do not find in `levels`. These are contexts of one core,
+/// cores of one chip, and several chips.
 pub(crate) fn absent(machine: &Machine, levels: &[Level]) -> Vec<Absent> {
     let has = |name: &str| levels.iter().any(|level| level.name == name);
     let several = |kind: DomainKind| {

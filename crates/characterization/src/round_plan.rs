@@ -3,14 +3,15 @@
 //! The reference runs on the first context of each kind of core. The plan adds stressors, all of
 //! one kind, level by level, the innermost first, in growing number. Domains near the reference are
 //! filled one after the other (*packed*), as in the paper. On an UltraSPARC T2, `pipe` is 1 to 3
-//! stressors in the reference's pipe and `core` 1 to 4 in the other pipe of its core. `pipe+core`
+//! stressors in the reference's pipe. `core` is 1 to 4 in the other pipe of its core. `pipe+core`
 //! fills the reference's pipe and puts 1 to 4 in the other; `chip` is up to 8 on another core.
 //! Levels within a core are also combined, because groups and not threads share units within a
 //! core. Section 4.2: 4 stressors slow FPdiv down 4 times in its own pipe, 1.9 times from the other
 //! pipe, 7.6 times from both.
 //!
-//! The plan also asks whether it matters *how* remote stressors are arranged: packed on one remote
-//! core, or as many spread over remote cores (section 4.3, thread assignments 1 to 3).
+//! The plan also asks whether it matters *how* remote stressors are arranged. They are packed on
+//! one remote core, or as many are spread over remote cores (section 4.3, thread assignments 1 to
+//! 3).
 
 use crate::level::{self, Absent, Level};
 use pinwise_measure::{Microbenchmark, Seat};
@@ -92,8 +93,8 @@ struct Arrangement {
 }
 
 impl RoundPlan {
-    /// The plan for `machine` with those of `benchmarks` named in `chosen` (all, if none is), at
-    /// most `most` stressors at each remote level.
+    /// The plan for `machine` with those of `benchmarks` named in `chosen` (all, if none is). Each
+    /// remote level has at most `most` stressors.
     ///
     /// # Errors
     /// A name that is not there; a machine without contexts.
@@ -245,9 +246,9 @@ fn growing(most: usize) -> Vec<usize> {
     counts
 }
 
-/// The stressors that a packed set is compared with: as many, one on each of several siblings of
-/// the reference's domain. `None` if packing gives the same set, because siblings have one context
-/// or there is only one.
+/// The stressors that a packed set is compared with. There are as many, one on each of several
+/// siblings of the reference's domain. `None` if packing gives the same set, because siblings have
+/// one context or there is only one.
 fn spread(tree: &SharingTree, level: &Level, packed: &[u32], limit: usize) -> Option<Arrangement> {
     let sibling = |leaf: u32| {
         let inner =

@@ -1,6 +1,6 @@
 //! The interval of a slowdown from few rounds.
 //!
-//! A slowdown is a ratio, so means and deviations are those of its logarithm: the estimate is the
+//! A slowdown is a ratio, so means and deviations are those of its logarithm. The estimate is the
 //! geometric mean over rounds. Three or five rounds say little about how much *this* set of
 //! programs varies. But all sets of one reference together say much about how much its slowdowns
 //! vary in general. Both are combined as in G. K. Smyth, "Linear models and empirical Bayes

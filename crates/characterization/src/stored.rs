@@ -86,8 +86,8 @@ impl StoredCharacterization {
         Ok(Self { id: stored.id, at: stored.at, excerpt, characterization })
     }
 
-    /// The latest whole characterization of a machine with the topology and model of `fingerprint`,
-    /// or the latest excerpt if there is no whole one. The conditions (kernel, governor) may
+    /// The latest whole characterization of a machine with the topology and model of `fingerprint`.
+    /// If there is no whole one, it is the latest excerpt. The conditions (kernel, governor) may
     /// differ: its fingerprint has them. `None` if there is neither, and where it was written in
     /// another form than this version's.
     ///

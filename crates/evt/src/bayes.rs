@@ -2,13 +2,13 @@
 //!
 //! The maximum of the likelihood says little from 50 values: on half the samples it lies at an
 //! infinite end. A prior on the tail index k = -shape settles that. It is log-normal with median
-//! 0.12 and standard deviation 0.5 in the logarithm, wide enough for all assignment spaces tried
-//! (docs/method/bound.md). The prior on the scale is 1/scale, which prefers none.
+//! 0.12 and standard deviation 0.5 in the logarithm. That is wide enough for all assignment spaces
+//! tried (docs/method/bound.md). The prior on the scale is 1/scale, which prefers none.
 //!
-//! With a = scale/k, the distance from the threshold to the end, the log-likelihood of m
-//! exceedances is -m ln(k a) + (1/k - 1) S(a), where S(a) = sum ln(1 - y/a). One sum per a serves
-//! every k, so the posterior of the end costs a few thousand logarithms. The end is laid out as a =
-//! max(y) (1 + e^t) for evenly spaced t.
+//! Let a = scale/k, the distance from the threshold to the end, and S(a) = sum ln(1 - y/a). The
+//! log-likelihood of m exceedances is -m ln(k a) + (1/k - 1) S(a). One sum per a serves every k, so
+//! the posterior of the end costs a few thousand logarithms. The end is laid out as a = max(y) (1 +
+//! e^t) for evenly spaced t.
 
 use crate::log_product::log_product;
 
@@ -16,8 +16,8 @@ use crate::log_product::log_product;
 const PRIOR_MEDIAN: f64 = 0.12;
 /// Standard deviation of the prior on ln k.
 const PRIOR_SPREAD: f64 = 0.5;
-/// Least and largest k of the grid: 5.4 standard deviations below the prior's median, and just
-/// before the density stops vanishing at the end.
+/// Least and largest k of the grid. They are 5.4 standard deviations below the prior's median, and
+/// just before the density stops vanishing at the end.
 const K: (f64, f64) = (0.008, 0.98);
 /// Points of the grid in ln k.
 const K_POINTS: usize = 70;
@@ -92,8 +92,8 @@ impl Posterior {
         Some(Self { largest, weights, k: k_sum / total, scale: largest * scale_sum / total })
     }
 
-    /// The distance from the threshold to the end that is not exceeded with probability `p`: at
-    /// least the largest exceedance, and rising with `p`.
+    /// The distance from the threshold to the end that is not exceeded with probability `p`. It is
+    /// at least the largest exceedance, and rises with `p`.
     pub(crate) fn quantile(&self, p: f64) -> f64 {
         let mut below = 0.0;
         for (i, weight) in self.weights.iter().enumerate() {
@@ -147,8 +147,8 @@ mod tests {
         (0..m).map(|i| gpd.quantile((i as f64 + 0.5) / m as f64).unwrap()).collect()
     }
 
-    /// The same posterior on a plain grid in (k, ln scale), written as its definition: slow, and
-    /// with none of the algebra.
+    /// The same posterior on a plain grid in (k, ln scale), written as its definition. It is slow
+    /// and has none of the algebra.
     fn brute_force(y: &[f64], p: f64) -> f64 {
         let mean = y.iter().sum::<f64>() / y.len() as f64;
         let largest = y.iter().copied().fold(0.0, f64::max);

@@ -1,8 +1,8 @@
 //! What a random sample says without any model of the tail.
 
 /// The probability that `n` assignments drawn with equal chance contain at least one of the best
-/// `fraction` of all (optimal-assignment-evt, section 3.1): 1 - (1 - fraction)^n. `None` unless
-/// `fraction` is in [0, 1].
+/// `fraction` of all. It is 1 - (1 - fraction)^n (optimal-assignment-evt, section 3.1). `None`
+/// unless `fraction` is in [0, 1].
 pub fn capture_probability(n: u64, fraction: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&fraction) {
         return None;
@@ -12,7 +12,7 @@ pub fn capture_probability(n: u64, fraction: f64) -> Option<f64> {
 }
 
 /// With this `confidence`, at most this fraction of all assignments is better than the best of `n`
-/// drawn: 1 - (1 - confidence)^(1/n). Holds for every distribution. `None` unless n > 0 and
+/// drawn. It is 1 - (1 - confidence)^(1/n). Holds for every distribution. `None` unless n > 0 and
 /// `confidence` is in [0, 1).
 pub fn better_fraction(n: u64, confidence: f64) -> Option<f64> {
     (n > 0 && (0.0..1.0).contains(&confidence))

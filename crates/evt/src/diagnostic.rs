@@ -27,8 +27,8 @@ pub enum Diagnostic {
         /// Values.
         n: usize,
     },
-    /// Depths of 25, 50 and 100 exceedances give upper ends that disagree by more than 2.5 times in
-    /// (upper - best).
+    /// Depths of 25, 50 and 100 exceedances give different upper ends. They disagree by more than
+    /// 2.5 times in (upper - best).
     Unstable {
         /// Largest over smallest (upper - best).
         ratio: f64,

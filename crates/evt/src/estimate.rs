@@ -46,7 +46,7 @@ pub enum Estimator {
 
 impl Estimator {
     /// The exceedances over `threshold` that the estimator fits, largest first. The published one
-    /// takes every value; the Bayesian one different values, since equal ones carry no
+    /// takes every value. The Bayesian one takes different values, since equal ones carry no
     /// information on a continuous tail.
     pub(crate) fn exceedances(self, sample: &Sample, threshold: f64) -> Vec<f64> {
         let values = if self == Self::Bayes { sample.distinct() } else { sample.descending() };
@@ -226,8 +226,8 @@ pub fn estimate(sample: &Sample, options: &Options) -> Result<BoundEstimate, Ref
     finish(sample, options, threshold, exceedances.len(), tail)
 }
 
-/// How many values tie at the best, if that shows a saturated resource: five or more, and five
-/// times as many as share a value just below. On a population of atoms, or with a coarse
+/// How many values tie at the best, if that shows a saturated resource. That needs five or more,
+/// and five times as many as share a value just below. On a population of atoms, or with a coarse
 /// measurement, all values tie, which says nothing of the best.
 fn saturated(sample: &Sample) -> Option<usize> {
     let ties = sample.ties();

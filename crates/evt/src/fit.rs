@@ -1,10 +1,10 @@
 //! Maximum likelihood of the generalized Pareto distribution.
 //!
-//! With θ = -shape/scale the likelihood's maximum over the shape is known for each θ: shape(θ) =
-//! mean ln(1 - θ y) (Davison 1984; Grimshaw, Technometrics 35, 1993). So two dimensions become one:
-//! θ below 1/max(y), positive for a distribution with an end and negative for a heavy tail. It is
-//! scanned and refined, so no starting point can mislead it. Newton steps on both parameters then
-//! give the last digits, and the observed information there the covariance.
+//! Let θ = -shape/scale. The likelihood's maximum over the shape is known for each θ: shape(θ) =
+//! mean ln(1 - θ y) (Davison 1984; Grimshaw, Technometrics 35, 1993). So two dimensions become one.
+//! θ is below 1/max(y), positive for a distribution with an end and negative for a heavy tail. It
+//! is scanned and refined, so no starting point can mislead it. Newton steps on both parameters
+//! then give the last digits, and the observed information there the covariance.
 
 use crate::Gpd;
 use crate::log_product::log_product;
@@ -41,9 +41,9 @@ const GOLDEN_STEPS: usize = 28;
 /// Largest v of θ = (1 - e^-v)/max(y): beyond it 1 - θ max(y) is lost in rounding.
 const FARTHEST: f64 = 34.0;
 
-/// Fits exceedances (finite, above 0). `None` for fewer than two values, for values outside that
-/// range, and where the likelihood has no maximum with shape > -1. In that case it grows without
-/// limit as the end approaches the largest value.
+/// Fits exceedances (finite, above 0). `None` for fewer than two values and for values outside that
+/// range. Also `None` if the likelihood has no maximum with shape > -1. In that case it grows
+/// without limit as the end approaches the largest value.
 pub fn fit(exceedances: &[f64]) -> Option<Fit> {
     let valid = exceedances.len() > 1 && exceedances.iter().all(|y| y.is_finite() && *y > 0.0);
     let mean = exceedances.iter().sum::<f64>() / exceedances.len() as f64;
@@ -91,8 +91,8 @@ fn profile(z: &[f64], theta: f64) -> f64 {
 fn scan(z: &[f64]) -> Option<f64> {
     let largest = z.iter().copied().fold(0.0, f64::max);
     let smallest = z.iter().copied().fold(f64::INFINITY, f64::min);
-    // θ = (1 - e^-v)/largest for v > 0: the shape falls from 0 to minus infinity; `edge` is where
-    // it passes -1.
+    // θ = (1 - e^-v)/largest for v > 0. The shape falls from 0 to minus infinity, and `edge` is
+    // where it passes -1.
     let bounded = |v: f64| -(-v).exp_m1() / largest;
     let (mut inside, mut outside) = (0.0, FARTHEST);
     for _ in 0..40 {

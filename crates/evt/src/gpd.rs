@@ -1,13 +1,13 @@
 //! The generalized Pareto distribution.
 //!
-//! Distribution function G(y) = 1 - (1 + shape y / scale)^(-1/shape) for y >= 0, and 1 - exp(-y /
-//! scale) at shape 0 (optimal-assignment-evt, theorem 1). With shape < 0 it ends at -scale/shape.
-//! The density vanishes there for shape > -1 and is uniform at -1. Below -1 it grows without limit,
-//! which is why no fit goes there.
+//! The distribution function is G(y) = 1 - (1 + shape y / scale)^(-1/shape) for y >= 0. At shape 0
+//! it is 1 - exp(-y / scale) (optimal-assignment-evt, theorem 1). With shape < 0 it ends at
+//! -scale/shape. The density vanishes there for shape > -1 and is uniform at -1. Below -1 it grows
+//! without limit, which is why no fit goes there.
 
 use serde::{Deserialize, Serialize};
 
-/// Below this |shape|, (1 + shape z)^(1/shape) and its logarithm are taken at shape 0: the
+/// Below this |shape|, (1 + shape z)^(1/shape) and its logarithm are taken at shape 0. The
 /// difference is beyond the digits of an f64.
 const EXPONENTIAL: f64 = 1e-12;
 

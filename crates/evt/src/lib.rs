@@ -19,9 +19,9 @@
 //!
 //! # Limits
 //!
-//! The answer concerns the values as measured: the noise of a measurement adds to the best value
+//! The answer concerns the values as measured. The noise of a measurement adds to the best value
 //! and to the bound. No sample shows assignments that are far better than the rest but too rare to
-//! be drawn; [`better_fraction`] bounds how rare.
+//! be drawn. [`better_fraction`] bounds how rare.
 //!
 //! # Source
 //!

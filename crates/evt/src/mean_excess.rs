@@ -2,11 +2,11 @@
 //!
 //! e(u) is the mean of x - u over the values x above u. For a GPD it is a straight line in u with
 //! slope shape/(1 - shape) (optimal-assignment-evt, section 3.3.2, step 2). The paper picks the
-//! threshold by eye: the plot to its right should be roughly straight, and at most 5 % of the
+//! threshold by eye. The plot to its right should be roughly straight, and at most 5 % of the
 //! sample may exceed it. Here a weighted line replaces the eye. A point that averages k exceedances
-//! has the weight k. Points of fewer than 5 are left out as noise. The threshold is the lowest one
-//! within the 5 % limit at which the line explains 90 % of the variation. If there is none, it is
-//! the lowest within the limit, with a note.
+//! has the weight k. Points of fewer than 5 are left out as noise. The line must explain 90 % of
+//! the variation. The threshold is the lowest one within the 5 % limit at which it does. If there
+//! is none, it is the lowest within the limit, with a note.
 
 use crate::Sample;
 

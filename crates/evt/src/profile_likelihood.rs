@@ -1,12 +1,12 @@
 //! The published estimator: maximum likelihood and the profile likelihood of the end.
 //!
 //! optimal-assignment-evt, section 3.3.2, steps 3 and 4. The likelihood is written in (shape, UPB).
-//! Its maximum over the shape for each UPB is the profile L*(UPB), here in closed form. With a =
-//! UPB - u and S(a) = sum ln(1 - y/a), the best k = -shape is -S/m, at most 1: beyond that the
-//! likelihood has no maximum. So L* = -m ln(k a) + (1/k - 1) S. By Wilks' theorem the interval at
-//! confidence c is where L* is within half the c-quantile of chi-square (1 degree of freedom) of
-//! its maximum. As UPB grows, L* tends to the likelihood of the exponential distribution: where
-//! that is inside, the interval has no upper end.
+//! Its maximum over the shape for each UPB is the profile L*(UPB), here in closed form. Let a = UPB
+//! - u and S(a) = sum ln(1 - y/a). The best k = -shape is -S/m, at most 1: beyond that the
+//!   likelihood has no maximum. So L* = -m ln(k a) + (1/k - 1) S. By Wilks' theorem, L* bounds the
+//!   interval at confidence c. It is where L* is within half the c-quantile of chi-square (1 degree
+//!   of freedom) of its maximum. As UPB grows, L* tends to the likelihood of the exponential
+//!   distribution. If that is inside, the interval has no upper end.
 
 use crate::Fit;
 use crate::log_product::log_product;
@@ -55,7 +55,7 @@ impl ProfileLikelihood {
         -m * (k * end).ln() + (1.0 / k - 1.0) * sum
     }
 
-    /// The interval of the end at `confidence`: its lower end is at least the largest exceedance,
+    /// The interval of the end at `confidence`. Its lower end is at least the largest exceedance,
     /// its upper `None` if L* never falls low enough.
     pub(crate) fn interval(&self, confidence: f64) -> (f64, Option<f64>) {
         // The root of a chi-square variable with one degree of freedom is a normal one, both sides.

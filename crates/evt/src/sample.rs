@@ -3,7 +3,7 @@
 /// One performance per measured assignment: the finite values, best first, and how many were no
 /// finite number.
 ///
-/// The values should come from assignments drawn independently and with equal chance; average the
+/// The values should come from assignments drawn independently and with equal chance. Average the
 /// repeats of one assignment before, since a repeat is no new draw.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
@@ -22,7 +22,7 @@ impl Sample {
                 dropped += usize::from(!value.is_finite());
                 value.is_finite()
             })
-            // -0.0 and 0.0 are one value; adding 0.0 makes them the same bits, so that the order of
+            // -0.0 and 0.0 are one value. Adding 0.0 makes them the same bits, so that the order of
             // the input is forgotten.
             .map(|value| value + 0.0)
             .collect();

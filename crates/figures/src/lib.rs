@@ -96,7 +96,7 @@ impl Scale {
         Self { decimals: self.decimals_of(low, high), ..self.clone() }
     }
 
-    /// Decimals of an interval: the first digit of its width is shown; at most six, since no
+    /// Decimals of an interval. The first digit of its width is shown, at most six, since no
     /// measurement is that good.
     fn decimals_of(&self, low: f64, high: f64) -> usize {
         let width = (self.value(high) - self.value(low)).abs();
@@ -141,8 +141,8 @@ pub fn count(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// A decimal number in groups of three digits, exact up to 15 digits; beyond, where nobody counts
-/// groups, four digits and the exponent: `592,573`, `5.517e58`.
+/// A decimal number in groups of three digits, exact up to 15 digits: `592,573`. Beyond, where
+/// nobody counts groups, four digits and the exponent: `5.517e58`.
 pub fn group(digits: &str) -> String {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits.to_owned();

@@ -4,9 +4,9 @@
 //! while caches fill.
 //!
 //! *Method.* FAME (J. Vera et al., "Analysis of system overhead on parallel computers", PACT 2007;
-//! V. Čakarević et al., MICRO 2009, section 3.3) repeats every program of the set. It stops when,
-//! for every program, the rate accumulated over all repetitions is within a given distance of the
-//! rate in the steady state: the Maximum Allowable IPC Variation, MAIV.
+//! V. Čakarević et al., MICRO 2009, section 3.3) repeats every program of the set. It stops when
+//! every program is near its steady state. Its rate over all repetitions must be within a given
+//! distance of the steady rate: the Maximum Allowable IPC Variation, MAIV.
 //!
 //! The steady rate is the rate over the later half of the repetitions. While a set warms up, the
 //! halves differ, and the accumulated rate lags behind the steady one.
@@ -37,8 +37,8 @@ impl Default for Fame {
 }
 
 impl Fame {
-    /// Whether the repetitions, each of the same number of operations and given by the time it took
-    /// (any unit), are enough.
+    /// Whether the repetitions are enough. Each has the same number of operations and is given by
+    /// the time it took (any unit).
     pub fn enough(&self, times: &[f64]) -> bool {
         times.len() >= self.least.max(2)
             && self.distance(times).is_some_and(|distance| distance <= self.maiv)
@@ -49,8 +49,8 @@ impl Fame {
         self.enough(times) || times.len() >= self.most
     }
 
-    /// The relative difference between the accumulated and the steady rate; `None` before there are
-    /// two repetitions or where a time is not positive.
+    /// The relative difference between the accumulated and the steady rate. `None` before there are
+    /// two repetitions, or if a time is not positive.
     pub fn distance(&self, times: &[f64]) -> Option<f64> {
         if times.len() < 2 || times.iter().any(|&time| !(time.is_finite() && time > 0.0)) {
             return None;

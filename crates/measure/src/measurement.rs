@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What performance is counted in. Performance is always higher-is-better; a quantity that is
+/// What performance is counted in. Performance is always higher-is-better. A quantity that is
 /// better when lower (seconds, latency) is stored as its reciprocal and shown as itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unit {
@@ -38,7 +38,7 @@ impl Unit {
     }
 
     /// The interval of the quantity that performances from `low` to `high` stand for, its lower end
-    /// first; `None` for an end if nothing bounds it.
+    /// first. `None` for an end if nothing bounds it.
     pub fn interval(&self, low: f64, high: f64) -> [Option<f64>; 2] {
         let end = |performance: f64| {
             // A cost grows without end as the performance falls to nothing.

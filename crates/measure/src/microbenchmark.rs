@@ -72,9 +72,9 @@ pub struct Pace {
     /// Share of the time in which the program had its context, at most 1. The rest went to other
     /// programs. Always 1 on a model.
     pub share: f64,
-    /// Time per operation of the first program in the pauses of all others: the reference for its
-    /// time next to them, with the same machine, memory and neighbours. `None` if the bench needs
-    /// no such reference.
+    /// Time per operation of the first program in the pauses of all others. It is the reference for
+    /// its time next to them, with the same machine, memory and neighbours. `None` if the bench
+    /// needs no such reference.
     pub alone: Option<f64>,
 }
 
@@ -94,8 +94,8 @@ impl Pace {
     }
 }
 
-/// How long a load takes, by the size of what is loaded from: what of its caches a core really
-/// gets.
+/// How long a load takes, by the size of what is loaded from. It shows what of its caches a core
+/// really gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkingSets {
     /// The curve.
@@ -146,8 +146,8 @@ pub trait Bench: Sync {
     /// What time is counted in.
     fn unit(&self) -> PaceUnit;
 
-    /// How many layouts can run at the same time without disturbing each other: 1 where the machine
-    /// itself is measured, the number of processors where it is computed.
+    /// How many layouts can run at the same time without disturbing each other. It is 1 if the
+    /// machine itself is measured, and the number of processors if it is computed.
     fn at_once(&self) -> usize;
 
     /// What was found about the caches by looking; none if nobody looked, and on models, whose

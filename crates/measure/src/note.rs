@@ -145,8 +145,8 @@ pub enum ProgramNote {
     ThreadsMissed,
     /// The kernel does not report migrations. They count as 0.
     MigrationsUnseen,
-    /// A sentence that begins small and has no full stop: from a store that was written before
-    /// notes had kinds, or from where only text is known.
+    /// A sentence that begins small and has no full stop. It comes from a store that was written
+    /// before notes had kinds, or from a source with only text.
     Text {
         /// The sentence.
         text: String,
@@ -209,8 +209,7 @@ where
     Ok(Option::deserialize(deserializer)?.map(One::value))
 }
 
-/// Reads a list of values that were plain text in earlier versions: a text, or a list of texts and
-/// values.
+/// Reads a list of values that were plain text in earlier versions. An item is a text or a value.
 ///
 /// # Errors
 /// It is neither, or a value is of a kind that this version does not know.

@@ -53,8 +53,8 @@ impl fmt::Display for Measure {
 /// How fast a program gets on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Work per second of wall time: higher is better, finite, in a unit that is the same for all
-    /// probes of a search.
+    /// Work per second of wall time. Higher is better, it is finite, and all probes of a search
+    /// have one unit.
     pub rate: f64,
     /// Standard error of `rate`, if the probe has parts to estimate it from.
     pub error: Option<f64>,

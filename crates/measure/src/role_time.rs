@@ -5,7 +5,7 @@
 //! blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). Its authors
 //! knew the programs. Here the critical role is found by measurement. Its threads are never without
 //! work, and the others wait for them. So it is the role whose threads compute for the largest
-//! share of their time, or would if they had a context.
+//! share of their time. Time in which they only lack a context counts too.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +21,8 @@ pub struct RoleTime {
     pub ran: f64,
     /// Share in which they waited for one: a run queue's length over its threads.
     pub waited: f64,
-    /// Share in which they waited for other threads; `None` if this is not allowed to be
-    /// observed; then it is part of `slept`.
+    /// Share in which they waited for other threads. `None` if this is not allowed to be observed;
+    /// then it is part of `slept`.
     pub locked: Option<f64>,
     /// Share in which they waited for something else, or had nothing to do.
     pub slept: f64,
@@ -39,8 +39,8 @@ pub struct RoleTime {
 /// A role counts as critical down to this share of the most wanted role's time.
 const NEARLY: f64 = 0.9;
 
-/// Marks the roles whose threads compute or wait for a context for at least nine tenths as long as
-/// those of the role that does so most. None is marked if none ran.
+/// Marks the roles whose threads compute or wait for a context for long. The limit is nine tenths
+/// of the role that does so most. None is marked if none ran.
 pub fn mark_critical(roles: &mut [RoleTime]) {
     let wanted = |role: &RoleTime| role.ran + role.waited;
     let most = roles.iter().filter(|role| role.ran > 0.0).map(wanted).fold(0.0, f64::max);

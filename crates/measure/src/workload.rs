@@ -25,8 +25,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A workload of instances, each with one thread for each of its roles: `rx0` and `tx0` are
-    /// the threads of the first instance if its roles are `rx` and `tx`.
+    /// A workload of instances, each with one thread for each of its roles. If the roles are `rx`
+    /// and `tx`, the threads of the first instance are `rx0` and `tx0`.
     pub fn new(name: impl Into<String>, instances: &[&[&str]]) -> Self {
         let threads = instances.iter().enumerate().flat_map(|(instance, roles)| {
             roles.iter().map(move |role| Thread {

@@ -323,8 +323,8 @@ pub(crate) mod tests {
     use super::*;
     use std::sync::mpsc::sync_channel;
 
-    /// Arrivals that are due at given milliseconds after `start`, without waiting for them: an
-    /// arrival beyond the deadline is kept for later.
+    /// Arrivals that are due at given milliseconds after `start`, without waiting for them. An
+    /// arrival beyond the deadline stays for later.
     pub(crate) struct Script {
         pub(crate) start: Instant,
         pub(crate) arrivals: std::collections::VecDeque<(u64, f64)>,

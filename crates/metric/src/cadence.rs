@@ -35,16 +35,16 @@ const LINES_OF_A_REPORT: usize = 16;
 const BLOCKS_OF_A_BUFFER: usize = 8;
 const SECONDS_OF_A_BUFFER: f64 = 1.0;
 
-/// A block that came so much of its gap after its reader could have run is none of the program's:
-/// its lines waited for the reader.
+/// A block came this much of its gap after its reader could have run. It is none of the program's,
+/// because its lines waited for the reader.
 const LATE: f64 = 0.5;
 
 /// The cadence of lines that arrived at `times` (seconds, ascending). Each may have come up to
 /// `late` seconds earlier, while its reader was kept from running. Gaps of more than a tenth of the
 /// longest gap separate blocks. The first and the last block may be incomplete and do not count.
 ///
-/// `None` while there are fewer than two complete blocks, and while an apparent buffer may be one
-/// look that came late.
+/// `None` while there are fewer than two complete blocks. Also `None` while an apparent buffer may
+/// be one look that came late.
 pub(crate) fn cadence(times: &[f64], late: &[f64]) -> Option<Cadence> {
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
     let mut starts = vec![0];

@@ -135,8 +135,8 @@ enum Urgency<'a> {
 
 impl ShellCommand {
     /// A command that failed will fail again, whatever the program does: it cannot be run, or it
-    /// asks nobody. Any other may be waiting for a program that is still starting, such as `curl
-    /// -s ADDRESS`, which fails in silence.
+    /// asks nobody. Any other may be waiting for a program that is still starting. An example is
+    /// `curl -s ADDRESS`, which fails in silence.
     fn fails_for_good(&self, output: &Output) -> bool {
         let silent = output.stdout.is_empty() && output.stderr.is_empty();
         let asks_nobody = words(&self.command).is_some_and(|(program, mut arguments)| {
@@ -169,8 +169,8 @@ impl ShellCommand {
         })
     }
 
-    /// Reads both pipes to their ends, or until the shell is gone and they are empty (it may have
-    /// left a daemon behind that holds them open).
+    /// Reads both pipes to their ends, or until the shell is gone and they are empty. It may have
+    /// left a daemon behind that holds them open.
     fn collect(
         &self,
         child: &mut Child,
@@ -234,7 +234,7 @@ fn words(command: &str) -> Option<(&str, impl Iterator<Item = &str>)> {
     command.chars().all(plain).then_some((program, words))
 }
 
-/// The program of a command without shell syntax, if it is neither an executable file nor one of
+/// The program of a command without shell syntax. It must be neither an executable file nor one of
 /// the shell's own commands.
 pub(crate) fn unknown(command: &str) -> Option<&str> {
     let (program, _) = words(command)?;

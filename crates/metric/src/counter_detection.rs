@@ -26,8 +26,8 @@ const ROUNDING: f64 = 1e-6;
 ///
 /// A total that is taken for a rate grows with time, whatever runs where. A rate that rises while a
 /// program warms up nears a level: it grows less and less. So growth that does not slow down is not
-/// that of a rate. It may also be the growth of a load that is raised on and on, and then nothing
-/// can be measured either. A total whose program was fastest at first looks like a rate here; it
+/// that of a rate. It may also be the growth of a load that is raised on and on. Then nothing can
+/// be measured either. A total whose program was fastest at first looks like a rate here; it
 /// remains in doubt.
 #[derive(Clone, Debug, Default)]
 pub struct CounterDetection {
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What these readings show, at even times and in settings of ten readings each, if it ever is
-    /// a total, and else in the end.
+    /// What these readings show, at even times and in settings of ten readings each. It is given as
+    /// soon as it is a total, else in the end.
     fn counter_detection(values: impl IntoIterator<Item = f64>) -> CounterDetection {
         let mut detection = CounterDetection::default();
         for (value, at) in values.into_iter().zip(0..) {

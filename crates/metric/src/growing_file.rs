@@ -117,8 +117,8 @@ impl Open {
         let mut now = vec![0; self.before.len()];
         let read = read_at(&self.file, &mut now, self.offset - self.before.len() as u64)?;
         let same = now[..read] == self.before[..];
-        // Written, no longer than before, and the same to the last byte: a status file with the
-        // same numbers once more. A long file is a log that somebody touched.
+        // Written, no longer than before, and the same to the last byte. It is a status file with
+        // the same numbers once more. A long file is a log that somebody touched.
         Ok(!same || (metadata.len() == self.offset && (1..=LONGEST_STATUS).contains(&self.offset)))
     }
 
@@ -209,7 +209,7 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let mut follower = Follower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
-        // Where allowed: a line is dated when it is seen, and next to spinning threads that would
+        // Used if allowed. A line is dated when it is seen, and next to spinning threads that would
         // be up to 15 ms late.
         let _raised = RealtimeClass::raise();
         let inotify =

@@ -19,9 +19,8 @@
 //!
 //! # Limits
 //!
-//! A value that the program itself smooths over a long time, such as an "instantaneous" rate over
-//! the last seconds, still holds some of the assignment before. Use the counter behind it if there
-//! is one.
+//! Some values are smoothed by the program itself over a long time, such as an "instantaneous"
+//! rate. They still hold some of the assignment before. Use the counter behind it if there is one.
 
 #![forbid(unsafe_code)]
 

@@ -79,8 +79,8 @@ impl std::fmt::Debug for Metric {
 }
 
 impl MetricSpec {
-    /// Checks what can be checked before a program is started, or before anything is done to one
-    /// that runs as the processes `running`.
+    /// Checks what can be checked before a program is started, or before anything is done to the
+    /// running `running`.
     ///
     /// # Errors
     /// - Options that do not go with the metric.
@@ -142,8 +142,8 @@ impl MetricSpec {
             hint: self.hint().or_else(|| picked.and_then(|pick| spec::hint(pick.as_str()))),
             patience: options.patience,
             until: options.until,
-            // A program that was just started may not answer yet, and one that reads its settings
-            // anew not for a second or two: at ten a second.
+            // A program that was just started may not answer yet. One that reads its settings anew
+            // may not for a second or two: at ten a second.
             failures: (matches!(self, Self::Command(_)) && !launched).then_some(30),
         };
         let missing = |stream| MetricError::NoStream { metric: metric.clone(), stream };

@@ -1,5 +1,5 @@
-//! How pinwise tests a metric before it measures with it: whether numbers come, whether they are a
-//! counter or values, how often they come, and how long a reading takes.
+//! How pinwise tests a metric before it measures with it. Do numbers come, are they a counter or
+//! values, how often do they come, and how long does a reading take?
 
 use crate::MetricError;
 use crate::arrivals::{Arrival, Arrivals, Blocks, Renewals, Stop, read_dated};
@@ -302,7 +302,7 @@ fn found(
     if cost > Duration::from_millis(1) {
         notes.push(ProgramNote::MetricSlow { seconds: cost.as_secs_f64() });
     }
-    // A reading or two without a change may be the program's doing; a number that is renewed stands
+    // A reading or two without a change may be the program's doing. A number that is renewed stands
     // still more often.
     let on_demand = source.exact() || unchanged * 4 <= changes.len();
     if interpretation == Interpretation::Counter && on_demand {

@@ -25,7 +25,7 @@ pub(crate) const FIELDS: &[&str] = &[
     "tx_compressed",
 ];
 
-/// One counter of one interface, seen from the network namespace of the program where it has a
+/// One counter of one interface. It is seen from the network namespace of the program if it has a
 /// process, from ours otherwise.
 pub(crate) struct Netdev {
     interface: String,

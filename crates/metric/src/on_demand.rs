@@ -9,8 +9,8 @@ use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
-/// The rate of a counter over a window. It is read at the begin and the end of the window, and in
-/// between if reading is cheap, for the spread.
+/// The rate of a counter over a window. It is read at the begin and the end of the window. For the
+/// spread it is also read in between, if reading is cheap.
 pub(crate) struct OnDemand {
     pub(crate) source: Box<dyn Source>,
 }
@@ -22,7 +22,7 @@ const SHORTEST_PART: Duration = Duration::from_millis(10);
 /// A window is at least this many times as long as its first reading takes. A busy machine slows
 /// some readings down, so each window has its own limit.
 ///
-/// A reading is dated at its middle, so each end of the window is off by at most half a reading:
+/// A reading is dated at its middle. So each end of the window is off by at most half a reading,
 /// 1/8 of the shortest window in the worst case. In practice it is far less. Most of a reading's
 /// time, such as starting a process, is the same each time and shifts both ends alike. The rest
 /// changes from window to window and widens the intervals like any other noise.

@@ -10,9 +10,9 @@ use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
-/// Measures with arrivals: the rate of a counter between the first and the last in the window, the
-/// mean of values that cover the window alone. The window becomes longer where the program speaks
-/// more rarely.
+/// Measures with arrivals. For a counter it is the rate between the first and the last in the
+/// window, for a gauge the mean of values that cover the window alone. The window becomes longer
+/// where the program speaks more rarely.
 pub(crate) struct Paced {
     pub(crate) arrivals: Box<dyn Arrivals>,
     pub(crate) interpretation: Interpretation,
@@ -61,7 +61,7 @@ impl Paced {
     }
 
     /// First arrival after `start` to the last one in the window. The window is extended until they
-    /// are half a window apart, because lines held back by a program that stood still come at once.
+    /// are half a window apart. Lines held back by a program that stood still come at once.
     fn counter(
         &mut self,
         start: Instant,
@@ -125,14 +125,14 @@ impl Paced {
             previous = Some(arrival.at);
         }
         let values: Vec<f64> = kept.iter().map(|arrival| arrival.sample.value).collect();
-        // The loop ends only with a value; its error would be a bug, and is reported as one rather
+        // The loop ends only with a value. Its error would be a bug, and is reported as one rather
         // than as a panic.
         let summary = mean(&values)
             .ok_or_else(|| MeasureError::new(Retry::Same, "no value in the window"))?;
         Ok((summary, kept[kept.len() - 1].at.duration_since(began)))
     }
 
-    /// An error once the values so far are a total's: their mean says when they were read, and
+    /// An error once the values so far are a total's. Their mean says when they were read, and
     /// nothing of the program.
     fn doubt(&mut self, arrival: Arrival) -> Result<(), MeasureError> {
         let Some((detection, origin)) = &mut self.detection else { return Ok(()) };

@@ -89,7 +89,7 @@ impl Pattern {
         Ok(last)
     }
 
-    /// What the number is, by the words around it in the pattern; after what stands behind it
+    /// What the number is, by the words around it in the pattern. After what stands behind it
     /// there, the unit that a text has `shown` counts.
     pub fn quantity(&self, shown: Option<&str>) -> Option<String> {
         spec::quantity(self.as_str(), shown)

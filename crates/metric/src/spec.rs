@@ -140,8 +140,8 @@ pub(crate) fn hint(text: &str) -> Option<Interpretation> {
     counter.then_some(Interpretation::Counter)
 }
 
-/// The word that follows the number. Where none does, the last one in front of it that names
-/// something: `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`, `ops total
+/// The word that follows the number. If none does, it is the last one in front of it that names
+/// something. `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`, `ops total
 /// (\d+)` about `ops`. `shown` is what a text showed behind the number: it comes second.
 pub(crate) fn quantity(pattern: &str, shown: Option<&str>) -> Option<String> {
     let (before, behind) = around_number(pattern)?;
@@ -325,8 +325,8 @@ fn alike(word: &str) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// A metric of the kind `name` with what was typed behind another one; an example where that is no
-/// such metric. A fault of its pattern is shown when it is used.
+/// A metric of the kind `name` with what was typed behind another one. It is an example if that is
+/// no such metric. A fault of its pattern is shown when it is used.
 fn with_kind(name: &str, rest: &str) -> String {
     let typed = format!("{name}:{rest}");
     match typed.parse::<MetricSpec>() {

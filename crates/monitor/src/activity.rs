@@ -46,9 +46,9 @@ pub struct Activity {
     pub elapsed: Duration,
     /// Every thread; those that ended are last.
     pub threads: Vec<ThreadActivity>,
-    /// The average time between two looks, if looks cost too much to make them as often as the
-    /// layer would (every 10 ms). Otherwise `None`, and also if the figures are exact without looks
-    /// ([`Layer::Ebpf`]).
+    /// The average time between two looks. It is given if looks cost too much to make them as often
+    /// as the layer would (every 10 ms). Otherwise `None`, and also if the figures are exact
+    /// without looks ([`Layer::Ebpf`]).
     pub stretched: Option<Duration>,
     /// The number of records of context switches, or threads, that the kernel dropped because
     /// nobody read them in time. If it is not 0, the figures are too low.
@@ -70,7 +70,7 @@ impl Activity {
         }
     }
 
-    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1; `None` if
+    /// LOCK: the share of all threads' time in which they waited for each other, 0 to 1. `None` if
     /// no thread shows it. A thread that never ran is idle: it has no work, and waits at no lock.
     pub fn lock(&self) -> Option<f64> {
         let waits = |thread: &ThreadActivity| {

@@ -3,8 +3,8 @@
 //! Two threads on one CPU hand a token to each other. Each handover is one wake-up and one switch
 //! between watched threads, which is the most expensive case. Turns with the layer on and off
 //! alternate. Each turn has many rounds, because switching the layer on may take a hundred times as
-//! long as a round. It compares the CPU time, which other programs do not use up, of the cheapest
-//! round of each kind: a disturbance only makes a round more expensive.
+//! long as a round. It compares the CPU time of the cheapest round of each kind. Other programs do
+//! not use up CPU time, and a disturbance only makes a round more expensive.
 
 use crate::overhead::own_time;
 use pinwise_linux::{RealtimeClass, sys};

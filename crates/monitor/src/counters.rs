@@ -69,8 +69,8 @@ impl CounterFiles {
     /// Its counters. Fails if the thread has ended.
     pub(super) fn counters(&mut self) -> io::Result<Counters> {
         let account = self.account()?;
-        // One file that has all of them, if there is one: a text as long as that takes as long
-        // as three short ones.
+        // One file that has all of them, if there is one. A text as long as that takes as long as
+        // three short ones.
         if let Ok(sched) = self.read(SCHED)
             && let (Some(voluntary), Some(involuntary)) =
                 (field(sched, b"nr_voluntary_switches"), field(sched, b"nr_involuntary_switches"))

@@ -51,8 +51,8 @@ pub(super) struct Ebpf {
     found: HashMap<ThreadId, Duration>,
     /// The accounts there were when the window began.
     earlier: HashMap<u32, Earlier>,
-    /// The start of a window that follows: the accounts as they were read at the end, and the
-    /// threads that they are over.
+    /// The start of a window that follows. It has the accounts as they were read at the end, and
+    /// the threads that they cover.
     next: HashMap<u32, Earlier>,
     ended: Vec<u32>,
     /// The machine's switches at the last reading, and those of the window.
@@ -121,8 +121,8 @@ impl Ebpf {
         Ok(())
     }
 
-    /// Begins the account of a thread that a look found, unless the kernel's side began it at its
-    /// creation or an earlier window did. Returns `false` if there is no room for it.
+    /// Begins the account of a thread that a look found. The kernel's side may have begun it at its
+    /// creation, or an earlier window. Returns `false` if there is no room for it.
     fn find(&mut self, id: ThreadId) -> bool {
         let (tid, now) = (id.tid.0.unsigned_abs(), now());
         let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
@@ -135,8 +135,8 @@ impl Ebpf {
         let begin = if of_another { 0 } else { ONLY_NEW };
         let begun =
             self.kernel.threads.insert(tid, Account::begin(id, now, ran).words(), begin).is_ok();
-        // It was taken for one that is not watched any more: its process was not listed yet when
-        // the window began.
+        // It counted as one that is not watched any more. Its process was not listed yet when the
+        // window began.
         if let (Some(earlier), Some(account)) = (self.earlier.get_mut(&tid), &known)
             && !earlier.member
             && earlier.account.begun() == account.begun()

@@ -1,9 +1,9 @@
 //! Chooses the layer that watches a program, and gives up one that costs the program too much.
 //!
-//! The cost of [`Layer::Perf`] and [`Layer::Ebpf`] is what the kernel does at each context switch,
-//! times the switches of the program. Nothing bounds this cost. The cost of looks is bounded: they
-//! come less often if they cost much. So the first windows show whether such a layer suits this
-//! program.
+//! The cost of [`Layer::Perf`] and [`Layer::Ebpf`] is a product. It is what the kernel does at each
+//! context switch, times the switches of the program. Nothing bounds this cost. The cost of looks
+//! is bounded: they come less often if they cost much. So the first windows show whether such a
+//! layer suits this program.
 
 use crate::activity::Activity;
 use crate::layer::{CostBase, Layer, Obstacle, Unavailable};
@@ -34,7 +34,7 @@ impl LayerChoice {
         Ok(Self { refused: monitor.refused().to_vec(), given_up: false })
     }
 
-    /// A monitor of the processes in `scope` and those they create, by the best layer that is
+    /// A monitor of the processes in `scope` and those they create. It uses the best layer that is
     /// permitted and was not given up.
     pub fn monitor(&self, scope: Scope) -> io::Result<Monitor> {
         if !self.given_up {
@@ -46,8 +46,8 @@ impl LayerChoice {
         })
     }
 
-    /// Better layers than the one in use: those that cannot be used, the best one first, then the
-    /// one that was given up.
+    /// Better layers than the one in use. Those that cannot be used come first, the best one first,
+    /// then the one that was given up.
     pub fn refused(&self) -> &[Unavailable] {
         &self.refused
     }
@@ -85,12 +85,12 @@ impl LayerChoice {
     }
 }
 
-/// The cost added to the switches to and from the program's threads: at most two for each time that
-/// one of them left its CPU.
+/// The cost added to the switches to and from the program's threads. At most two count for each
+/// time that one of them left its CPU.
 ///
 /// A switch from one of them to another counts twice this way. So a program whose threads hand over
 /// to each other is charged for up to as many switches of others. The remaining switches of others
-/// are no reason to give a layer up: a burst of them is over when the next window begins.
+/// are no reason to give a layer up. A burst of them is over when the next window begins.
 fn own_switching(seen: &Activity) -> Duration {
     let left: u64 = seen.threads.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
     let share = (2 * left) as f64 / seen.overhead.switches.max(1) as f64;

@@ -39,7 +39,7 @@ pub(super) trait LayerReader: fmt::Debug + Send {
         false
     }
 
-    /// `at` since the window began; `counting` at the looks that may cost more, a tenth of a second
+    /// `at` since the window began. `counting` at the looks that may cost more, a tenth of a second
     /// apart, and at the last one. Whether a thread was found to have ended.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool>;
 

@@ -7,8 +7,8 @@
 //! Without privilege ([`Layer::Proc`]) the kernel accounts the times that a thread computes and
 //! waits for a CPU exactly (`/proc/PID/task/TID/schedstat`). The thread slept for the rest. What it
 //! slept *for* is sampled. A thread that waits for another one (at a lock, a condition variable, a
-//! barrier or a join) sleeps in the `futex` system call, and `/proc/PID/task/TID/syscall` shows
-//! that. Voluntary switches and migrations are counters of the kernel.
+//! barrier or a join) sleeps in the `futex` system call. `/proc/PID/task/TID/syscall` shows that.
+//! Voluntary switches and migrations are counters of the kernel.
 //!
 //! ```text
 //! slept  = elapsed - ran - waited                      exact
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! A look costs a system call per thread on a file that stays open. Opening the file every time
-//! would cost a program that blocks often 8 to 14 % at a look per millisecond. The counters need
-//! two more files and are read ten times less often.
+//! costs a program that blocks often 8 to 14 % at a look per millisecond. The counters need two
+//! more files and are read ten times less often.
 //!
 //! With privilege, the kernel's records of context switches ([`Layer::Perf`]) show every turn on a
 //! CPU. A program in the kernel ([`Layer::Ebpf`]) keeps exact accounts of everything, including the

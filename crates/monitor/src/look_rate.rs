@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// The largest share of the program's CPU time that watching may take. This counts the CPU time of
-/// the watching thread. Measured from outside, the cost is up to 2.6 times as much: watching evicts
+/// the watching thread. Measured from outside, the cost is up to 2.6 times as much. Watching evicts
 /// cache lines, and an interrupted thread delays those that wait for it.
 pub(super) const SHARE: f64 = 0.008;
 /// A program that uses little CPU time leaves some to spare: it is looked at this often all the

@@ -16,8 +16,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// A window that begins so soon after the reading of another one begins where that one ended, with
-/// its last reading as the first.
+/// A window may begin soon after the reading of another one. Then it begins where that one ended,
+/// with its last reading as the first.
 const FOLLOWS: Duration = Duration::from_millis(1);
 /// The time between two looks is reported if it is longer than wanted by this factor.
 const NOTABLE: f64 = 1.1;
@@ -42,7 +42,7 @@ pub struct Monitor {
     reader: Box<dyn LayerReader>,
     look_rate: LookRate,
     /// The end of the last window, and when its reading ended, which takes a while for many
-    /// threads; `None` if something came after it.
+    /// threads. `None` if something came after it.
     ended: Option<(Instant, Instant)>,
     /// When new processes were looked for last.
     listed: Instant,
@@ -110,7 +110,7 @@ impl Monitor {
     }
 
     /// Watches for `window`, or until `cancelled` says so or no thread is left. `pause` sleeps. If
-    /// the window before ended just now, this one begins there: nothing between them is missed, and
+    /// the window before ended just now, this one begins there. Nothing between them is missed, and
     /// nothing is read twice.
     pub fn watch(
         &mut self,
@@ -161,7 +161,7 @@ impl Monitor {
             let (now, looking) = (Instant::now(), number > 0 || follows.is_none());
             let at = now - begin;
             let last = at >= window || cancelled() || !self.alive();
-            // Early in its life a program is counted more often: what a thread does after the last
+            // Early in its life a program is counted more often. What a thread does after the last
             // reading is lost with it.
             let early = follows.is_none() && self.look_rate.looks().is_power_of_two();
             let counting = last || at >= counted || early;
@@ -229,8 +229,8 @@ impl Monitor {
     }
 }
 
-/// The pause after a look: 0.5 to 1.5 times `pace`, spread evenly (multiples of the golden ratio,
-/// modulo 1), so that looks do not keep step with a periodic program.
+/// The pause after a look. It is 0.5 to 1.5 times `pace`, spread evenly (multiples of the golden
+/// ratio, modulo 1). So looks do not keep step with a periodic program.
 fn unsteady(pace: Duration, number: u32) -> Duration {
     const GOLDEN: u32 = 0x9e37_79b9;
     pace.mul_f64(0.5 + f64::from(number.wrapping_mul(GOLDEN)) / f64::from(u32::MAX))

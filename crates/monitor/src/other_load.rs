@@ -1,12 +1,13 @@
 //! The load of other programs while one is measured. Such a load slows the program down, so its
 //! speed means less.
 //!
-//! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs, including
-//! the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the rest
-//! after the program and pinwise. Of the other guests' time alone it reports that a thread here was
-//! ready (steal time). How long some thread waited for a context stands in `/proc/pressure/cpu`
-//! (PSI), for the whole machine. Interrupts belong to nobody: the kernel does not report for whom
-//! they were, and may leave those of a program that sends packets out of its time.
+//! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs. That
+//! includes the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the
+//! rest after the program and pinwise. Of other guests the kernel reports only their time while a
+//! thread here was ready (steal time). How long some thread waited for a context stands in
+//! `/proc/pressure/cpu` (PSI), for the whole machine. Interrupts belong to nobody, because the
+//! kernel does not report for whom they were. It may leave those of a program that sends packets
+//! out of its time.
 
 use pinwise_linux::{process, sys, thread::Pid};
 pub use pinwise_measure::OtherLoad;
@@ -55,7 +56,7 @@ impl OtherLoadMeter {
         self.between(before?, self.moment()?, program)
     }
 
-    /// `None` if the kernel's times went back: a guest was moved to another host, or a CPU was
+    /// `None` if the kernel's times went back. A guest was moved to another host, or a CPU was
     /// removed and came back.
     fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<OtherLoad> {
         let [busy, stolen, own] = [

@@ -4,10 +4,10 @@
 //! Turns, switches and migrations come from the records, including those of threads that live for
 //! less than the time between two looks. A record does not say what a thread that gave up its CPU
 //! waits for, nor when it was woken. So the time waiting for a CPU comes from the scheduler's
-//! account, and the time at locks from looks, as without privilege.
+//! account. The time at locks comes from looks, as without privilege.
 //!
 //! Buffers are bounded. Records that did not fit are counted, and a turn that was open then does
-//! not count, so the figures are too low ([`Activity::lost`]). The same holds, counted once, for a
+//! not count. So the figures are too low ([`Activity::lost`]). The same holds, counted once, for a
 //! CPU that appears during the watch and cannot be watched.
 //!
 //! [`Activity::lost`]: super::Activity::lost
@@ -38,7 +38,7 @@ use turns::{Book, Turns};
 #[derive(Debug)]
 pub(super) struct Perf {
     rings: Vec<(CpuId, SwitchRing)>,
-    /// CPUs that cannot be watched in this window: they disappear at that moment, or there is no
+    /// CPUs that cannot be watched in this window. They disappear at that moment, or there is no
     /// room for more buffers.
     unwatched: BTreeSet<CpuId>,
     /// What the records do not show.
@@ -77,7 +77,7 @@ impl Perf {
     }
 
     /// Prepares the CPUs that are online and not watched yet, and lets go of those that are
-    /// offline; why one of them is left out for this window.
+    /// offline. Says why one of them is left out for this window.
     fn prepare(&mut self, online: &CpuSet) -> Option<io::Error> {
         self.rings.retain(|(cpu, _)| online.contains(*cpu));
         let watched: CpuSet = self.rings.iter().map(|(cpu, _)| *cpu).collect();
@@ -131,8 +131,8 @@ impl Perf {
         for (cpu, ring) in &mut self.rings {
             self.bytes.clear();
             ring.take(&mut self.bytes);
-            // Whom the last switch gave this CPU to: the other half of that switch, which says the
-            // same, is passed over.
+            // Whom the last switch gave this CPU to. The other half of that switch says the same
+            // and is passed over.
             let mut given = None;
             self.later.extend(records(&self.bytes).filter_map(|record| match record.what {
                 What::Turn if given == Some(record.tid) => None,

@@ -58,8 +58,8 @@ pub struct PredictedAssignment {
     pub assignment: Assignment,
     /// The performance predicted.
     pub predicted: f64,
-    /// The lower end of what the prediction would be if every entry of the tables were measured;
-    /// negative infinity if nothing bounds it (`null` in JSON).
+    /// The lower end of what the prediction would be if every entry of the tables were measured. It
+    /// is negative infinity if nothing bounds it (`null` in JSON).
     #[serde(deserialize_with = "no_low")]
     pub low: f64,
     /// The upper end; infinity if an entry may be 0 (`null` in JSON).
@@ -125,8 +125,8 @@ pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
     Some(best / (mean(&ratios) + t_quantile(confidence, (ratios.len() - 1) as f64) * spread))
 }
 
-/// Threads allowed per context: `asked`; else 1 if the threads fit; else twice the average load, so
-/// that there is a choice.
+/// Threads allowed per context. It is `asked`, else 1 if the threads fit, else twice the average
+/// load, so that there is a choice.
 pub fn blackbox_per_context(tree: &SharingTree, threads: usize, asked: Option<usize>) -> usize {
     let contexts = tree.leaves().len().max(1);
     asked

@@ -12,7 +12,7 @@ use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The share of windows in which a metric may stand still: beyond it what is measured is when it
+/// The share of windows in which a metric may stand still. Beyond it, windows show when the metric
 /// moves, not how fast.
 const MOST_STILL: f64 = 0.5;
 
@@ -86,7 +86,7 @@ impl From<Method> for BoundMethod {
 
 impl Bound {
     /// Takes one performance per randomly drawn assignment. `best` is the performance to compare
-    /// with: the best on fresh windows, or the best of the sample while it is being drawn.
+    /// with. It is the best on fresh windows, or the best of the sample while it is being drawn.
     pub(crate) fn from_sample(
         question: &PlacementQuestion,
         sample: Vec<f64>,
@@ -131,8 +131,8 @@ impl Bound {
     }
 
     /// All that is known: what a learned predictor or random draws support, what instances did
-    /// `alone`, and the user's cap; the lowest is claimed. `best` is the best performance and
-    /// the lower end of its interval.
+    /// `alone`, and the user's cap. The lowest is claimed. `best` is the best performance and the
+    /// lower end of its interval.
     pub(crate) fn of_all(
         question: &PlacementQuestion,
         residual_bound: Option<ResidualBound>,
@@ -150,9 +150,9 @@ impl Bound {
         bound.or_cap(question, mean)
     }
 
-    /// From what a learned predictor supports, if there is such a bound and nothing above it was
-    /// measured; else from the random draws. `confidence` is what the claim's leaves to this
-    /// bound alone ([`Alone::beside`]).
+    /// From what a learned predictor supports, if there is such a bound and no measurement exceeded
+    /// it. Else from the random draws. `confidence` is what the claim's leaves to this bound alone
+    /// ([`Alone::beside`]).
     fn from_draws(
         question: &PlacementQuestion,
         confidence: f64,
@@ -304,8 +304,7 @@ impl Bound {
         self
     }
 
-    /// This bound, or a hard one if that is lower or there is no other; it says which is not
-    /// used.
+    /// This bound, or a hard one if that is lower or there is no other. It says which is not used.
     fn limited(self, method: BoundMethod, hard: Alone, best: Option<f64>) -> Self {
         let standing = self.upb_high.filter(|_| self.gap_high.is_some() || best.is_none());
         if standing.is_some_and(|high| high < hard.high) {
@@ -331,8 +330,8 @@ impl Bound {
     }
 
     /// This bound, or none if what else was measured speaks against it. `best` is the best
-    /// announced, `unpinned` the performance of the unpinned program, `still` the share of windows
-    /// in which the metric did not move.
+    /// announced, `unpinned` the performance of the unpinned program. `still` is the share of
+    /// windows in which the metric did not move.
     pub(crate) fn unless_doubtful(
         self,
         best: Option<&Estimate>,
@@ -372,8 +371,8 @@ impl Bound {
         }
     }
 
-    /// The gap that a stop at `within` is decided by: the upper end's if it is calibrated
-    /// (Bayes), the point estimate's if the published algorithm says so (profile).
+    /// The gap that decides a stop at `within`. It is the upper end's if that is calibrated
+    /// (Bayes). It is the point estimate's if the published algorithm says so (profile).
     pub(crate) fn deciding_gap(&self, method: Method) -> Option<f64> {
         match method {
             Method::Bayes => self.gap_high,

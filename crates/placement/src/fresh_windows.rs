@@ -159,8 +159,8 @@ impl FreshWindows {
         ratio(&pairs, unseen, 1.0 - (1.0 - confidence) / self.comparisons() as f64)
     }
 
-    /// Every other finalist that does not differ from `best` beyond chance: those whose shortfall
-    /// is within the noise at a level shared by all comparisons.
+    /// Every other finalist that does not differ from `best` beyond chance. Its shortfall is within
+    /// the noise at a level shared by all comparisons.
     pub(crate) fn ties(&self, best: &Assignment, confidence: f64) -> Vec<Assignment> {
         let others = self.comparisons().saturating_sub(1).max(1);
         let level = 1.0 - (1.0 - confidence) / others as f64;

@@ -3,14 +3,14 @@
 //!
 //! The parts before it searched for the best, and so overstate it. Here each [`Way`] is measured
 //! once a round, in random order, in windows that the search did not use. Ways are compared within
-//! rounds, so that a disturbance affects all alike: by ranks ([`crate::signed_rank`]), and by means
-//! ([`crate::statistics::ratio`]) while there are too few rounds for ranks. Each pair of ways may
-//! be compared, and the intervals of all pairs hold together (Bonferroni). A search for the number
-//! alone ends with the same comparison, of two ways.
+//! rounds, so that a disturbance affects all alike. Ranks decide ([`crate::signed_rank`]), and
+//! means while there are too few rounds for ranks ([`crate::statistics::ratio`]). Each pair of ways
+//! may be compared, and the intervals of all pairs hold together (Bonferroni). A search for the
+//! number alone ends with the same comparison, of two ways.
 //!
-//! A comparison may look at its gains and end before its time ([`ComparedRounds::is_settled`]):
-//! after 5 rounds, and after twice as many each. Only widths and the verdict decide. The end of the
-//! time is the last look. The looks share the error (Bonferroni), so any of them may end it.
+//! A comparison may look at its gains and end before its time ([`ComparedRounds::is_settled`]). It
+//! looks after 5 rounds, and after twice as many each. Only widths and the verdict decide. The end
+//! of the time is the last look. The looks share the error (Bonferroni), so any of them may end it.
 
 use crate::Estimate;
 use crate::outcome::{no_high, no_low};
@@ -160,7 +160,7 @@ impl ComparedRounds {
         ways * (ways - 1.0) / 2.0
     }
 
-    /// Whether every gain over the default is known to `precision`, or to a quarter of itself: then
+    /// Whether every gain over the default is known to `precision`, or to a quarter of itself. Then
     /// more rounds would change a digit and no decision.
     fn is_precise(&self, precision: f64) -> bool {
         let mut others = self.ways.iter().filter(|&&way| way != Way::Default);
@@ -171,9 +171,9 @@ impl ComparedRounds {
         })
     }
 
-    /// Whether the comparison ends before its time: it looks now, the verdict is decided, and every
-    /// gain is known to `precision`, half of the tolerance, or to a quarter of itself. `fewer` as
-    /// for [`Self::choice`].
+    /// Whether the comparison ends before its time. It must look now, and the verdict must be
+    /// decided. Every gain must be known to `precision`, half of the tolerance, or to a quarter of
+    /// itself. `fewer` as for [`Self::choice`].
     pub fn is_settled(&self, fewer: bool, precision: f64) -> bool {
         let looks = (1..self.looks).any(|look| self.count() == Self::FIRST_LOOK << (look - 1));
         looks
@@ -181,15 +181,15 @@ impl ComparedRounds {
             && self.choice(fewer, 2.0 * precision) != LastComparisonVerdict::Undecided
     }
 
-    /// Whether `way` may be better than the default by more than a share of `within`, and may as
-    /// well not be better.
+    /// Whether `way` may be better than the default by more than a share of `within`. It must be as
+    /// possible that it is not better.
     pub fn is_open(&self, way: Way, within: f64) -> bool {
         let gain = self.gain(way, Way::Default);
         gain.is_none_or(|gain| gain.low <= 0.0 && gain.high > within)
     }
 
-    /// How many times the rounds would decide whether each open way is better, if the means stay:
-    /// an interval is half as wide after four times the rounds. `None`: no interval is known yet.
+    /// How many times the rounds would decide whether each open way is better, if the means stay.
+    /// An interval is half as wide after four times the rounds. `None`: no interval is known yet.
     pub fn times_to_decide(&self, within: f64) -> Option<f64> {
         let ways = self.ways.iter().filter(|&&way| way != Way::Default);
         let times = ways.filter(|&&way| self.is_open(way, within)).map(|&way| {
@@ -209,9 +209,9 @@ impl ComparedRounds {
     }
 
     /// The verdict, if [`Way::Default`] is compared. `fewer`: the number that was found is below
-    /// the default; then being as fast, but for a share of `within`, is enough. Pinning has to be
-    /// faster than the same number unpinned, and than doing nothing. Doing nothing is chosen if
-    /// the intervals show that no other way is better by more than `within`.
+    /// the default. Then being as fast, but for a share of `within`, is enough. Pinning has to be
+    /// faster than the same number unpinned, and than doing nothing. Doing nothing is chosen if the
+    /// intervals show that no other way is better by more than `within`.
     pub fn choice(&self, fewer: bool, within: f64) -> LastComparisonVerdict {
         let better = |way, other| self.gain(way, other).is_some_and(|gain| gain.low > 0.0);
         let takes_part = |way| self.ways.contains(&way);
@@ -243,8 +243,8 @@ impl ComparedRounds {
 mod tests {
     use super::*;
 
-    /// Ten rounds; the machine is disturbed by half in every third, the same for all, and each
-    /// window by up to `noise`.
+    /// Ten rounds. A disturbance halves the machine in every third, the same for all. Each window
+    /// differs by up to `noise`.
     fn rounds(speeds: &[(Way, f64)], noise: f64) -> ComparedRounds {
         let mut random = pinwise_topology::Random::new(7);
         let mut rounds = ComparedRounds::new(speeds.iter().map(|(way, _)| *way).collect(), 0.95);
@@ -362,8 +362,8 @@ mod tests {
         assert!(gain.low > 0.049 && gain.high < 0.055, "{gain:?}");
     }
 
-    /// Windows of a machine on which others run in bursts: every window is slowed by chance, by up
-    /// to twenty times. As many looks as a search for a number has.
+    /// Windows of a machine on which others run in bursts. Chance slows every window, by up to
+    /// twenty times. As many looks as a search for a number has.
     #[test]
     fn intervals_by_ranks_hold_the_truth_as_often_as_they_say_on_a_busy_machine() {
         let mut random = pinwise_topology::Random::new(11);

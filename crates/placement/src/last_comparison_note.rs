@@ -79,7 +79,7 @@ pub enum LastComparisonNote {
         /// Share of the contexts' time that they took.
         share: f64,
     },
-    /// Rounds of the last comparison do not count: in one of their windows others took CPU time
+    /// Rounds of the last comparison do not count. In one of their windows others took CPU time
     /// that the program wanted.
     RoundsStarved {
         /// Those rounds.

@@ -123,7 +123,7 @@ pub struct Cost {
 pub enum PlacementVerdict {
     /// The best beats the baseline: the whole interval of the gain is above 0.
     Pin,
-    /// Nothing beats the default: the gain's interval is below 0, or contains it and is narrower
+    /// Nothing beats the default. The gain's interval is below 0, or it contains 0 and is narrower
     /// than what was asked ([`PlacementQuestion::within`] to either side).
     KeepDefault,
     /// The best or the baseline could not be measured, or not well enough to say.
@@ -139,7 +139,7 @@ pub struct Outcome {
     pub unit: Unit,
     /// The best assignment.
     pub best: Option<Best>,
-    /// If there is no best: the assignment with the highest mean of the search's own windows, and
+    /// If there is no best, the assignment with the highest mean of the search's own windows, and
     /// the interval of these. It was chosen by them, so that they overstate it.
     #[serde(default)]
     pub so_far: Option<Best>,
@@ -154,8 +154,8 @@ pub struct Outcome {
     /// chosen among several.
     pub gain: Option<(f64, f64, f64)>,
     /// Every other assignment with fresh windows that do not differ from those of the best beyond
-    /// chance, best mean first. An assignment without fresh windows is none of them, even if it
-    /// may be the best by the windows before ([`StopReason::FewLeft`]).
+    /// chance, best mean first. An assignment without fresh windows is none of them. It may even be
+    /// the best by the windows before ([`StopReason::FewLeft`]).
     pub ties: Vec<Best>,
     /// The bound on the best possible.
     pub bound: Bound,

@@ -1,6 +1,6 @@
 //! The plan: the part of an outcome that can be stored and applied. It says which thread runs on
-//! which CPUs, how many threads the program gets if that was asked, and on which machine it was
-//! found.
+//! which CPUs, and on which machine that was found. It also has the number of threads, if that was
+//! asked.
 //!
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are
 //! the kernel's numbers, so it means nothing on another machine. [`Plan::machine`] is the one that
@@ -136,8 +136,8 @@ impl From<String> for PlanNote {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedNumber {
-    /// The number that takes the place of `{n}` in the program's arguments: its threads, or the
-    /// number from which they follow; at least 1.
+    /// The number that takes the place of `{n}` in the program's arguments, at least 1. It is the
+    /// number of threads, or the number from which that follows.
     pub n: u32,
     /// Environment variables to start it with.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

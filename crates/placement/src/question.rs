@@ -21,7 +21,7 @@ pub enum StrategyName {
     Exhaustive,
     /// Hill climbing from the best of a random start.
     Climb,
-    /// The choice of `Auto` in a large space: a predictor that learns during the search chooses
+    /// The choice of `Auto` in a large space. A predictor that learns during the search chooses
     /// what to measure, and the bound comes from its error.
     Guided,
     /// Profile, predict every assignment, measure the most promising (blackbox-scheduler, section
@@ -41,8 +41,8 @@ pub struct BlackboxOptions {
     /// Share of the experiments that are made at most, [`pinwise_prediction::Profiling::allowed`];
     /// all of them, as published, if it is 1.
     pub share: f64,
-    /// How many assignments are measured by what is predicted; `None` for as many as the spread of
-    /// the predictions asks for.
+    /// How many assignments are measured by what is predicted. `None` means as many as the spread
+    /// of the predictions asks for.
     pub top: Option<usize>,
 }
 
@@ -191,8 +191,8 @@ impl PlacementQuestion {
         }
     }
 
-    /// The question as it is asked on a testbed: with all that a search has to know of what the
-    /// testbed can do.
+    /// The question as a testbed gets it. It has all that a search has to know of what the testbed
+    /// can do.
     pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
         let pieces = testbed.profiles();
         let restart = testbed.restart().filter(|_| pieces);

@@ -259,8 +259,8 @@ impl PlacementSearch {
         used / self.seen.max(1) as f64
     }
 
-    /// The share of the budget that searching may use: more than usual if the fresh windows need
-    /// less than the rest.
+    /// The share of the budget that searching may use. It is more than usual if the fresh windows
+    /// need less than the rest.
     fn until(&self, used: f64) -> f64 {
         let reserve = Finalists::likely_trials(&self.question, &self.history) * self.cost(used);
         (1.0 - reserve).max(SEARCH_SHARE)

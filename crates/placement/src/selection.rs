@@ -1,12 +1,12 @@
 //! Which of the ready instances run together, and where.
 //!
-//! Scheduling has two steps where hardware is shared at several levels: *workload selection*, which
-//! of the ready instances run, and *assignment*, where their threads run. The statistical approach
+//! Scheduling has two steps if hardware is shared at several levels. *Workload selection* is which
+//! of the ready instances run. *Assignment* is where their threads run. The statistical approach
 //! was published for the second and leaves both together to future work (optimal-assignment-evt,
-//! section 5.4). Here one draw is both: a set of the ready instances, every set of the wanted size
-//! equally likely, and a uniform placement of its threads. Draws are independent and from one
-//! distribution. The bound of section 3 needs no more, so it holds for the best selection on its
-//! best assignment.
+//! section 5.4). Here one draw is both. It has a set of the ready instances, every set of the
+//! wanted size equally likely, and a uniform placement of its threads. Draws are independent and
+//! from one distribution. The bound of section 3 needs no more, so it holds for the best selection
+//! on its best assignment.
 //!
 //! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and
 //! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000). Divide each running instance's packets/s by
@@ -14,7 +14,7 @@
 //! co-runners make no instance faster, it is at most the number of instances, which caps the bound.
 //!
 //! [`SelectionSearch`] spends [`SAMPLE_SHARE`] of the budget on draws and the rest on fresh windows
-//! of the [`FINALISTS`] best: only these are announced.
+//! of the [`FINALISTS`] best. Only these are announced.
 
 use crate::search::FINALISTS;
 use crate::statistics::{estimate, mean, ratio};
@@ -369,8 +369,8 @@ mod tests {
         assert_eq!(records.len(), 300 + 12 * 8);
         let outcome = search.outcome(&records);
         let best = outcome.best.unwrap();
-        // Five on three cores of two: of the two heavy one is alone and one beside a light one;
-        // with three heavy two would suffer.
+        // Five on three cores of two. Of the two heavy ones one is alone and one is with a light
+        // one. With three heavy ones two would suffer.
         assert_eq!(
             search.counts(&best.pieces.iter().map(|piece| piece.instance).collect::<Vec<_>>()),
             [3, 2]

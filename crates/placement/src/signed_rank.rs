@@ -87,7 +87,7 @@ mod tests {
     }
 
     /// Hamilton's depression scale of nine patients, before and after (Hollander and Wolfe, example
-    /// 3.1): the difference is 0.46 lower, with 96 % between 0.010 and 0.786.
+    /// 3.1). The difference is 0.46 lower, with 96 % between 0.010 and 0.786.
     #[test]
     fn a_published_example_has_its_estimate_and_interval() {
         // In thousandths.

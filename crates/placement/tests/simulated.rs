@@ -1,4 +1,4 @@
-//! The default search on populations of a simulated processor that are known in full: it finds
+//! The default search on populations of a simulated processor that are known in full. It finds
 //! their optimum, and its bound holds.
 //!
 //! Two cores of the UltraSPARC T2 have 515 different assignments of six threads. The example

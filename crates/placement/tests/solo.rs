@@ -88,8 +88,8 @@ fn a_budget_too_small_to_learn_from_has_the_bound_too() {
     assert!(outcome.bound.gap_high.unwrap() < 0.05, "{:?}", outcome.bound);
 }
 
-/// How many of the first 200 trials are of instances alone, and how many of random assignments,
-/// where that takes 1.5 s and a trial takes 50 ms.
+/// How many of the first 200 trials are of instances alone, and how many of random assignments.
+/// They have 1.5 s, and a trial takes 50 ms.
 fn shares(seconds: u64) -> (usize, usize) {
     let start = Duration::from_millis(1500);
     let mut testbed = bed(4, demand(), 0.002).starting_instances(start);
@@ -125,7 +125,7 @@ fn instances_that_take_a_start_to_measure_do_not_use_up_the_time() {
 
 #[test]
 fn a_budget_with_room_for_one_block_is_guided() {
-    // 500 measurements leave 321 for searching, about what 30 s are on a machine; the guided search
+    // 500 measurements leave 321 for searching, about what 30 s are on a machine. The guided search
     // takes 302 with one block.
     let (outcome, _) = run(500, None, bed(4, demand(), 0.002));
     assert!(matches!(outcome.strategy[0], StrategyReason::Guided { .. }), "{:?}", outcome.strategy);

@@ -7,9 +7,9 @@
 //!
 //! Drawn by the Metropolis algorithm (J. Chem. Phys. 21, 1953) over labelled placements. One step
 //! moves a thread to a random context; where that is full, it exchanges the thread with one there.
-//! Both are as likely as their reverse. A chain starts anywhere, cools down over its first half,
-//! keeps its temperature over the second, and gives its last state. Each draw has its own chain, so
-//! draws are independent.
+//! Both are as likely as their reverse. A chain starts anywhere and cools down over its first half.
+//! It keeps its temperature over the second half and gives its last state. Each draw has its own
+//! chain, so draws are independent.
 
 use crate::{Change, PredictedWalk, Predictor};
 use pinwise_topology::{Assignment, PerContext, Random, Space};

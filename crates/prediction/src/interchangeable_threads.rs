@@ -1,7 +1,7 @@
 //! Which threads of a workload are interchangeable, and which belong together.
 //!
 //! Instances whose threads have the same roles run the same *application*. Threads of one
-//! application and one role are of one *kind*: a table that knows one of them knows them all. The
+//! application and one role are of one *kind*. A table that knows one of them knows them all. The
 //! paper distinguishes all threads of an instance. If two of them have one role, that is more
 //! experiments than needed.
 

@@ -20,13 +20,12 @@ use pinwise_topology::{Assignment, PerContext, Random, Space};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Optima {
     /// The best found, best first: as many as were asked for, where there are that many. No two of
-    /// them read the same entries of the tables for their instances; of those that do, one is
-    /// here.
+    /// them read the same entries of the tables for their instances. Of those that do, one is here.
     pub ranked: Vec<Predicted>,
     /// Proven: no assignment is predicted above this.
     pub upper: f64,
-    /// Proven: every assignment that is not here, by the entries it reads, is predicted no better
-    /// than the last that is.
+    /// Proven: no assignment outside this list is predicted better than the last in it. Assignments
+    /// that read the same entries count as one.
     pub complete: bool,
     /// Steps of the local search and nodes of the proof: what it took.
     pub steps: u64,
@@ -46,8 +45,8 @@ pub struct Predicted {
 pub struct ProofProgress {
     /// Steps and nodes so far.
     pub steps: u64,
-    /// What domains may hold, and parts of that, that the proof has looked at so far: nearly all
-    /// of its time goes there.
+    /// Contents of domains, and parts of them, that the proof has looked at so far. They take
+    /// nearly all of its time.
     pub looked: u64,
     /// The best prediction found.
     pub best: f64,
@@ -61,7 +60,7 @@ impl Optima {
         self.ranked.first()
     }
 
-    /// The best is at most this share of its performance below the best there is. 0 if it is proven
+    /// The best is at most this share of its performance below the best there is. It is 0 if proven
     /// to be the best.
     pub fn gap(&self) -> f64 {
         self.best().map_or(f64::INFINITY, |best| (self.upper / best.performance - 1.0).max(0.0))
@@ -126,8 +125,8 @@ impl BlackBox {
         Optima { ranked, upper: proof.upper, complete: proof.complete, steps: steps + proof.nodes }
     }
 
-    /// What no assignment can be predicted above: every instance as good as it can be alone, and
-    /// kept as well as any can.
+    /// What no assignment can be predicted above. Every instance is then as good as it can be
+    /// alone, and kept as well as any can.
     fn ceiling(&self) -> f64 {
         let best = |instance: &crate::Instance| {
             let kinds = self.thread_kinds().roster(instance.application);
@@ -266,8 +265,8 @@ mod tests {
 
     #[test]
     fn where_the_domains_differ_in_place_the_bound_still_holds() {
-        // Cores of one package are nearer each other than those of two: which cores is more than a
-        // domain's content tells.
+        // Cores of one package are nearer each other than those of two. So which cores they are is
+        // more than a domain's content tells.
         for (shape, instances) in [("2x3x2", "RWW RW"), ("2x2x2", "RPT AB"), ("3x2x2", "RW RW")] {
             let obedient = Obedient::new(shape, DomainKind::Core, instances);
             check(&obedient.profile(), &obedient.space(), 5, &format!("{shape} {instances}"));

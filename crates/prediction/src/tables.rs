@@ -1,5 +1,5 @@
-//! The tables of BlackBox: the performance of each instance alone, the slowdown of a thread by
-//! co-runners, and the experiments that fill both.
+//! The tables of BlackBox: the performance of each instance alone and the slowdown of a thread by
+//! co-runners. Also the experiments that fill both.
 //!
 //! Source: blackbox-scheduler.txt. Start at `blackbox.rs`.
 

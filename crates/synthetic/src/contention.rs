@@ -33,8 +33,8 @@ pub struct Demand {
     /// domain of several contexts first and the whole machine last, and by role. Levels beyond
     /// those given are not contended for.
     pub burden: Vec<Vec<f64>>,
-    /// The share by which a thread is slower for each neighbour in its pipeline (threads of the
-    /// roles next to its own) on another core.
+    /// The share by which a thread is slower for each neighbour in its pipeline on another core.
+    /// Neighbours are the threads of the roles next to its own.
     pub distance: f64,
     /// The level, counted like those of `burden`, within which neighbours count as near.
     pub near: usize,
@@ -66,9 +66,9 @@ pub struct Contention {
 }
 
 impl Contention {
-    /// `instances` instances with one thread for each of `roles` on `machine`, all of whose domains
-    /// of a level are of one depth. A role that comes again is that of another thread that does
-    /// the same; roles are counted in the order in which they first come.
+    /// `instances` instances with one thread for each of `roles` on `machine`. All domains of a
+    /// level of the machine have one depth. A role that comes again is that of another thread that
+    /// does the same. Roles are counted in the order in which they first come.
     ///
     /// # Panics
     /// If a demand has not one figure per role, or `near` is no level of the machine.
@@ -294,19 +294,19 @@ mod tests {
         // Instance 0 on core 0, instance 1 on core 1, of one package. R: 1 · (1 + .25) · (1 + .1 +
         // 0) = 1.375, P: 2 · 1.5 · 1.2 = 3.6.
         assert!((alike.truth(&[0, 1, 2, 3]) - 2.0 / 3.6).abs() < 1e-12);
-        // All on cores of their own, two per package, instances apart: R: 1 · (1 + 0) · 1.1, P: 2 ·
-        // (1 + .1) · 1.1 = 2.42.
+        // All are on cores of their own, two per package, instances apart. R: 1 · (1 + 0) · 1.1, P:
+        // 2 · (1 + .1) · 1.1 = 2.42.
         assert!((alike.truth(&[0, 2, 4, 6]) - 2.0 / 2.42).abs() < 1e-12);
     }
 
     #[test]
     fn other_crowding_is_what_its_formula_gives_by_hand() {
-        // As above on cores apart, R beside P: the demand of P, .25, fits; that of R is .2 too
-        // much, which costs P .4.
+        // As above on cores apart, R with P. The demand of P, .25, fits. That of R is .2 too much,
+        // which costs P .4.
         let full = contention(demand()).crowded(Crowding::Full { free: 0.3 });
         assert!((full.truth(&[0, 1, 2, 3]) - 2.0 / (2.0 * 1.4 * 1.2)).abs() < 1e-12);
-        // Three others of three threads on a core of four: around the P of instance 0 there are R,
-        // R and P, so two unlike pairs.
+        // Three others of three threads are on a core of four. Around the P of instance 0 there are
+        // R, R and P, so two unlike pairs.
         let machine = Machine::from_shape("2x4").unwrap();
         let clash = Contention::new(machine, 2, &["R", "P"], demand(), Disturbance::default());
         let clash = clash.crowded(Crowding::Clash { clash: 0.1 });
@@ -329,9 +329,9 @@ mod tests {
         let mut profile = |parts: Vec<Piece>| {
             alike.measure(&Setting::Profile(parts), Effort::default()).unwrap().performance
         };
-        // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others beside P: P 2
-        // · (1 + .5 + 1) · 1.2, the levels above being free of what R does: .1 each, of the
-        // machine. By hand with own R too.
+        // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others, P has 2 · (1
+        // + .5 + 1) · 1.2. The levels above are free of what R does: .1 each, of the machine. By
+        // hand with own R too.
         assert!((profile(vec![part([0, 1])]) - 1.0 / (2.0 * 1.5 * 1.1)).abs() < 1e-12);
         let crowded = profile(vec![part([0, 1]), part([2, 4]), part([3, 6])]);
         assert!((crowded - 1.0 / (2.0 * 1.5 * 1.3)).abs() < 1e-12, "{crowded}");
@@ -358,8 +358,8 @@ mod tests {
         let workers =
             Contention::new(machine, 1, &["R", "W", "W", "T"], demand, Disturbance::default());
         // A worker in the package of the others. The other worker on its core slows it: 2 · 1.5.
-        // Then R, W and T on the other package: the lone worker has both neighbours far, 2 · 1.2,
-        // and R and T have one far.
+        // Then R, W and T are on the other package. The lone worker has both neighbours far, 2 ·
+        // 1.2, and R and T have one far.
         assert!((workers.truth(&[0, 2, 3, 1]) - 1.0 / (2.0 * 1.5)).abs() < 1e-12);
         assert!((workers.truth(&[4, 0, 6, 5]) - 1.0 / (2.0 * 1.2)).abs() < 1e-12);
         let mut random = Random::new(4);

@@ -1,5 +1,5 @@
-//! A load for memcached: pipelined gets and a few sets over loopback, from a bounded number of
-//! connections, for a bounded time or until it is stopped.
+//! A load for memcached: pipelined gets and a few sets over loopback. Connections are bounded in
+//! number, and it runs for a bounded time or until it is stopped.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -66,7 +66,7 @@ pub(crate) const WINDOW: Duration = Duration::from_millis(100);
 impl Replay {
     /// A population by assignment, as the campaign will name them (in canonical form): one that is
     /// missing cannot run ([`Retry::Other`]). The unpinned baseline takes one of the values of
-    /// `baseline` in each window, all equally often; without any it cannot run.
+    /// `baseline` in each window, all equally often. Without any it cannot run.
     pub fn new(
         machine: Machine,
         workload: Workload,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A value and where it is with a probability of 90 %, or of 95 % if fresh windows show it.
+/// A value and where it is with a probability of 90 %. If fresh windows show it, the probability is
+/// 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval<T> {
     /// Best estimate.
@@ -67,10 +68,9 @@ pub struct NumberAdvice {
 
 impl NumberAdvice {
     /// Advises the candidate with index `choice`. `draws`, at least one, are possible values of all
-    /// candidates (logarithms). `probed` has the indices of those that were probed, ascending:
-    /// nothing is claimed of a number beyond them, and laws do not predict one that is far from all
-    /// of them. The gain is over the first of these. The advice says nothing about the search
-    /// itself.
+    /// candidates (logarithms). `probed` has the indices of those that were probed, ascending.
+    /// Nothing is claimed of a number beyond them, because laws do not predict one far from all of
+    /// them. The gain is over the first of these. The advice says nothing about the search itself.
     pub(crate) fn drawn(
         candidates: &[u32],
         draws: &[Vec<f64>],

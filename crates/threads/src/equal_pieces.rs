@@ -15,8 +15,8 @@
 use crate::posterior::normal;
 use pinwise_topology::Random;
 
-/// The speed over the whole run as a share of that in the middle, from 0 to 1, for the two ways of
-/// taking turns.
+/// The speed over the whole run as a share of that in the middle, from 0 to 1. There is one value
+/// for each of the two ways of taking turns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Evenness {
     /// All threads get the same share of the contexts.
@@ -65,13 +65,13 @@ impl Evenness {
 
 /// How long a run takes, in units of one piece alone on a context. The contexts are divided in
 /// proportion to `share`, which is called once for each thread and is above 0. A thread runs on one
-/// context at a time: what its share would give it beyond that goes to the others, in proportion
+/// context at a time. What its share would give it beyond that goes to the others, in proportion
 /// again.
 fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -> f64) -> f64 {
     let (each, over) = (pieces / threads, pieces % threads);
     let work = |thread: u32| f64::from(each + u32::from(thread < over));
-    // Those that take turns: what one with a share of 1 has done when they end, and their share;
-    // the next to end is the last.
+    // Those that take turns: what one with a share of 1 has done when they end, and their share.
+    // The next to end is the last.
     let mut turns: Vec<(f64, f64)> = (0..threads.min(pieces))
         .map(|thread| {
             let share = share();
@@ -159,8 +159,8 @@ mod tests {
         );
     }
 
-    /// The same by its definition: in each span between two ends as much for a share of 1 as leaves
-    /// no context without work.
+    /// The same by its definition. Each span between two ends has as much for a share of 1 as
+    /// leaves no context without work.
     fn defined(pieces: u32, shares: &[f64], contexts: u32) -> f64 {
         let threads = shares.len() as u32;
         let work = |thread: u32| f64::from(pieces / threads + u32::from(thread < pieces % threads));
@@ -190,8 +190,8 @@ mod tests {
         time
     }
 
-    /// 25 threads on 24 contexts, the first of them with 1.4 times the share of the others: it has
-    /// one context, not 1.38, for its six pieces.
+    /// 25 threads are on 24 contexts, and the first of them has 1.4 times the share of the others.
+    /// It has one context, not 1.38, for its six pieces.
     #[test]
     fn no_thread_has_more_than_a_context() {
         let mut shares = std::iter::once(1.4).chain(std::iter::repeat(1.0));

@@ -2,12 +2,12 @@
 //!
 //! It finds both together, from a few of all combinations. An [`Arm`] is a number of threads placed
 //! in some way, or left to the operating system. Before any measurement, only the shape of an arm
-//! is known: how many threads, on how many cores, in how many packages. Arms of like shape should
-//! be equally fast: two policies that fill all contexts differ in name only. Speed follows a
-//! scalability law of the number of threads ([`crate::Law`]). Departures from it depend on cores,
-//! packages and on being placed at all. Next comes the arm by which the best known speed is
-//! expected to rise most (the knowledge gradient, as in [`crate::SpeedSearch`]). The search ends if
-//! that is too little.
+//! is known. The shape is how many threads it has, on how many cores, in how many packages. Arms of
+//! like shape should be equally fast: two policies that fill all contexts differ in name only.
+//! Speed follows a scalability law of the number of threads ([`crate::Law`]). Departures from it
+//! depend on cores, packages and on being placed at all. Next comes the arm that is expected to
+//! raise the best known speed most. This is the knowledge gradient, as in [`crate::SpeedSearch`].
+//! The search ends if that is too little.
 
 use crate::matrix::Matrix;
 use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};
@@ -56,8 +56,8 @@ impl JointSearch {
         }
     }
 
-    /// Takes the measured value of an arm (work per second, per joule, …), with its relative
-    /// standard error if that is known. It ignores values that are not above 0.
+    /// Takes the measured value of an arm (work per second, per joule, …). `error` is its relative
+    /// standard error, if that is known. It ignores values that are not above 0.
     pub fn observe(&mut self, arm: usize, value: f64, error: Option<f64>) {
         if arm < self.arms && value > 0.0 && value.is_finite() {
             self.readings.push((arm, value.ln(), error.filter(|error| error.is_finite())));
@@ -165,8 +165,8 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
 mod tests {
     use super::*;
 
-    /// 1, 2, 4 and 8 threads on a machine of two packages of two cores of two contexts: packed,
-    /// spread, or left alone.
+    /// 1, 2, 4 and 8 threads on a machine of two packages of two cores of two contexts. They are
+    /// packed, spread, or left alone.
     fn arms() -> Vec<Arm> {
         let counts = [1u32, 2, 4, 8];
         let packed = counts.map(|threads| Arm {
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_search_ends_where_nothing_is_worth_a_measurement() {
-        // Placed or not, a thread more is worth nothing and four are a catastrophe: what is left
+        // Placed or not, a thread more is worth nothing and four are far worse. So what is left
         // cannot be the best.
         let speed = |arm: Arm| f64::from(arm.threads).powi(-2);
         let (best, measured) = search(speed, 100);
@@ -279,7 +279,7 @@ mod tests {
         };
         let before = joint.values();
         assert!(before[place(packed(4))] > before[place(packed(2))], "as the numbers left alone");
-        // Four in one package turn out three times as fast: four spread over two and eight are less
+        // Four in one package turn out three times as fast. Four spread over two and eight are less
         // sure to be worse.
         joint.observe(place(packed(4)), 12.0, Some(0.01));
         let after = joint.values();

@@ -380,8 +380,8 @@ impl<'a> NumberSearch<'a> {
         self.stage
     }
 
-    /// The strategy stopped because the next stage begins: open the testbed for that one, and go
-    /// on with a new searcher.
+    /// The strategy stopped because the next stage begins. Open the testbed for that one, and go on
+    /// with a new searcher.
     pub fn is_next_stage(&self) -> bool {
         self.state.progressed.stage > self.stage
     }
@@ -640,8 +640,8 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// A probe with what it is worth. Error: it measures speed by something else than those before,
-    /// such as CPU time because instructions could not be read this time. Such speeds do not
+    /// A probe with what it is worth. Error: it measures speed by something else than those before.
+    /// An example is CPU time, if instructions could not be read this time. Such speeds do not
     /// compare.
     fn attempt(&self, asked: u32, measurement: &Measurement) -> Result<Attempt, MeasureError> {
         let probed = Probed::of(measurement)?;

@@ -19,8 +19,8 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// The value to maximise at `rate` work per second and `watts` of power; `None` if it needs
-    /// a power that is not known (or not above 0).
+    /// The value to maximise at `rate` work per second and `watts` of power. `None` if it needs a
+    /// power that is not known (or not above 0).
     pub fn value(self, rate: f64, watts: Option<f64>) -> Option<f64> {
         let watts = watts.filter(|watts| *watts > 0.0);
         match self {
@@ -30,7 +30,7 @@ impl Objective {
         }
     }
 
-    /// The unit of the value if progress is counted in `unit`: the work of a joule, or its
+    /// The unit of the value if progress is counted in `unit`. It is the work of a joule, or its
     /// reciprocal, the energy of a run.
     pub fn unit(self, unit: Unit) -> Unit {
         let Unit { name, reciprocal } = unit;
@@ -58,7 +58,8 @@ mod tests {
 
     #[test]
     fn the_greatest_value_is_the_least_cost() {
-        // One job: 10 s at 100 W, or 8 s at 150 W: 1,000 J and 1,200 J, 10,000 Js and 9,600 Js.
+        // One job takes 10 s at 100 W, or 8 s at 150 W. That is 1,000 J and 1,200 J, 10,000 Js and
+        // 9,600 Js.
         let (slow, fast) = ((0.1, Some(100.0)), (0.125, Some(150.0)));
         let better = |objective: Objective| {
             objective.value(fast.0, fast.1) > objective.value(slow.0, slow.1)

@@ -22,7 +22,7 @@
 //! unknown, or known from a handful of probes, the change is only possible ([`PhaseChange::sure`]).
 //!
 //! Limits: a number probed once shows no change. A program that is started anew for each probe
-//! shows the same part of its run each time, and nothing later.
+//! shows the same part of its run each time. It shows nothing later.
 
 use crate::Attempt;
 use pinwise_measure::Probe;
@@ -62,8 +62,8 @@ pub struct PhaseChange {
     pub sign: Sign,
     /// The parameter whose probes show it most.
     pub parameter: u32,
-    /// The change with that parameter, from the old phase to the new one: for progress the ratio
-    /// less 1, else percentage points.
+    /// The change with that parameter, from the old phase to the new one. For progress it is the
+    /// ratio less 1, else percentage points.
     pub change: f64,
     /// Whether the change is beyond chance. `false`: chance may explain it, and there are too few
     /// probes to know.

@@ -16,8 +16,8 @@ pub struct PolicyCandidate {
     pub arm: Arm,
 }
 
-/// The candidates for numbers and the threads that each makes, at least 1: for each number first
-/// the one left to the operating system. None if the tree has no contexts.
+/// The candidates for numbers and the threads that each makes, at least 1. For each number, the one
+/// left to the operating system comes first. None if the tree has no contexts.
 pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<PolicyCandidate> {
     let of = |&(number, threads): &(u32, u32)| {
         let candidate = |policy: Option<Policy>, assignment: &Assignment| {
@@ -35,11 +35,11 @@ pub fn candidates(tree: &SharingTree, numbers: &[(u32, u32)]) -> Vec<PolicyCandi
     if tree.leaves().is_empty() { Vec::new() } else { numbers.iter().flat_map(of).collect() }
 }
 
-/// Numbers of threads with which a part of the machine, anywhere in it, is full: one thread on each
+/// Numbers of threads that fill a part of the machine, anywhere in it. They have one thread on each
 /// of its contexts, or on each of its cores. Ascending.
 pub fn filling_numbers(tree: &SharingTree) -> Vec<u32> {
-    // Around different contexts, such as those of large and of small cores, parts differ; most are
-    // met around many of them.
+    // Around different contexts, such as those of large and of small cores, parts differ. Most
+    // parts are around many of them.
     let leaves = 0..tree.leaves().len() as u32;
     let parts: HashSet<Range<u32>> =
         leaves.flat_map(|leaf| tree.around(leaf)).map(|(_, part)| part).collect();

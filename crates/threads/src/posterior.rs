@@ -42,8 +42,8 @@ pub(crate) struct Departure {
 pub(crate) struct Noise {
     /// How many times larger errors are than measurements say.
     pub(crate) times: f64,
-    /// Standard deviation of what comes on top of that and no measurement can say of itself: the
-    /// machine is not the same a moment later.
+    /// Standard deviation of what comes on top and no measurement can show. The machine is not the
+    /// same a moment later.
     pub(crate) beside: f64,
 }
 
@@ -71,8 +71,8 @@ pub(crate) struct Reading {
 /// The least relative standard error that is believed of a measurement.
 pub(crate) const LEAST_ERROR: f64 = 0.002;
 
-/// Relative standard error of a measurement that reports none: the median of those that others
-/// report, which are finite; `unknown` if none does.
+/// Relative standard error of a measurement that reports none. It is the median of the finite ones
+/// that others report, or `unknown` if none does.
 pub(crate) fn common_error(told: impl Iterator<Item = f64>, unknown: f64) -> f64 {
     let mut errors: Vec<f64> = told.collect();
     errors.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! How the speed of a program may change with its number of threads: the laws that a search allows
+//! How the speed of a program may change with its number of threads. A search allows these laws
 //! before it has probed.
 //!
 //! The Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007,
@@ -9,18 +9,19 @@
 //! ```
 //!
 //! σ is the share of the work that threads queue for: a serial part, a lock, a saturated memory. κ
-//! is what each pair of threads costs to keep in step. With κ above 0 the speed is greatest at
+//! is the cost for each pair of threads to keep in step. With κ above 0 the speed is greatest at
 //! √((1 - σ) / κ) threads and falls from there.
 //!
 //! The law ignores the number of contexts. Threads beyond it take turns: the speed then stays, or
 //! declines with the switches and migrations. So a law here follows Gunther's up to a *knee*, and a
-//! power of n from there. The knee is most often the number of contexts. It can come earlier, where
-//! memory or a stage of a pipeline is used up, or later, where threads sleep most of the time.
+//! power of n from there. The knee is most often the number of contexts. It can come earlier, if
+//! memory or a stage of a pipeline is used up. It can come later, if threads sleep most of the
+//! time.
 //!
 //! More threads than contexts may also be a little faster. Smaller shares of the work even out. A
 //! context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
 //! "Oversubscription on multicore processors", IPDPS 2010). If threads wait for each other, turns
-//! have to be even: 36 threads on 24 contexts take as many turns as 48.
+//! have to be even. 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,8 +47,8 @@ const PEAKS: [f64; 10] = [f64::INFINITY, 5.0, 3.0, 2.0, 1.4, 1.0, 0.7, 0.5, 0.35
 /// The positions of the knee, in contexts, and how likely each is.
 const KNEES: [(f64, f64); 6] =
     [(0.25, 0.1), (0.5, 0.1), (1.0, 0.5), (1.6, 0.1), (2.6, 0.1), (f64::INFINITY, 0.1)];
-/// How much uneven turns matter beyond a knee at the contexts, and how likely that is: threads that
-/// share out work mostly wait for each other at its end.
+/// The prior for uneven turns above the number of contexts. They matter if threads divide the work
+/// and wait for the last one.
 const UNEVEN: [(f64, f64); 3] = [(0.0, 0.2), (0.15, 0.4), (0.5, 0.4)];
 /// How the speed declines beyond the knee, and how likely that is.
 const DECLINES: [(f64, f64); 5] = [(-0.05, 0.15), (0.0, 0.4), (0.08, 0.2), (0.3, 0.15), (1.0, 0.1)];
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!([24.0, 36.0, 48.0].map(|n| uneven.speedup(n)), [24.0, 18.0, 24.0]);
     }
 
-    /// Maxima at a part of a thread would have two threads seven times slower than one, and
+    /// A maximum at a part of a thread would make two threads seven times slower than one. It would
     /// outweigh everything on two contexts.
     #[test]
     fn before_any_probe_as_many_threads_as_contexts_are_believed_fastest_on_few_contexts() {

@@ -1,9 +1,9 @@
 //! [`Shortlist`]: the numbers that get a placement search; halved each round.
 //!
 //! The best number unpinned need not be the best one placed, nor even near it. In the published
-//! tables ([`crate::JointSearch`]) kmeans is nearly twice as fast with 24 threads in one package as
-//! with any number unpinned. So numbers count by their estimates in the places that were tried
-//! ([`Shortlist::believed`]). If none was tried, their unpinned speed counts.
+//! tables ([`crate::JointSearch`]) kmeans is nearly twice as fast with 24 threads in one package.
+//! No number unpinned comes near it. So numbers count by their estimates in the places that were
+//! tried ([`Shortlist::believed`]). If none was tried, their unpinned speed counts.
 //!
 //! The numbers near the best are placed: all of them for a short time, the better half for twice as
 //! long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm
@@ -23,8 +23,8 @@ impl Shortlist {
     pub const MOST: usize = 4;
 
     /// From probes: a number (of threads, or the parameter these follow from) and the rate it had,
-    /// several times perhaps. The number that was `chosen` is first whatever it had, then those
-    /// within [`Self::MARGIN`] of the best mean, [`Self::MOST`] in all.
+    /// several times perhaps. The number that was `chosen` is first, whatever it had. Then come
+    /// those within [`Self::MARGIN`] of the best mean. There are [`Self::MOST`] in all.
     pub fn new(probes: &[(u32, f64)], chosen: u32) -> Self {
         let mut numbers: Vec<u32> =
             probes.iter().map(|(number, _)| *number).filter(|&number| number != chosen).collect();

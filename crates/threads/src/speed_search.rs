@@ -2,7 +2,7 @@
 //!
 //! Terms: a *candidate* is a number of threads that may be chosen. A *probe* runs the program with
 //! a candidate for a moment. Its *value* is the quantity being maximised ([`crate::Objective`]):
-//! work per second, per joule, …, in a unit common to all probes.
+//! work per second or per joule, for example. All probes share its unit.
 //!
 //! **Posterior.** The values of all candidates follow one of the laws of [`crate::Law`], with three
 //! departures. One is smooth in the logarithm of n. One is rough from one n to the next. One is a
@@ -19,10 +19,10 @@
 //! **End.** The search ends when the choice is expected to lose less than the tolerance. It also
 //! ends when no probe promises anything. If time is left, it then probes, in this order:
 //!
-//! 1. the two numbers that compete for the choice, while the choice is open. One pair is fewer
+//! 1. The two numbers that compete for the choice, while the choice is open. One pair is fewer
 //!    threads that may be fast enough, and the fastest. The other is a number above the contexts,
-//!    and the best up to them;
-//! 2. the choice, until it has two probes: only repeats of a number show how far readings are off.
+//!    and the best up to them.
+//! 2. The choice, until it has two probes. Only repeats of a number show how far readings are off.
 //!
 //! If there is no time left for these, time has ended the search ([`SpeedSearchEnd::Time`]). It
 //! also ends when the next probe would exceed the allowed number of probes or time.
@@ -32,11 +32,11 @@
 //!
 //! **Numbers that make the same threads.** If several numbers make the largest count of threads
 //! observed, the greatest candidate is probed once. If it makes no more threads either, all of them
-//! count as the least of them, and greater ones are no candidates any more ([`ThreadCeiling`]).
+//! count as the least of them. Greater ones are then no candidates any more ([`ThreadCeiling`]).
 //!
-//! Limits: a short probe shows neither what comes later in a run (see [`crate::PhaseChange`]), nor
-//! how a fixed number of pieces divides among the threads at its end. If that number is known,
-//! [`SpeedQuestion::pieces`] accounts for it.
+//! Limits: a short probe does not show what comes later in a run (see [`crate::PhaseChange`]). Nor
+//! does it show how a fixed number of pieces divides among the threads at its end. If that number
+//! is known, [`SpeedQuestion::pieces`] accounts for it.
 
 mod decision;
 mod question;
@@ -263,8 +263,8 @@ impl SpeedSearch {
         Posterior::new(&self.prior, &self.readings()).shifted(&factors)
     }
 
-    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce: which of two
-    /// ways threads take turns at the end of a run.
+    /// The decision from `posterior`. It adds an uncertainty that no probe can reduce. It is which
+    /// of two ways threads take turns at the end of a run.
     fn decision(&self, posterior: &Posterior) -> Decision {
         let ends: Vec<f64> = self.ends.iter().map(Evenness::deviation).collect();
         Decision::new(&self.question, posterior, &ends, |place| self.times(place))
@@ -365,8 +365,8 @@ impl SpeedSearch {
             .is_some_and(|cap| !cap.reaches(self.greatest()))
     }
 
-    /// If greater candidates were pooled with the greatest one left: the next candidate to probe,
-    /// to see whether a smaller one makes all the threads too.
+    /// If greater candidates were pooled with the greatest one left, gives the next candidate to
+    /// probe. That shows whether a smaller one makes all the threads too.
     fn fewer(&self) -> Option<usize> {
         let last = self.question.candidates.len() - 1;
         ThreadCeiling::of(self.made.iter().copied())
@@ -381,13 +381,13 @@ impl SpeedSearch {
 
     /// The next probe once it is settled what is fast. In this order:
     ///
-    /// 1. if the choice is the largest possible number of threads: fewer that may make as many;
-    /// 2. the two candidates that compete for the choice, alternating, so that changes of the
-    ///    machine affect both;
-    /// 3. fewer threads that may be fast enough;
-    /// 4. the choice, twice, since only repeats show how far readings are off;
-    /// 5. the least and the greatest number: without them, the answer claims nothing of numbers
-    ///    beyond those that were probed.
+    /// 1. Fewer threads that may make as many, if the choice is the largest possible number.
+    /// 2. The two candidates that compete for the choice. They alternate, so that changes of the
+    ///    machine affect both.
+    /// 3. Fewer threads that may be fast enough.
+    /// 4. The choice, twice. Only repeats show how far readings are off.
+    /// 5. The least and the greatest number. The answer claims nothing of numbers beyond those that
+    ///    were probed.
     fn confirm(
         &self,
         decision: &Decision,

@@ -3,9 +3,9 @@
 //! It is also the yardstick for other searches, and the best one for few numbers and much time. In
 //! rounds, changes of the machine affect all numbers. A number's speed is the mean of its probes.
 //! The choice is the fewest threads within a tolerance of the fastest. Its uncertainty follows from
-//! the variation that numbers and rounds do not explain. The logarithm of a speed is the sum of a
-//! term for its number, one for its round, and an error (two-way analysis of variance without
-//! interaction).
+//! the variation that numbers and rounds do not explain. The logarithm of a speed is a sum of three
+//! terms: one for its number, one for its round, and an error. This is the two-way analysis of
+//! variance without interaction.
 
 use crate::Attempt;
 use crate::advice::NumberAdvice;
@@ -23,8 +23,8 @@ pub struct SweepQuestion {
     pub rounds: u32,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
-    /// Whether the threads of probes are counted: each probe starts the program anew, which
-    /// promises more threads for a greater number. If it makes no more from some number on
+    /// Whether the threads of probes are counted. They are if each probe starts the program anew,
+    /// which promises more threads for a greater number. If it makes no more from some number on
     /// ([`ThreadCeiling`]), greater ones count as that one.
     pub counted: bool,
 }
@@ -34,8 +34,8 @@ pub struct SweepQuestion {
 pub struct SweepResult {
     /// The number of threads to take.
     pub threads: u32,
-    /// Every number that may be chosen with its mean progress, in order: of those that make as
-    /// many threads the fewest, with the mean of all.
+    /// Every number that may be chosen with its mean progress, in order. Of those that make as many
+    /// threads, it is the fewest, with the mean of all.
     pub curve: Vec<(u32, f64)>,
     /// How sure that is; `None` for a single round or number.
     pub advice: Option<NumberAdvice>,
@@ -96,7 +96,7 @@ impl SweepQuestion {
     }
 }
 
-/// The rates of `kept` numbers, round by round: those of the last one are the means of it and all
+/// The rates of `kept` numbers, round by round. Those of the last one are the means of it and all
 /// that follow it.
 fn pooled(mut rates: Vec<Vec<f64>>, kept: usize) -> Vec<Vec<f64>> {
     if kept < rates.len() && kept > 0 {
@@ -109,7 +109,8 @@ fn pooled(mut rates: Vec<Vec<f64>>, kept: usize) -> Vec<Vec<f64>> {
 }
 
 /// Draws of the logarithms of all numbers' speeds given their rates, round by round and each above
-/// 0: of Student's distribution around their means. `None` if there is one number or one round.
+/// 0. They follow Student's distribution around their means. `None` if there is one number or one
+/// round.
 fn draws(rates: &[Vec<f64>]) -> Option<Vec<Vec<f64>>> {
     let rounds = rates.first()?.len();
     let degrees = (rates.len() - 1) * (rounds - 1);
@@ -201,9 +202,9 @@ mod tests {
     }
 
     /// In how many of 100 sweeps do the intervals hold the truth? There are three: the gain of the
-    /// number that was chosen, the fewest threads within the tolerance, and the cost of the most
-    /// threads. Each chooses by the speeds that it also judges its choice by. Chance changes speeds
-    /// by 3 % from probe to probe and by 20 % from round to round.
+    /// chosen number, the fewest threads within the tolerance, and the cost of the most threads.
+    /// Each chooses by the speeds that it also judges its choice by. Chance changes speeds by 3 %
+    /// from probe to probe and by 20 % from round to round.
     fn covered(truth: &[f64]) -> [usize; 3] {
         let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
         let best = truth.iter().copied().fold(0.0, f64::max);
@@ -248,8 +249,8 @@ mod tests {
         assert_eq!((apart.threads, apart.advice.unwrap().readings), (4, 2));
     }
 
-    /// If several numbers are alike fast, the luckiest of them is judged by its luck: somewhat
-    /// fewer than nine in ten.
+    /// If several numbers are alike fast, the luckiest of them is judged by its luck. Then it is
+    /// somewhat fewer than nine in ten.
     #[test]
     fn intervals_hold_what_they_are_about_nine_times_in_ten_or_a_little_less_on_a_plateau() {
         let [gains, counts, costs] = covered(&[1.0, 1.8, 2.0, 1.9]);

@@ -22,7 +22,7 @@ impl ThreadCeiling {
     /// From probes as pairs: the number of threads that was asked for, and the threads that were
     /// seen. `None` in two cases. The greatest number made more threads than all others, or fewer
     /// than another one did. Or the least of the numbers that made the most threads promises fewer
-    /// threads, a waiting first one included. Then there is no lack of work: it is a pool of fixed
+    /// threads, a waiting first one included. Then there is no lack of work. It is a pool of fixed
     /// size whose threads get work by the number.
     pub fn of(probes: impl IntoIterator<Item = (u32, u32)>) -> Option<Self> {
         // A thread that lives shortly is not seen in every probe.

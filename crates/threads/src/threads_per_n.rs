@@ -1,9 +1,9 @@
 //! [`ThreadsPerN`]: how many threads a program makes for its parameter, and back.
 //!
 //! A search counts in threads; a program takes a parameter n. The published programs make `1 + n`,
-//! `1 + n + 1`, `1 + (n - 1)` or, as a pipeline of four pools, `1 + (1 + n + n + n + n + 1)`
-//! threads (Thread Reinforcer, IISWC 2011, Table II). A [`ThreadsPerN`] is such a formula. It has
-//! whole numbers, `n`, `+`, `-`, `*` and parentheses. A number right before `n` or a parenthesis
+//! `1 + n + 1` or `1 + (n - 1)` threads. A pipeline of four pools makes `1 + (1 + n + n + n + n +
+//! 1)` (Thread Reinforcer, IISWC 2011, Table II). A [`ThreadsPerN`] is such a formula. It has whole
+//! numbers, `n`, `+`, `-`, `*` and parentheses. A number right before `n` or a parenthesis
 //! multiplies it. `Counting` in the crate `jobs`, `ThreadsForN` in `programs` and `Convert()` in
 //! the paper mean the same relation.
 
@@ -52,10 +52,9 @@ impl ThreadsPerN {
         self.slope > 0
     }
 
-    /// Convert() of figure 8: the parameter for a search's number of threads. If each n makes
-    /// one thread, the number itself: the paper reports 9 threads, `1 + n`, where its search chose
-    /// 8. If n makes several, the largest n whose threads do not exceed the number (63 for 64).
-    /// At least 1.
+    /// Convert() of figure 8: the parameter for a search's number of threads. If each n makes one
+    /// thread, the number itself. The paper reports 9 threads, `1 + n`, if its search chose 8. If n
+    /// makes several, the largest n whose threads do not exceed the number (63 for 64). At least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         if self.slope < 2 {
             return threads.max(1);

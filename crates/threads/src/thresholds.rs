@@ -1,8 +1,8 @@
 //! The thresholds of the [`crate::Reinforcer`] (what counts as high), and where they come from.
 //!
-//! Its paper (Pusukuri, Gupta and Bhuyan, IISWC 2011) gives no numbers, but a procedure. Three
-//! programs on small inputs were run with growing numbers of threads, and "the threshold values
-//! were chosen such that after reaching the threshold value, the value of the profile
+//! Its paper (Pusukuri, Gupta and Bhuyan, IISWC 2011) gives no numbers, but a procedure. The paper
+//! ran three programs on small inputs with growing numbers of threads. It says "the threshold
+//! values were chosen such that after reaching the threshold value, the value of the profile
 //! characteristic became more sensitive to the number of threads and showed a rapid increase". Each
 //! program is for one characteristic: "for fluidanimate both LOCK and MIGR_RATE are important; for
 //! facesim VCX_RATE is important; and for blackscholes CPU_UTIL is important".
@@ -35,8 +35,8 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// The thresholds calibrated on the model of the paper's machine from the paper's three
-    /// examples (docs/lab/fidelity-threads.md), for steps of 8 threads on 24 contexts.
+    /// The thresholds calibrated from the paper's three examples on the model of its machine
+    /// (docs/lab/fidelity-threads.md). They are for steps of 8 threads on 24 contexts.
     pub const OPTERON_24: Self = Self {
         lock: 41.3,
         delta_lock: 8.26,
@@ -61,11 +61,11 @@ impl Thresholds {
         }
     }
 
-    /// For steps of `step` threads on `contexts` contexts if nothing was calibrated: those of
-    /// the model, in proportion. Shares of the machine's time scale with the part of its contexts
-    /// that a step is, at most a third, as in the paper. With larger steps they would exceed what a
-    /// share can rise by. Rates scale with the threads of a step. Treat them as a start: the cost
-    /// of a switch or a migration differs between machines.
+    /// For steps of `step` threads on `contexts` contexts if nothing was calibrated: those of the
+    /// model, in proportion. Shares of the machine's time scale with the part of its contexts that
+    /// a step is. As in the paper, that is at most a third. With larger steps they would exceed
+    /// what a share can rise by. Rates scale with the threads of a step. Treat them as a start: the
+    /// cost of a switch or a migration differs between machines.
     pub fn scaled(step: u32, contexts: u32) -> Self {
         let model = Self::OPTERON_24;
         let threads = f64::from(step) / f64::from(ThreadRange::PUBLISHED.step);
@@ -150,7 +150,7 @@ impl Characteristic {
 
     /// Its value with each number of threads that counts on `contexts` contexts, from its example.
     /// VCX_RATE is looked at up to as many threads as contexts, MIGR_RATE from there on, as the
-    /// search does; LOCK and CPU_UTIL over all.
+    /// search does. LOCK and CPU_UTIL are looked at over all.
     pub fn points(self, curve: &ProfilesByNumber, contexts: u32) -> Vec<(f64, f64)> {
         let (from, to) = match self {
             Self::Lock | Self::CpuUtil => (1, u32::MAX),
@@ -192,9 +192,9 @@ pub struct CalibrationError {
     pub reason: &'static str,
 }
 
-/// Thresholds for searches over `range` on `contexts` contexts, from the curve of each example: one
-/// for locks, one for switches, one for parallelism. Errors: fewer than four numbers of threads to
-/// look at, or a characteristic that grows nowhere.
+/// Thresholds for searches over `range` on `contexts` contexts. Each comes from the curve of an
+/// example: one for locks, one for switches, one for parallelism. Errors: fewer than four numbers
+/// of threads to look at, or a characteristic that grows nowhere.
 pub fn calibrate(
     range: ThreadRange,
     contexts: u32,
@@ -260,8 +260,8 @@ impl Knee {
         (self.before + self.after) / 2.0 * f64::from(step)
     }
 
-    /// Least squares of y = value + before · min(x - meeting, 0) + after · max(x - meeting, 0), and
-    /// its squared error.
+    /// Least squares of y = value + before · min(x - meeting, 0) + after · max(x - meeting, 0).
+    /// Also gives its squared error.
     fn meeting(meeting: f64, points: &[(f64, f64)]) -> (f64, Self) {
         let row = |x: f64| [1.0, (x - meeting).min(0.0), (x - meeting).max(0.0)];
         let mut normal = [[0.0; 4]; 3];

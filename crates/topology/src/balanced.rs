@@ -3,7 +3,7 @@
 
 use crate::{Assignment, Random, SharingTree};
 
-/// Threads spread evenly: in random order, each goes to the least loaded of the largest domains,
+/// Threads spread evenly, in random order. Each goes to the least loaded of the largest domains,
 /// then of those within it, down to a context. Chance decides between equals. A context holds a
 /// second thread when all hold one. Linux and Solaris do the same, and chance decides which threads
 /// end up together (blackbox-scheduler, section 4.4). Not in canonical form.

@@ -1,10 +1,10 @@
 //! The kinds of cores of a hybrid machine.
 //!
-//! Contexts are of one kind if they agree in everything the kernel reports about them: the PMU that
-//! counts their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum frequency. A
-//! property that is not known of every context says nothing.
+//! Contexts are of one kind if they agree in everything the kernel reports about them. That is the
+//! PMU that counts their events (`cpu_core`, `cpu_atom`), `cpu_capacity`, base and maximum
+//! frequency. A property that is not known of every context says nothing.
 //!
-//! Maximum frequencies alone mislead: Turbo Boost Max 3.0 and AMD's preferred cores lift a few
+//! Maximum frequencies alone mislead. Turbo Boost Max 3.0 and AMD's preferred cores lift a few
 //! cores of one kind by some percent. Contexts of equal base frequency whose maxima differ by less
 //! than 10 % count as equal, as in hwloc.
 
@@ -111,8 +111,8 @@ fn of_all(online: &CpuSet, property: impl Fn(CpuId) -> Option<u64>) -> BTreeMap<
     online.iter().map(|cpu| Some((cpu, property(cpu)?))).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// Sets the maxima of contexts of equal base frequency to the smallest of them, where they differ
-/// by less than [`ALIKE`].
+/// Sets the maxima of contexts of equal base frequency to the smallest of them. They must differ by
+/// less than [`ALIKE`].
 fn without_boost(
     mut maxima: BTreeMap<CpuId, u64>,
     bases: &BTreeMap<CpuId, u64>,
@@ -165,8 +165,8 @@ mod tests {
             ("cpu_core".into(), "0,1".into(), Some(5_000_000)),
             ("cpu_atom".into(), "2,3".into(), Some(3_900_000)),
         ];
-        // Without base frequencies all maxima are one range, 33 % wide, so nothing is evened out:
-        // cores 0 and 1 differ.
+        // Without base frequencies all maxima are one range, 33 % wide. So nothing is evened out,
+        // and cores 0 and 1 differ.
         assert_eq!(kinds(&files).len(), 3);
         let bases: Vec<(String, &str)> = (0..4)
             .map(|cpu| {

@@ -13,8 +13,8 @@ pub struct CpuId(pub u32);
 /// A set of hardware contexts of any size: machines beyond 1,024 CPUs exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet {
-    /// Bit `i % 64` of word `i / 64` stands for CPU `i`; the last word is never zero, so equal
-    /// sets compare equal.
+    /// Bit `i % 64` of word `i / 64` stands for CPU `i`. The last word is never zero, so equal sets
+    /// compare equal.
     words: Vec<u64>,
 }
 
@@ -28,7 +28,7 @@ pub struct CpuSetError {
     pub reason: String,
 }
 
-/// No kernel numbers a CPU this high (`NR_CPUS` is at most 8,192); a larger number in a text is a
+/// No kernel numbers a CPU this high (`NR_CPUS` is at most 8,192). A larger number in a text is a
 /// mistake, and would cost memory.
 const HIGHEST: u32 = 65_535;
 
@@ -141,8 +141,8 @@ impl CpuSet {
         Ok(set)
     }
 
-    /// Parses a hexadecimal mask: `ff`, taskset's `0x55555555`, the kernel's and hwloc's comma
-    /// separated blocks of 32 bits (`0xffc0140,0x00020110`, an empty block is 0).
+    /// Parses a hexadecimal mask: `ff`, taskset's `0x55555555`, or the comma separated blocks of 32
+    /// bits of the kernel and hwloc. In `0xffc0140,0x00020110`, an empty block is 0.
     pub fn parse_mask(text: &str) -> Result<Self, CpuSetError> {
         let fail = |reason: &str| CpuSetError { text: text.into(), reason: reason.into() };
         let mut set = Self::new();

@@ -54,9 +54,9 @@ fn summary(machine: &Machine) -> String {
     parts.into_iter().filter(|part| !part.starts_with("0 ")).collect::<Vec<_>>().join(", ")
 }
 
-/// Everything that decides which contexts share what. Left out is what varies without a change of
-/// the machine: sizes of memory (the kernel reserves some), capacities (they follow frequency
-/// limits), and what a cpuset allows.
+/// Everything that decides which contexts share what. What varies without a change of the machine
+/// is left out: sizes of memory (the kernel reserves some), capacities (they follow frequency
+/// limits), and the cpuset.
 fn structure(machine: &Machine) -> String {
     let mut text = String::new();
     let mut line = |words: &[&dyn std::fmt::Display], cpus: &CpuSet| {
@@ -92,8 +92,8 @@ fn structure(machine: &Machine) -> String {
     text
 }
 
-/// Tells one text from another in 16 digits: 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923), short,
-/// stable, and nobody attacks it here.
+/// Tells one text from another in 16 digits by 64-bit FNV-1a (Fowler, Noll, Vo; RFC 9923). It is
+/// short and stable, and nobody attacks it here.
 pub fn digest(text: &str) -> String {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -6,7 +6,7 @@
 //! memory-side caches say nothing about sharing between contexts and are passed over.
 //!
 //! Limits: contexts missing from the export (`complete_cpuset` without `cpuset`) are called
-//! offline, although they may be disallowed only: hwloc does not distinguish them unless asked to
+//! offline, although they may only be disallowed. hwloc distinguishes them only if asked to
 //! (`lstopo --disallowed`).
 
 use crate::core_kinds::{self, Traits};
@@ -22,8 +22,8 @@ use std::str::FromStr;
 const MOST_ELEMENTS: u32 = 1_000_000;
 
 impl Machine {
-    /// Reads hwloc's XML. Errors name the line: no XML, not a topology, hwloc 1's format, an object
-    /// without type, number or contexts where it needs them.
+    /// Reads hwloc's XML. Errors name the line. They are: no XML, not a topology, hwloc 1's format,
+    /// or an object that lacks its type, number or contexts.
     pub fn from_hwloc_xml(text: &str) -> Result<Self, MachineError> {
         let options = ParsingOptions {
             allow_dtd: true,

@@ -1,22 +1,22 @@
-//! Core-to-core latencies: the time that a cache line takes between two contexts, and the structure
-//! of the machine that follows from it.
+//! Core-to-core latencies: the time that a cache line takes between two contexts. The structure of
+//! the machine follows from it.
 //!
-//! *Latency from A to B*: the time until B has a cache line that A has just written, in nanoseconds
-//! or processor cycles. It is one way: half a round trip. A [`LatencyMatrix`] has one for each
-//! ordered pair of contexts, with gaps where nothing is known.
+//! *Latency from A to B* is the time until B has a cache line that A has just written. It is in
+//! nanoseconds or processor cycles. It is one way: half a round trip. A [`LatencyMatrix`] has one
+//! for each ordered pair of contexts, with gaps where nothing is known.
 //!
-//! **From latencies to levels.** Contexts that share more are nearer: SMT siblings some 10 ns,
+//! **From latencies to levels.** Contexts that share more are nearer. SMT siblings need some 10 ns,
 //! cores of one package some 50, packages 100 and more. From a matrix alone, [`LatencyLevels`]
 //! derives the tree of levels that it implies. That tree is compared with the declaration of the
 //! firmware by [`LatencyComparison`]. The idea is that of G. Chatzopoulos, R. Guerraoui, T. Harris
 //! and V. Trigonakis, "Abstracting Multi-Core Topologies with MCTOP", EuroSys 2017, section 3. They
 //! find clusters in the distribution of the values, then build components from the nearest cluster
-//! outwards. Here both are one step (see [`LatencyLevels`]), because on real machines clusters of
-//! values overlap and groups of contexts do not.
+//! outwards. Here both are one step (see [`LatencyLevels`]). On real machines clusters of values
+//! overlap and groups of contexts do not.
 //!
 //! **Robust reading.** Disturbances only ever add time, so of the two directions of a pair the
 //! lower counts. Values that no machine has (0, or 100 times away from the median) are left out and
-//! named ([`Oddity`]): published tables contain one of 199,768,580.
+//! named ([`Oddity`]). Published tables contain one of 199,768,580.
 
 mod comparison;
 mod csv;
@@ -112,7 +112,7 @@ pub enum Oddity {
     },
 }
 
-/// More contexts than were ever measured against each other; a larger number is a mistake in a
+/// More contexts than were ever measured against each other. A larger number is a mistake in a
 /// file, and would cost memory.
 pub(crate) const MOST_CONTEXTS: usize = 2048;
 /// A value this many times away from the median of its matrix is no latency. Even the largest
@@ -121,8 +121,8 @@ const IMPOSSIBLE: f64 = 100.0;
 
 impl LatencyMatrix {
     /// A matrix over `contexts`, row by row, the writer first. The diagonal is not looked at.
-    /// Error: fewer than two contexts, more than 2,048, one twice, or not a value for each
-    /// pair; a value that is negative or not finite.
+    /// Errors: fewer than two contexts, more than 2,048, or one twice. Also a pair without a value,
+    /// or a value that is negative or not finite.
     pub fn new(
         contexts: Vec<CpuId>,
         unit: LatencyUnit,
@@ -164,7 +164,7 @@ impl LatencyMatrix {
     }
 
     /// The latency from context number `from` to number `to` (positions in [`Self::contexts`]), as
-    /// given; `None` on the diagonal and where nothing is known. Panics where there is no such
+    /// given. `None` on the diagonal, and if nothing is known. Panics where there is no such
     /// context.
     pub fn get(&self, from: usize, to: usize) -> Option<f64> {
         let value = self.cells[from * self.contexts.len() + to];
@@ -185,8 +185,8 @@ pub struct Pairs {
     values: Vec<f64>,
     /// What was not used as it stands.
     pub oddities: Vec<Oddity>,
-    /// How far the two directions of a pair are apart, as the logarithm of their ratio: the 90 %
-    /// quantile over all pairs known in both directions. It is what is known of the noise;
+    /// How far the two directions of a pair are apart, as the logarithm of their ratio. It is the
+    /// 90 % quantile over all pairs known in both directions. It is what is known of the noise;
     /// `None` where each pair is known in one direction only.
     pub asymmetry: Option<f64>,
 }

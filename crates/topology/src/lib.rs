@@ -8,10 +8,10 @@
 //! - *Latencies*: a [`LatencyMatrix`] has the time of a cache line between any two contexts.
 //!   [`LatencyLevels`] is the tree that it implies, and [`LatencyComparison`] compares that tree
 //!   with the one a machine declares.
-//! - *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads: its allowed
-//!   contexts, grouped by the resources they share, and which groups are alike. A [`Space`] is
-//!   every [`Assignment`] of a number of threads to such a tree, up to swaps of alike groups. A
-//!   [`Policy`] is a rule that places any number of threads.
+//! - *Assignments*: a [`SharingTree`] is what matters of a machine for placing threads. It has the
+//!   allowed contexts, grouped by the resources they share, and says which groups are alike. A
+//!   [`Space`] is every [`Assignment`] of a number of threads to such a tree, up to swaps of alike
+//!   groups. A [`Policy`] is a rule that places any number of threads.
 
 #![forbid(unsafe_code)]
 

@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum MachineNote {
-    /// Domains of a kind are not in the tree, because each crosses a domain of a kind that is
-    /// trusted more.
+    /// Domains of a kind are not in the tree. Each crosses a domain of a kind that is trusted more.
     Crossing {
         /// Domains that are left out.
         domains: usize,

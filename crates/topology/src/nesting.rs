@@ -3,11 +3,11 @@
 //! The kernel, hwloc and firmware report, context by context, which parts are shared. A tree needs
 //! more: two domains must be disjoint, or one must hold the other. Real firmware breaks that (a
 //! cache map that spans two packages, a NUMA node that cuts a core in two). Nothing is forced to
-//! fit: where two domains cross, the less trusted one is left out of the tree and the machine's
-//! notes say so.
+//! fit. If two domains cross, the less trusted one is left out of the tree and the machine's notes
+//! say so.
 //!
 //! Method: domains are placed from large to small, equal ones from outer to inner kind.
-//! `deepest[cpu]` is the smallest domain so far that holds a context; a domain nests exactly if it
+//! `deepest[cpu]` is the smallest domain so far that holds a context. A domain nests exactly if it
 //! is the same one for all of its contexts. The cost is the sum of all domains' sizes.
 
 use crate::shape::MOST_CONTEXTS;
@@ -130,7 +130,7 @@ fn drop_redundant(online: &CpuSet, all: &mut Vec<ReportedDomain>) {
     });
 }
 
-/// The nodes that hold some contexts of `found` but not all, or that must not hold it: nothing but
+/// The nodes that hold some contexts of `found` but not all, or that must not hold it. Nothing but
 /// pipes and contexts is smaller than a core.
 fn crossed(nodes: &[Node], deepest: &[usize], found: &ReportedDomain) -> Vec<usize> {
     let mut against = Vec::new();

@@ -11,8 +11,8 @@
 //! scatter  0 4 2 6 1 5 3 7    round the packages, in these round the cores, then the others
 //! ```
 //!
-//! They are the two extremes that tools for pinning offer (OpenMP's `close` and `spread`, Intel's
-//! `compact` and `scatter`), and one between. Threads are taken in the given order, and cores as if
+//! Two are the extremes that tools for pinning offer (OpenMP's `close` and `spread`, Intel's
+//! `compact` and `scatter`). One is between. Threads are taken in the given order, and cores as if
 //! they were all of one kind. A search for the placement finds the differences between threads or
 //! cores.
 
@@ -24,10 +24,10 @@ use std::collections::{BTreeSet, HashMap};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
-    /// As near to each other as possible: the contexts of a core are filled, then the cores of a
+    /// As near to each other as possible. It fills the contexts of a core, then the cores of a
     /// package, then packages.
     Compact,
-    /// One thread on each core, package by package, so that they are otherwise near; then the
+    /// One thread on each core, package by package, so that they are otherwise near. Then come the
     /// second contexts of all cores, then the third.
     Cores,
     /// As far from each other as possible: round the packages, then the cores, then the contexts.
@@ -39,8 +39,8 @@ pub enum Policy {
 pub struct Footprint {
     /// Cores with a thread at least.
     pub cores: u32,
-    /// Packages with a thread at least; of a machine with one package, the largest domains that
-    /// share a cache or memory.
+    /// Packages with a thread at least. On a machine with one package, the largest domains that
+    /// share a cache or memory count.
     pub packages: u32,
 }
 
@@ -67,7 +67,7 @@ impl Policy {
     }
 
     /// Policies that put `threads` threads in different places, up to swaps of alike domains and of
-    /// threads; of those that do the same the first. None where the tree has no contexts.
+    /// threads. Of those that do the same, it gives the first. None where the tree has no contexts.
     pub fn different(tree: &SharingTree, threads: usize) -> Vec<(Self, Assignment)> {
         let Ok(space) = Space::new(tree.clone(), threads, PerContext::Any) else {
             return Vec::new();

@@ -4,7 +4,7 @@
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// PCG XSL RR 128/64 with bounded draws and shuffles of our own, so that a recorded seed repeats a
+/// PCG XSL RR 128/64 with bounded draws and shuffles of our own. So a recorded seed repeats a
 /// campaign for ever.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64);

@@ -110,8 +110,8 @@ fn add_numa(machine: &mut Machine, random: &mut Random) {
     machine.distances = Some(Distances(distances));
 }
 
-/// The exchange of every two neighbours in a group of alike siblings, as a permutation of leaves:
-/// together they generate all.
+/// The exchange of every two neighbours in a group of alike siblings, as a permutation of leaves.
+/// Together they generate all.
 pub(crate) fn exchanges(tree: &SharingTree) -> Vec<Vec<u32>> {
     let mut exchanges = Vec::new();
     for group in tree.nodes().iter().flat_map(|node| &node.groups) {

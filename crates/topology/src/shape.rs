@@ -1,8 +1,8 @@
 //! Machines from a shape: `8x2x4`, or hwloc's synthetic form `package:2 core:4 pu:2`.
 //!
 //! A bare shape names no levels, so they follow from their number. Counted from the innermost, they
-//! are contexts (PU), cores, packages, then groups. `8x2x4` is 8 packages of 2 cores of 4 contexts,
-//! `4x2` 4 cores of 2 contexts, `6` 6 cores of one context.
+//! are contexts (PU), cores, packages, then groups. `8x2x4` is 8 packages of 2 cores of 4 contexts.
+//! `4x2` is 4 cores of 2 contexts, and `6` is 6 cores of one context.
 
 use crate::{CpuId, CpuSet, Domain, DomainKind, Machine, MachineError};
 

@@ -3,8 +3,8 @@
 //! Live and recorded machines share one path. The files are first gathered here, from the running
 //! kernel, a directory or a tar archive. A [`crate::Machine`] is then read from them alone.
 //!
-//! Archives come from strangers. Only the files named in [`SnapshotFiles::ALL`] are kept, links are
-//! not followed, a path with `..` is refused, and what an archive unpacks to is bounded.
+//! Archives come from strangers. Only the files named in [`SnapshotFiles::ALL`] are stored. Links
+//! are not followed, a path with `..` is refused, and what an archive unpacks to is bounded.
 
 use crate::{CpuSet, MachineError};
 use std::collections::BTreeMap;
@@ -24,8 +24,8 @@ pub struct SnapshotFiles {
 }
 
 impl SnapshotFiles {
-    /// Every file a machine is read from, and a few more that show a person what the machine was
-    /// doing (kernel, governor, SMT control). The limits of cpusets stand elsewhere: see
+    /// Every file a machine is read from. A few more show a person what the machine was doing
+    /// (kernel, governor, SMT control). The limits of cpusets stand elsewhere: see
     /// [`Snapshot::cpuset_files`].
     pub const ALL: &[Self] = &[
         Self { directory: "proc", names: &["cpuinfo", "meminfo", "mounts"] },
@@ -237,8 +237,8 @@ impl Snapshot {
         set.map_err(|reason| MachineError::malformed(path, reason))
     }
 
-    /// The set in the first of these files of `directory` that exists: a list where the name ends
-    /// in `list`, else a mask. Error: the file holds neither.
+    /// The set in the first of these files of `directory` that exists. It is a list if the name
+    /// ends in `list`, else a mask. Error: the file holds neither.
     pub(crate) fn cpus(
         &self,
         directory: &str,
@@ -278,7 +278,7 @@ impl Snapshot {
     }
 }
 
-/// A CPU list. Every other one of 4,096 CPUs takes 10 KB; much longer texts are refused, as a few
+/// A CPU list. Every other one of 4,096 CPUs takes 10 KB. Much longer texts are refused, as a few
 /// bytes of ranges cost thousands of steps.
 pub(crate) fn parse_list(text: &str) -> Result<CpuSet, String> {
     if text.len() > 16_384 {

@@ -4,9 +4,9 @@
 //! identities. Swapping alike domains with all they hold turns one labelled placement into another
 //! that performs the same. All that can be reached in this way are a *class*. The *canonical*
 //! member of a class represents it. Within every group of alike domains or contexts, those that
-//! hold threads come first, in the order of their smallest thread. It is also the lexicographically
-//! smallest member. Placing thread after thread, each into a domain in use or the first empty one
-//! of its group, gives it, too (restricted growth).
+//! hold threads come first. They are in the order of their smallest thread. It is also the
+//! lexicographically smallest member. Another way gives the same (restricted growth). It places
+//! thread after thread, each into a domain in use or the first empty one of its group.
 //!
 //! **Counting** is by exponential generating functions over the tree (see `series`). A context that
 //! holds at most c threads has sum over k <= c of x^k/k!. Different places multiply. Of m alike
@@ -15,8 +15,8 @@
 //!
 //! **Ranking** uses the same series for a tree in which the first threads already have a place.
 //! Occupied places are distinct, empty ones are not. Going down from the root, a thread's
-//! alternatives are weighed by a derivative: the ways in which this one thread is in the subtree,
-//! the others anywhere (`rank`).
+//! alternatives are weighed by a derivative. It counts the ways in which this one thread is in the
+//! subtree, the others anywhere (`rank`).
 //!
 //! **Cost.** With n threads, counting takes O(n^2) products of numbers of O(n log n) bits per class
 //! of domains. The canonical form and the next class take O(n · depth). So does a sample where a
@@ -77,8 +77,8 @@ pub struct Space {
     per_context: PerContext,
     /// The series of an empty domain, by class; computed when first asked for.
     empty: OnceLock<Vec<Series>>,
-    /// How r threads can be placed on the first i contexts, at `[i][r]`; only where contexts hold
-    /// several but not any number.
+    /// How r threads can be placed on the first i contexts, at `[i][r]`. It exists only if contexts
+    /// hold several but not any number.
     prefixes: OnceLock<Vec<Series>>,
 }
 

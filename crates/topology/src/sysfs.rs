@@ -2,10 +2,10 @@
 //!
 //! Sources, in the kernel's documentation: `ABI/stable/sysfs-devices-system-cpu`,
 //! `ABI/testing/sysfs-devices-system-cpu`, `ABI/stable/sysfs-devices-node`,
-//! `admin-guide/cputopology.rst`. Siblings are taken from the kernel's sets, not from its
-//! numbers: numbers repeat (s390 cores), have holes, or are -1 (virtual machines), sets do not.
+//! `admin-guide/cputopology.rst`. Siblings are taken from the kernel's sets, not from its numbers.
+//! Numbers repeat (s390 cores), have holes, or are -1 (virtual machines), sets do not.
 //!
-//! Old kernels and odd firmware leave files out. The machine then lacks the same: no cache
+//! Old kernels and odd firmware leave files out. The machine then lacks the same. No cache
 //! directory gives no caches, no package file no packages, no topology at all cores of one context.
 //! If a file is present and malformed, the error names it.
 
@@ -116,9 +116,9 @@ const SIBLINGS: &[(DomainKind, &[&str], &str)] = &[
 
 /// The domains of the topology directories, and AMD's modules.
 ///
-/// A module (family 15h) is two cores that share a front end, first-level instruction cache,
-/// second-level cache and floating point unit. The kernel calls them thread siblings, yet numbers
-/// the cores: siblings of different `core_id` are a module, not a core.
+/// A module (family 15h) is two cores that share four things. They are a front end, first-level
+/// instruction cache, second-level cache and floating point unit. The kernel calls them thread
+/// siblings, yet numbers the cores: siblings of different `core_id` are a module, not a core.
 fn siblings(
     snapshot: &Snapshot,
     online: &CpuSet,

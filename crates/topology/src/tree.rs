@@ -1,5 +1,5 @@
-//! The sharing tree, the part of a machine that matters for placing threads: the allowed contexts,
-//! the domains they share, and which domains are alike.
+//! The sharing tree, the part of a machine that matters for placing threads. It has the allowed
+//! contexts and the domains they share, and says which domains are alike.
 //!
 //! **The reduction.** Only allowed contexts remain of a [`Machine`]'s tree. A domain left without
 //! any disappears. Domains with the same contexts become one: a core with a single context, a
@@ -7,8 +7,8 @@
 //! Its leaves are contexts, numbered in tree order.
 //!
 //! **Alike.** Two children of a node are *alike* when exchanging them, position by position, gives
-//! the same machine again. It then has the same nesting of the same kinds of domains, the same
-//! caches (level, kind, size, associativity), the same kinds of cores, and the same NUMA distances.
+//! the same machine again. It then has the same nesting of the same kinds of domains and the same
+//! kinds of cores. Its caches (level, kind, size, associativity) and NUMA distances are the same.
 //! Assignments that differ only by such exchanges perform the same. Three rules decide:
 //!
 //! * *Structure.* A node's *shape* is what follows from the node alone. Children are compared as
@@ -26,7 +26,7 @@
 //! other. The converse does not hold. Four nodes in a ring can be rotated, but exchanging just two
 //! neighbours changes distances, so they count as unlike. The price is that some equivalent
 //! assignments are counted, and may be measured, separately. No answer becomes wrong. Being alike
-//! is an equivalence: to exchange A and C, exchange A and B, then B and C, then A and B.
+//! is an equivalence. To exchange A and C, exchange A and B, then B and C, then A and B.
 
 mod memory;
 
@@ -43,8 +43,8 @@ pub enum Alike {
     /// Domains of equal structure, caches, core kinds and (symmetric) NUMA distances.
     #[default]
     ByStructure,
-    /// As above, but every NUMA node is unlike any other: right for a live process whose memory
-    /// already has a place.
+    /// As above, but every NUMA node is unlike any other. That is right for a live process whose
+    /// memory already has a place.
     ExceptNuma,
 }
 
@@ -134,8 +134,8 @@ impl SharingTree {
         self.kinds[leaf as usize]
     }
 
-    /// The levels with more than one domain per parent somewhere, outermost first: kind, and the
-    /// number of children per parent where it is the same everywhere.
+    /// The levels with more than one domain per parent somewhere, outermost first. Each has its
+    /// kind, and the number of children per parent if that is the same everywhere.
     pub fn levels(&self) -> Vec<(DomainKind, Option<usize>)> {
         let mut siblings: BTreeMap<DomainKind, BTreeMap<usize, usize>> = BTreeMap::new();
         for node in self.nodes.iter().skip(1) {
@@ -161,15 +161,15 @@ impl SharingTree {
     }
 
     /// The domains around a leaf (which must exist), from the smallest with another context to the
-    /// whole tree: kind and leaves. It has only one of several domains with the same contexts. A
-    /// tree of one context has none.
+    /// whole tree. Each has its kind and leaves. It has only one of several domains with the same
+    /// contexts. A tree of one context has none.
     pub fn around(&self, leaf: u32) -> Vec<(DomainKind, Range<u32>)> {
         self.nodes_around(leaf).map(|node| (node.kind, node.leaves.clone())).collect()
     }
 
-    /// The leaves of the domains around a leaf (which must exist), from the smallest with another
-    /// context to that of kind `level`. If there is none (a large core is in no cluster), they end
-    /// at the outermost domain that would be within one.
+    /// The leaves of the domains around a leaf (which must exist). They go from the smallest with
+    /// another context to that of kind `level`. If there is none (a large core is in no cluster),
+    /// they end at the outermost domain that would be within one.
     pub fn within(&self, leaf: u32, level: DomainKind) -> Vec<Range<u32>> {
         let around: Vec<&Node> = self.nodes_around(leaf).collect();
         let exact = around.iter().position(|node| node.kind == level);
@@ -293,9 +293,9 @@ impl Draft {
     }
 }
 
-/// The name of a domain that is several at once: the outermost kind, but a cache, a cluster or a
-/// group only if it is nothing else. A core with a private L2 is a core, a package with one L3 is a
-/// package.
+/// The name of a domain that is several at once. It is the outermost kind, but a cache, a cluster
+/// or a group only if it is nothing else. A core with a private L2 is a core, a package with one L3
+/// is a package.
 fn name(kinds: &[DomainKind]) -> DomainKind {
     let is_thing = |kind: &&DomainKind| {
         !matches!(

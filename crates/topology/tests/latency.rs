@@ -132,8 +132,8 @@ fn spoilt(shape: &str, changes: &[(usize, usize, f64)]) -> (Machine, LatencyMatr
 
 #[test]
 fn spoilt_values_are_named_and_do_not_change_the_levels() {
-    // Cores 0 and 1 of package 0 seem far apart in both directions; contexts of two packages seem
-    // near; one value is impossible.
+    // Cores 0 and 1 of package 0 seem far apart in both directions. Contexts of two packages seem
+    // near. One value is impossible.
     let changes =
         [(0, 3, 240.0), (3, 0, 245.0), (1, 9, 48.0), (9, 1, 47.0), (2, 15, 199_768_580.0)];
     let (machine, matrix) = spoilt("2x8x2", &changes);
@@ -303,8 +303,8 @@ fn folder() -> Option<PathBuf> {
     None
 }
 
-/// For each machine its levels: the number of groups, their size, the latency in cycles; and the
-/// group of context 0.
+/// For each machine its levels, and the group of context 0. A level has the number of groups, their
+/// size, and the latency in cycles.
 type Facts = (&'static str, &'static [(usize, usize, f64, &'static str)]);
 const MACHINES: [Facts; 4] = [
     ("lpdpc34", &[(4, 2, 28.0, "0,4"), (1, 8, 104.0, "0-7")]),

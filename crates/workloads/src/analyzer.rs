@@ -1,8 +1,8 @@
 //! A packet analyzer: decodes every packet from its first byte and logs what is in the headers.
 //!
-//! As in section 4.3 of the optimal-assignment study, it logs source and destination MAC address,
-//! time to live, layer 3 protocol, source and destination IP address, source and destination port.
-//! The log is a ring in memory that keeps the last 4,096 packets.
+//! As in section 4.3 of the optimal-assignment study, it logs time to live and layer 3 protocol. It
+//! also logs source and destination of MAC address, IP address and port. The log is a ring in
+//! memory that keeps the last 4,096 packets.
 
 use crate::frame::Layout;
 use crate::hash;

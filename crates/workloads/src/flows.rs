@@ -3,9 +3,10 @@
 //!
 //! A *flow* is identified by its protocol, addresses and ports; both directions are one flow. The
 //! table has 2^16 entries, as in section 4.3 of the optimal-assignment study (enough for a full 10
-//! Gbit/s link), in buckets of four behind one lock each. A packet locks its bucket, finds or
-//! creates the record, updates it. If a bucket is full, the record not seen for longest goes. Only
-//! the instance's own P thread takes the locks. Their cost is that of a table that others may read.
+//! Gbit/s link). They are in buckets of four behind one lock each. A packet locks its bucket, finds
+//! or creates the record, updates it. If a bucket is full, the record not seen for longest goes.
+//! Only the instance's own P thread takes the locks. Their cost is that of a table that others may
+//! read.
 //!
 //! *State* of a TCP flow: a SYN without ACK opens it anew, and any other packet establishes it. One
 //! FIN begins to close it, a second one closes it, and RST closes it at once. A UDP flow is

@@ -4,13 +4,13 @@
 //! The size of the table decides where lookups are answered. 4 KiB fit into any first-level data
 //! cache. 512 KiB fit into the second-level caches of current processors, but into no first-level
 //! one. 64 MiB fit into neither. On a server with a larger third-level cache they are answered
-//! there, but on every machine two lookups share no line and rarely a page. Entries are random, so
+//! there. But on every machine two lookups share no line and rarely a page. Entries are random, so
 //! lookups of packets to ever new destinations have no locality.
 //!
-//! A packet costs one lookup (`hash1`) or three that depend on each other (`hashN`; N = 3 as in the
-//! BlackBox study, section 4.3). `intadd`, `intmul` and `intdiv` are `hash1_L1` followed by a burst
-//! of one kind of integer instruction, which stands for higher-layer decoding. The bursts have the
-//! lengths of the UltraSPARC T2 model: 480 additions, 80 multiplications, 26 divisions.
+//! A packet costs one lookup (`hash1`) or three that depend on each other (`hashN`). N = 3 as in
+//! the BlackBox study, section 4.3. `intadd`, `intmul` and `intdiv` are `hash1_L1` followed by a
+//! burst of one kind of integer instruction. The burst stands for higher-layer decoding. The bursts
+//! have the lengths of the UltraSPARC T2 model: 480 additions, 80 multiplications, 26 divisions.
 
 use crate::frame::Layout;
 use crate::hash;
@@ -58,10 +58,10 @@ impl Forwarder {
         Self { table: (0..entries).map(|_| random.bits()).collect(), lookups, burst, looked_up: 0 }
     }
 
-    /// The entry that the last of the lookups for `destination` ends at; each lookup hashes what
+    /// The entry that the last of the lookups for `destination` ends at. Each lookup hashes what
     /// the one before it found.
     fn look_up(&self, destination: u32) -> u64 {
-        // The number of entries is a power of two of at most 2^23: the highest bits of the hash are
+        // The number of entries is a power of two of at most 2^23. The highest bits of the hash are
         // an index.
         let shift = 32 - self.table.len().trailing_zeros();
         let mut entry = 0;

@@ -188,16 +188,16 @@ impl Layout {
         } else if bytes::<2>(frame, transport + 6) != [0, 0] {
             adjust(frame, transport + 6, old, new);
             if bytes::<2>(frame, transport + 6) == [0, 0] {
-                // RFC 768: zero means that there is no checksum; a sum that comes out as zero is
+                // RFC 768: zero means that there is no checksum. A sum that comes out as zero is
                 // sent as the other zero.
                 frame[transport + 6..transport + 8].copy_from_slice(&[0xff, 0xff]);
             }
         }
     }
 
-    /// Makes the frame ready to leave through port `hop` (RFC 1812 section 5.3.1): new MAC
-    /// addresses, TTL or hop limit one lower, IPv4 header checksum adjusted. False, and the
-    /// frame untouched, where its time to live has run out.
+    /// Makes the frame ready to leave through port `hop` (RFC 1812 section 5.3.1). It gets new MAC
+    /// addresses and an adjusted IPv4 header checksum. TTL or hop limit is one lower. False, and
+    /// the frame untouched, where its time to live has run out.
     #[must_use]
     pub fn forward(&self, frame: &mut [u8], hop: u8) -> bool {
         let (time_to_live, word) = match self.version {

@@ -4,7 +4,7 @@
 //! A frame belongs to a flow chosen at random. A TCP flow begins with SYN and SYN-ACK, carries data
 //! both ways, and ends in two FINs. Then the same addresses and ports start over. A UDP flow only
 //! carries data. Sizes are near the simple IMIX of traffic testing (7 small : 4 medium : 1 full
-//! frame), from 64 to 1514 bytes without the frame check sequence. All checksums are right.
+//! frame). They go from 64 to 1514 bytes without the frame check sequence. All checksums are right.
 
 use crate::keywords::KEYWORDS;
 use crate::traffic::Traffic;

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-/// The 32-bit finalizer of MurmurHash3 (Austin Appleby, public domain): a bijection in which every
-/// input bit changes every output bit with probability near one half. Its high bits index a table.
+/// The 32-bit finalizer of MurmurHash3 (Austin Appleby, public domain). It is a bijection in which
+/// every input bit changes every output bit with probability near one half. Its high bits index a
+/// table.
 pub(crate) fn mix(mut word: u32) -> u32 {
     word ^= word >> 16;
     word = word.wrapping_mul(0x85eb_ca6b);

@@ -1,7 +1,7 @@
 //! Packets from a capture file, as tcpdump and Wireshark write them: pcap or pcapng.
 //!
 //! All Ethernet frames of the file go into the pool, also those a router drops (ARP, truncated
-//! packets): that is what the captured link carried. The file is input from strangers; whatever is
+//! packets). That is what the captured link carried. The file is input from strangers; whatever is
 //! wrong with it ends in a [`PacketCaptureError`].
 
 use crate::frame::Layout;

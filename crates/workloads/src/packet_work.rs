@@ -20,8 +20,8 @@ pub trait PacketWork: Send {
     fn findings(&self) -> Vec<(&'static str, u64)>;
 }
 
-/// The port that a packet leaves through if no routing table decides: by its addresses, so that
-/// a flow keeps its port.
+/// The port that a packet leaves through if no routing table decides. It depends on the packet's
+/// addresses, so that a flow keeps its port.
 pub(crate) fn port_by_flow(hash: u32) -> PacketAction {
     PacketAction::Forward((hash >> 28) as u8)
 }

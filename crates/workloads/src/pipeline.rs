@@ -9,7 +9,7 @@
 //!
 //! Indices travel through two [rings](mod@crate::ring) of [`RING`] slots, in bursts of at most
 //! [`BURST`], as in DPDK. There is no way back from T to R: R takes the buffers in a cycle. A
-//! pipeline keeps the order and never holds more packets than both rings and three bursts, so a
+//! pipeline keeps the order and never holds more packets than both rings and three bursts. So a
 //! buffer's last packet has left when R reaches it again. The thread that holds a buffer's index is
 //! therefore its only user. The lock around each buffer makes that safe without trusting this
 //! argument. It is always free and costs two atomic instructions on a cache line that the thread

@@ -1,10 +1,10 @@
-//! How a thread shares its CPU: it polls its rings, as packet software does, and steps aside where
+//! How a thread shares its CPU. It polls its rings, as packet software does, and steps aside if
 //! others need the CPU.
 //!
-//! *Waiting*: a thread that finds its ring empty (or full) looks again [`SPINS`] times, with the
-//! processor's pause instruction in between. Then it sleeps for [`NAP`]. Linux makes that about 50
-//! us (its timer slack). Meanwhile the other end moves half a ringful, so neither end reaches the
-//! other's limit, and a sleep on an exclusive CPU costs no throughput. An endless spin would burn a
+//! *Waiting*: a thread that finds its ring empty (or full) looks again [`SPINS`] times. The
+//! processor's pause instruction is in between. Then it sleeps for [`NAP`]. Linux makes that about
+//! 50 us (its timer slack). Meanwhile the other end moves half a ringful, so neither end reaches
+//! the other's limit. A sleep on an exclusive CPU costs no throughput. An endless spin would burn a
 //! whole time slice, milliseconds, on a CPU shared with the thread it waits for. Yielding instead
 //! of sleeping works among pollers alone. Next to a program that computes, it nearly stops the
 //! pipeline. On Linux 6.18 a yield gives up the rest of the slice, so each wait of microseconds
@@ -21,9 +21,9 @@ use std::hint;
 use std::thread;
 use std::time::Duration;
 
-/// Slots of a ring: the size that descriptor rings of network cards commonly have. Where stages
-/// share a CPU, a ringful is what one of them does in its turn, long enough for the context switch
-/// not to matter.
+/// Slots of a ring: the size that descriptor rings of network cards commonly have. If stages share
+/// a CPU, a ringful is what one of them does in its turn. That is long enough for the context
+/// switch not to matter.
 pub(crate) const RING: usize = 1024;
 
 /// Looks at the ring before a waiting thread sleeps.

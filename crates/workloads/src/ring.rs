@@ -2,13 +2,13 @@
 //!
 //! *Positions* count every value ever passed and wrap around at 2^64. The slot of a position is its
 //! lowest bits. The producer owns the `tail` (the next position to write), the consumer owns the
-//! `head` (the next one to read), and `tail - head` values are in the ring. Each side publishes its
-//! own position with release and reads the other's with acquire. So a slot's value is visible
-//! before the position that makes it readable, and is read before the position that makes it
-//! writable again. There is no other synchronisation; no operation waits and none retries.
+//! `head` (the next one to read). `tail - head` values are in the ring. Each side publishes its own
+//! position with release and reads the other's with acquire. So a slot's value is visible before
+//! the position that makes it readable. It is read before the position that makes it writable
+//! again. There is no other synchronisation; no operation waits and none retries.
 //!
-//! Two things make it fast. Head and tail are on different cache lines, so that the two threads do
-//! not disturb each other when they use different ends (false sharing). And each side remembers the
+//! Two things make it fast. Head and tail are on different cache lines. So the two threads do not
+//! disturb each other when they use different ends (false sharing). And each side remembers the
 //! last position of the other and reads it again only when it must. A burst then costs one transfer
 //! of a cache line between CPUs instead of one per value.
 //!
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn two_threads_pass_every_value_once_and_in_order() {
-        // Small rings hand over with a switch of threads for each value or two, which takes long on
+        // Small rings hand over with a switch of threads for each value or two. That takes long on
         // a busy machine.
         let rings = [(1, 1, 200), (2, 3, 500), (16, 5, 5_000), (256, 32, 50_000)];
         for (capacity, burst, total) in rings {

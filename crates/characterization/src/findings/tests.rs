@@ -115,8 +115,8 @@ fn the_local_level_is_the_innermost_outside_of_which_places_do_not_matter() {
     };
     assert_eq!(of(&unit(1.0, 1.0, 1.0)), Some(DomainKind::Pu));
     assert_eq!(of(&unit(2.0, 1.0, 1.0)), Some(DomainKind::Core));
-    // Memory that is as slow beside another package as beside another core of this one is no reason
-    // to look further.
+    // Memory may be as slow next to another package as next to another core of this one. That is no
+    // reason to look further.
     let mem = |chip, machine| {
         [("core", chip), ("chip", chip), ("machine", machine)]
             .map(|(place, factor)| slowdown("mem", "mem", place, factor, certain))
@@ -139,8 +139,8 @@ fn a_full_inner_level_beside_others_counts_for_the_outer_one_by_what_they_add() 
         ..slowdown(name, name, place, factor, None)
     };
     let rows = [
-        // A unit that takes one operation a cycle of threads that ask every fifth: three of a core
-        // leave enough, seven do not.
+        // A unit takes one operation a cycle of threads that ask every fifth. Three of a core leave
+        // enough, seven do not.
         row("unit", "pipe", 3, 1.0),
         row("unit", "core", 4, 1.0),
         row("unit", "pipe+core", 7, 1.6),

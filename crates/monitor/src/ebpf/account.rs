@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn a_window_has_what_was_added_in_it() {
         let ns = Duration::from_nanos;
-        // Asleep since 1,400; the window begins at 1,500, it sleeps on to 1,700 and then runs to
+        // Asleep since 1,400. The window begins at 1,500, it sleeps on to 1,700 and then runs to
         // its end at 2,000.
         let earlier = account(1_000, State::Asleep, [300, 0, 0, 100]);
         let later = account(1_000, State::Running, [300, 0, 0, 400]);
@@ -246,7 +246,7 @@ mod tests {
             2_000,
         );
         assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
-        // Nothing had ever happened to it before: /proc said that it waits for a lock, and its
+        // Nothing had ever happened to it before. /proc said that it waits for a lock, and its
         // wake-up says so, too.
         let unknown = Account::begin(id(), 1_000, Duration::ZERO);
         let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);

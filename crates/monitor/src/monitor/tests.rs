@@ -290,8 +290,8 @@ impl LayerReader for Noting {
     }
 }
 
-/// A layer each of whose windows takes 5 ms to read out, and that can go on where one has ended or
-/// cannot.
+/// A layer each of whose windows takes 5 ms to read out. It can or cannot go on where one has
+/// ended.
 #[derive(Debug)]
 struct Slow {
     follows: bool,

@@ -101,8 +101,8 @@ impl Turns {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     begin: u64,
-    /// Two are looked for in each record of a switch, and a program has few: a tree is faster than
-    /// a table there.
+    /// Two are looked up in each record of a switch, and a program has few. A tree is faster than a
+    /// table there.
     pub(super) threads: BTreeMap<u32, Turns>,
     pub(super) lost: u64,
     /// When records of a CPU were lost last.

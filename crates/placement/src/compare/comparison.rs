@@ -1,4 +1,4 @@
-//! How ways of placing compare: performance, loss against the best known, what each spent, what it
+//! How ways of placing compare: performance, loss against the best known, and cost. Also what each
 //! claimed and whether that holds.
 
 mod row;
@@ -220,8 +220,8 @@ impl Comparison {
         self.best().is_some_and(|best| best.performance.mean <= 0.0)
     }
 
-    /// The performance by which figures are scaled: that of the best known, or of whatever did most
-    /// if that got nothing done.
+    /// The performance by which figures are scaled. It is that of the best known, or of whatever
+    /// did most if that got nothing done.
     pub fn typical(&self) -> f64 {
         let most = || self.rows.iter().map(|row| row.performance.mean).fold(0.0, f64::max);
         self.best()
@@ -230,7 +230,7 @@ impl Comparison {
             .unwrap_or_else(most)
     }
 
-    /// The rows that tie with the best known and may still lose more than `within`, and a guess of
+    /// The rows that tie with the best known and may still lose more than `within`. Also a guess of
     /// the rounds that would decide them. `None` if there are none.
     pub fn unclear(&self) -> Option<Unclear<'_>> {
         if self.is_idle() {
@@ -461,7 +461,7 @@ mod tests {
         assert!((mean(&best) - 100.0).abs() < 2.0, "{}", mean(&best));
         assert!((mean(&worst) - 100.0).abs() < 2.0, "{}", mean(&worst));
         assert!(mean(&losses).abs() < 0.02, "{}", mean(&losses));
-        // At most 5 % of comparisons tell apart what is alike; 10 % leaves room for chance and for
+        // At most 5 % of comparisons tell apart what is alike. 10 % leaves room for chance and for
         // what t intervals of ratios miss.
         assert!(told <= 20, "{told} of 200");
     }

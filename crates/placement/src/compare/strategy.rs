@@ -21,8 +21,8 @@ use pinwise_measure::{Effort, Retry, Setting};
 use pinwise_topology::{Assignment, Random};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// How many draws of a way may turn out to be its worst, and how many of all to be the best known:
-/// single windows decide which.
+/// How many draws of a way may turn out to be its worst, and how many of all the best known. Single
+/// windows decide which.
 const EXTREMES: usize = 3;
 
 /// The way for which a window of the verdict counts.

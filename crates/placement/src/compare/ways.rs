@@ -100,8 +100,8 @@ pub struct ComparedWays {
     pub rounds: usize,
     /// The confidence of every interval.
     pub confidence: f64,
-    /// A claim of a gap up to this is a certificate; losses that differ by less count as equal
-    /// with more windows.
+    /// A claim of a gap up to this is a certificate. Losses that differ by less count as equal with
+    /// more windows.
     pub within: f64,
     /// The seed of the order in which things are measured.
     pub seed: u64,

@@ -1,7 +1,7 @@
 //! DPDK's environment abstraction layer: `--lcores id@cpus,…` (EAL parameters, `-l/--lcores`).
 //!
 //! Worker threads carry the number of their lcore in their name (`rte-worker-3`, before DPDK 23.03
-//! `lcore-worker-3`); the program's first thread is the main lcore.
+//! `lcore-worker-3`). The program's first thread is the main lcore.
 
 use super::{Export, ExportNote, LeftOutBy, left_out, number_after};
 use crate::{Plan, PlannedThread};

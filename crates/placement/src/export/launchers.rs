@@ -5,7 +5,7 @@ use crate::Plan;
 use pinwise_topology::CpuSet;
 use std::fmt::Write;
 
-/// The CPUs of every instance, for launchers that call an instance `what`, and a note if its
+/// The CPUs of every instance, for launchers that call an instance `what`. A note says if its
 /// threads have different ones.
 fn instances(plan: &Plan, what: &'static str) -> Result<(Vec<CpuSet>, Vec<ExportNote>), String> {
     let mut sets: Vec<CpuSet> = Vec::new();

@@ -36,8 +36,8 @@ pub(super) fn likwid(plan: &Plan) -> Result<Export, String> {
     Ok(Export { text: format!("likwid-pin -c {list}\n"), notes })
 }
 
-/// The first thread that was created before one of the plan, by their names, and is not in it:
-/// `pigz#1` if there are `pigz#0` and `pigz#2`.
+/// The first thread that was created before one of the plan, by their names, and is not in it. It
+/// is `pigz#1` if there are `pigz#0` and `pigz#2`.
 fn missing(plan: &Plan) -> Option<String> {
     let has = |name: &str| plan.threads.iter().any(|thread| thread.name == name);
     plan.threads.iter().find_map(|thread| {

@@ -1,8 +1,8 @@
 //! Suricata: the `threading` section of suricata.yaml. Threads are called `W#01` (workers), `RX#01`
 //! (receive), `TX#00` (verdict), and `FM#01`, `FR#01`, `CW`, `CS`, `US` (management).
 //!
-//! In mode `exclusive` each thread of a kind gets one CPU of its set, in ascending order, and from
-//! the first again if CPUs run out. In mode `balanced` every thread may run on all of the set
+//! In mode `exclusive` each thread of a kind gets one CPU of its set, in ascending order. It begins
+//! again with the first if CPUs run out. In mode `balanced` every thread may run on all of the set
 //! (src/util-affinity.c of 7.0.10). The sets are written as a list, which Suricata up to 8 reads; 8
 //! warns that 9 will want a map.
 

@@ -57,7 +57,7 @@ pub(super) fn cgroup(plan: &Plan) -> Result<Export, String> {
     })
 }
 
-/// GameMode's example/gamemode.ini. GameMode pins to no fewer than 4 CPUs, and reads a lone 0 or 1
+/// GameMode's example/gamemode.ini. GameMode pins to no fewer than 4 CPUs. It reads a lone 0 or 1
 /// as no or yes (daemon/gamemode-cpu.c of 1.8, which brought `pin_cores`).
 pub(super) fn gamemode(plan: &Plan) -> Result<Export, String> {
     let cpus = plan.cpus();

@@ -6,9 +6,9 @@ use pinwise_measure::ProgramNote;
 use serde::Serialize;
 
 impl Outcome {
-    /// found / unpinned - 1, if the interval as found and the interval of the later unpinned
-    /// windows do not overlap. Either the placements of the operating system differ, or the program
-    /// was still starting, or something else changed.
+    /// found / unpinned - 1. Given only if the interval as found and the interval of the later
+    /// unpinned windows do not overlap. Either the placements of the operating system differ, or
+    /// the program was still starting, or something else changed.
     pub fn found_apart(&self) -> Option<f64> {
         let (found, unpinned) = (self.as_found?, self.baseline?);
         (found.low > unpinned.high || found.high < unpinned.low)
@@ -28,8 +28,8 @@ impl Outcome {
         Some((over(best.mean, found.mean), over(best.low, found.high), over(best.high, found.low)))
     }
 
-    /// Whether the best is better than the program as it was found, if that was otherwise than
-    /// unpinned after or than the best.
+    /// Whether the best is better than the program as it was found. Given if that was otherwise
+    /// than unpinned after or than the best.
     pub fn beats_as_found(&self) -> bool {
         let apart = self.found_apart().is_some() || self.is_worse_than_found();
         !apart || self.gain_as_found().is_none_or(|(_, low, _)| low > 0.0)

@@ -19,8 +19,9 @@ use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
 /// Every different assignment is measured once if what can be afforded is this multiple of their
-/// number. A sample of few different values supports no bound, so all of a small space once beats
-/// some of it at random. What exceeds 1 is slack for trials that cost more than the first ones did.
+/// number. A sample of few different values supports no bound. So measuring all of a small space
+/// once is better than some of it at random. What exceeds 1 is slack for trials that cost more than
+/// the first ones did.
 const ONCE: f64 = 1.5;
 
 /// Share of what can be afforded that may go into what instances do alone.
@@ -41,8 +42,8 @@ pub(crate) struct Approach {
     pub(crate) why: Vec<StrategyReason>,
 }
 
-/// The space before anything is known of the budget: as many threads per context as asked for, or
-/// as few as fit.
+/// The space before anything is known of the budget. It has as many threads per context as asked
+/// for, or as few as fit.
 pub(crate) fn narrow_space(
     question: &PlacementQuestion,
     tree: &SharingTree,

@@ -4,7 +4,7 @@
 //! 2. The assignments predicted best, out of all there are
 //!    ([`pinwise_prediction::BlackBox::optima`]).
 //! 3. The measurement of the best predicted (the *selection phase* of blackbox-scheduler.txt,
-//!    section 3.1.3): the best N of them are measured, and others that need fewer assumptions. Of
+//!    section 3.1.3). The best N of them are measured, and others that need fewer assumptions. Of
 //!    those predicted alike, the ones with the fewest co-runners come first
 //!    ([`pinwise_prediction::BlackBox::selected`]). Without N, the first [`FIRST`] are measured.
 //!    The scatter of measurements about predictions says which others may be as good

@@ -1,10 +1,10 @@
 //! Hill climbing on the machine itself.
 //!
-//! From a good start, try small changes in random order and keep the first that helps: one thread
-//! moved to another context, two threads swapped, or two roles swapped. A change that looks better
-//! may only look so. Unless it is better by far more than the noise, it is *challenged*: measured
-//! again, alternating with the incumbent. It stays only if these new windows agree. If no change
-//! helps, climb again from the next best start.
+//! From a good start, try small changes in random order and take the first that helps. A change
+//! moves one thread to another context, or swaps two threads or two roles. A change that looks
+//! better may only look so. Unless it is better by far more than the noise, it is *challenged*:
+//! measured again, alternating with the incumbent. It stays only if these new windows agree. If no
+//! change helps, climb again from the next best start.
 //!
 //! A start was chosen because its windows were good. So they overstate it, and nothing would look
 //! better. If there is noise, the incumbent is therefore measured again before the first
@@ -230,7 +230,7 @@ impl Proposer for Climb {
     }
 
     /// Most changes do not help: the next ones that nothing is known of yet. One that helps makes
-    /// what was measured after it lost work, so that they take a quarter of the room at most.
+    /// the work after it useless. So such measurements take a quarter of the room at most.
     fn foresee(&self, space: &Space, history: &History, most: usize) -> Vec<Trial> {
         let Some(mut ascent) = self.ascent.clone() else { return Vec::new() };
         let changes = std::iter::from_fn(|| ascent.propose(space, &self.roles));

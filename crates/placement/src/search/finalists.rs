@@ -14,7 +14,7 @@ use pinwise_topology::{Assignment, Random};
 /// Rounds before anything is concluded.
 pub(crate) const LEAST_ROUNDS: usize = 5;
 
-/// Rounds that the rest of the budget should allow: fewer rivals are better than intervals too wide
+/// Rounds that the rest of the budget should allow. Fewer rivals are better than intervals too wide
 /// to separate any from the baseline.
 const WANTED_ROUNDS: f64 = 10.0;
 
@@ -37,9 +37,9 @@ pub(crate) struct Finalists {
 }
 
 impl Finalists {
-    /// Trials that fresh windows are likely to take, by the noise seen so far: rounds of all
-    /// finalists until the announced intervals are as narrow as wanted. Infinite if the noise is
-    /// not known, or asks for very many.
+    /// Trials that fresh windows are likely to take, by the noise seen so far. All finalists run in
+    /// rounds until the announced intervals are as narrow as wanted. Infinite if the noise is not
+    /// known, or asks for very many.
     pub(crate) fn likely_trials(question: &PlacementQuestion, history: &History) -> f64 {
         let best = history.ranking().first().map(|(_, mean)| *mean);
         let unpinned = mean(&history.baseline);
@@ -126,7 +126,7 @@ impl Finalists {
     }
 
     /// Whether every interval that will be announced is narrow enough. Only widths decide, so that
-    /// stopping does not favour lucky means; a gain many times its half-width needs no further
+    /// stopping does not favour lucky means. A gain many times its half-width needs no further
     /// digit.
     fn is_precise(&self, question: &PlacementQuestion, fresh: &FreshWindows) -> bool {
         let narrow = |candidate: &Assignment| {

@@ -1,27 +1,27 @@
-//! The guided search: a predictor that learns on the way chooses what to measure, and the bound
+//! The guided search. A predictor that learns on the way chooses what to measure, and the bound
 //! comes from its error.
 //!
 //! 1. [`UNIFORM`] random assignments. From them a [`Modeler`] learns how much each sharing costs or
 //!    gains.
 //! 2. *Warming up*: draws with probability proportional to prediction^(1/T), [`WARM_DRAWS`] at each
 //!    of [`WARM`]. The predictor learns anew before each. It can only learn the top near the top.
-//! 3. The assignments it predicts best ([`FAVOURITES`]), measured; then it learns anew and predicts
-//!    others, as long as that finds something better.
+//! 3. The assignments it predicts best ([`FAVOURITES`]) are measured. Then it learns anew and
+//!    predicts others, as long as that finds something better.
 //! 4. A *block* of steered draws, [`BLOCK`] in number, an equal share at each of [`STEERED`]. Their
 //!    number is fixed before any of them is measured, and the predictor does not learn meanwhile.
 //!    They show how wrong it is near the top, and the bound follows from that ([`ResidualBound`]).
-//! 5. If the best is not within reach of the bound: favourites again, with what was learned from
-//!    the block, and as many steered draws again as there were. Every look at the bound is another
-//!    chance of a lucky stop: they share one error budget ([`ResidualBound`]), and doubling keeps
-//!    them few, two or three.
+//! 5. If the best is not within reach of the bound, it learns from the block. It then measures
+//!    favourites again, and as many steered draws as there were. Every look at the bound is another
+//!    chance of a lucky stop. The looks share one error budget ([`ResidualBound`]), and doubling
+//!    limits them to two or three.
 //! 6. The rest of the search's budget goes into climbing from the best.
 //!
 //! If instances can run alone, their performance alone bounds the whole from the beginning
 //! ([`SoloBound`]). If the best comes near that bound, no block is needed.
 //!
 //! The announced best is always measured, never only predicted. The bound by prediction assumes
-//! that the predictor is not more wrong about the best assignment than about those drawn near the
-//! top, extrapolated. See [`ResidualBound`].
+//! something of the predictor's error. It is not greater for the best assignment than for those
+//! drawn near the top, extrapolated. See [`ResidualBound`].
 
 use crate::Bound;
 use crate::StopReason;
@@ -48,13 +48,13 @@ const STEERED: [f64; 3] = [0.003, 0.0015, 0.0008];
 /// Draws of the first block.
 const BLOCK: usize = 100;
 /// From this relative noise of a window on, a block has [`NOISY_BLOCK`] windows, two of each
-/// assignment, to show how much of their scatter is noise.
+/// assignment. They show how much of their scatter is noise.
 const NOISY: f64 = 0.004;
 /// Windows of the first block then.
 const NOISY_BLOCK: usize = 150;
 /// Assignments predicted best that are measured at once.
 const FAVOURITES: usize = 12;
-/// Draws at most until one is different from those of its block, each at twice the temperature of
+/// Most draws until one is different from those of its block. Each is at twice the temperature of
 /// the one before.
 const TRIES: usize = 8;
 /// Trials of everything but climbing, with one block, if there is little noise. With more noise,
@@ -174,8 +174,8 @@ impl Guided {
         (first.max(history.steered_draws()), windows)
     }
 
-    /// The next step when favourites find nothing better: a block, the first in any case, another
-    /// one if the budget has room for it; or climbing.
+    /// The next step when favourites find nothing better. It is a block, the first in any case,
+    /// another one if the budget has room; or climbing.
     fn after_favourites(&self, view: &View<'_>) -> GuidedStage {
         let cost = Self::block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
         if view.history.steered_draws() == 0 || view.used + cost <= view.until {

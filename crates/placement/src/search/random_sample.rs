@@ -92,8 +92,8 @@ mod tests {
     fn it_stops_by_what_the_claim_will_say() {
         let (workload, space) = (workload(&[false; 4]), space(8));
         let solo = SoloBound::new(&question(), &workload, &space).unwrap();
-        // Alone they do more than any sum that is drawn, so that the draws bound it, with the half
-        // of the error that is theirs.
+        // Alone they do more than any sum that is drawn. So the draws bound it, with the half of
+        // the error that is theirs.
         let mut history = filled(&solo, |_, _| Some(1000.0), 2);
         let mut random = Random::new(1);
         for (number, class) in space.classes().enumerate() {

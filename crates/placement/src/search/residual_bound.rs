@@ -1,13 +1,13 @@
 //! The bound that a learned predictor supports.
 //!
-//! No assignment is better than the highest prediction times the largest ratio of performance to
-//! prediction that there is near the top. The highest prediction is found by searching, which costs
-//! no measurement. The largest ratio is not known: that of the draws seen is too small (the best
-//! assignment is the best partly because it was underestimated). It is *extrapolated* from a block
-//! of draws near the top, by the estimator that otherwise extrapolates performance
-//! ([`pinwise_evt`], Bayes). The draws are made after the predictor has learned, and their number
-//! is fixed beforehand. Ratios near the top scatter by a fraction of a percent, performances by
-//! many percent. So the bound is much narrower.
+//! Two factors bound every assignment: the highest prediction, and the largest ratio of performance
+//! to prediction near the top. None is better than their product. The highest prediction is found
+//! by searching, which costs no measurement. The largest ratio is not known. That of the draws seen
+//! is too small, because the best assignment is the best partly because it was underestimated. It
+//! is *extrapolated* from a block of draws near the top, by the estimator that otherwise
+//! extrapolates performance ([`pinwise_evt`], Bayes). The draws are made after the predictor has
+//! learned, and their number is fixed beforehand. Ratios near the top scatter by a fraction of a
+//! percent, performances by many percent. So the bound is much narrower.
 //!
 //! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and
 //! only the error lifts an assignment. Let the ratios have the variance s², and repeated windows
@@ -43,9 +43,9 @@ const QUANTILE: f64 = 1.645;
 /// The share of the ratios' variance that is noise from which their tail is that of the noise.
 const HIDING: f64 = 0.25;
 
-/// Standard deviations of the error that the best assignment may be above its prediction, where
-/// noise hides the error's own tail. Of a million assignments with normal errors the largest is
-/// 4.9.
+/// Standard deviations of the error that the best assignment may be above its prediction. It is for
+/// noise that hides the error's own tail. Of a million assignments with normal errors the largest
+/// is 4.9.
 const DEVIATIONS: f64 = 5.0;
 
 /// A bound by prediction.

@@ -1,13 +1,13 @@
 //! The bound from instances alone. It rests on no predictor and no tail.
 //!
-//! If co-runners never make an instance faster, no assignment of the workload does more than the
-//! sum over its instances of the best that each does alone. An application has few assignments
-//! alone (three threads on an 8x2x4 machine have 11), so that the bound costs a few dozen
+//! If co-runners never make an instance faster, a sum bounds every assignment of the workload. It
+//! is the sum over its instances of the best that each does alone. An application has few
+//! assignments alone (three threads on an 8x2x4 machine have 11). So the bound costs a few dozen
 //! measurements, whatever the size of the space. It is tight if the best assignment suffers little
 //! from contention.
 //!
-//! Every assignment of one instance of each application is measured [`WINDOWS`] times; if noise
-//! matters, those that may be the best [`AGAIN`] times more. For each application, the upper end
+//! Every assignment of one instance of each application is measured [`WINDOWS`] times. If noise
+//! matters, those that may be the best get [`AGAIN`] more. For each application, the upper end
 //! takes the highest upper end of any of its assignments. The truly best one is among them, so no
 //! correction for several is needed. It spends half of the error that the confidence allows. The
 //! other half remains for the second bound ([`Alone::beside`]). The lower of the two is claimed.
@@ -58,8 +58,8 @@ pub(crate) struct Alone {
 }
 
 impl Alone {
-    /// The confidence that another bound needs so that the lower of it and this one, if there is
-    /// this one, has `confidence`.
+    /// The confidence that another bound needs if this one exists. Then the lower of the two has
+    /// `confidence`.
     pub(crate) fn beside(alone: Option<Self>, confidence: f64) -> f64 {
         if alone.is_some() { (1.0 + confidence) / 2.0 } else { confidence }
     }

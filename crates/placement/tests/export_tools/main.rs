@@ -1,4 +1,4 @@
-//! Other tools follow an exported plan: the threads or processes run on the planned CPUs, or the
+//! Other tools follow an exported plan. The threads or processes run on the planned CPUs, or the
 //! tool's own reading of the text is the plan. A tool that is not installed is named and left out;
 //! with CI=true that is a failure. docs/reference/exports.md has the table of tools and versions.
 //! Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin slurmctld
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Prints where the process runs.
 const WHERE: &str = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status";
 
-/// Two CPUs that this test may use, and a plan whose threads are on the second, the first, the
+/// Two CPUs that this test may use. The threads of the plan are on the second, the first, the
 /// second, …
 fn plan(names: &[&str]) -> Option<(Vec<String>, Plan)> {
     let cpus: Vec<u32> = CpuSet::parse_list(&allowed(Path::new("/proc/self")))
@@ -101,8 +101,8 @@ impl Drop for Ends {
     }
 }
 
-/// Where the threads of `process` called `names` may run, once that is `expected`, or the process
-/// has ended, or 20 s are over.
+/// Where the threads of `process` called `names` may run. It is read once that is `expected`, or
+/// the process has ended, or 20 s are over.
 fn settled(process: &mut Child, names: &[&str], expected: &[String]) -> Vec<String> {
     let tasks = format!("/proc/{}/task", process.id());
     let affinity = |comm: &&str| -> String {

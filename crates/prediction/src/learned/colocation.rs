@@ -1,10 +1,10 @@
 //! A predictor learned from measurements alone: which kinds of threads share what.
 //!
-//! **Features.** For each level of the machine and each pair of kinds: how many pairs of threads of
-//! these kinds share a domain, over all threads and within instances. Where contexts differ, also
-//! how many threads of each kind are on contexts of each sort. **Model.** The logarithm of
-//! performance is linear in them (`learned/ridge.rs`): contention multiplies. It needs no profile,
-//! and only the tree of the machine. A few hundred random runs suffice.
+//! **Features.** Each level of the machine has a count for each pair of kinds. It counts the pairs
+//! of threads of these kinds that share a domain, over all threads and within instances. If
+//! contexts differ, there is a count of the threads of each kind on each sort. **Model.** The
+//! logarithm of performance is linear in them (`learned/ridge.rs`): contention multiplies. It needs
+//! no profile, and only the tree of the machine. A few hundred random runs suffice.
 //!
 //! **Limits.** It is right about the bulk of assignments, from which it learned. At the top, which
 //! a search needs, it extrapolates. So it chooses what to measure, and is never itself the claim.
@@ -34,8 +34,8 @@ impl Colocation {
         Self { thread_kinds: thread_kinds.clone(), shared: Levels::new(tree) }
     }
 
-    /// The counts of an assignment, level by level (contexts first, then outermost to innermost):
-    /// those of all pairs, then those within instances. Each is a triangle (kind 0 with 0, 1 with
+    /// The counts of an assignment, level by level (contexts first, then outermost to innermost).
+    /// All pairs come first, then those within instances. Each is a triangle (kind 0 with 0, 1 with
     /// 0, 1 with 1, …). Kinds by sorts of contexts follow, if there are several.
     ///
     /// # Panics
@@ -185,8 +185,8 @@ mod tests {
             let mirrored: Vec<u32> = some.leaves().iter().map(|leaf| 7 - leaf).collect();
             assert_eq!(colocation.count(some.leaves()), colocation.count(&mirrored));
         }
-        // Both R on context 0, both P on context 2: pairs by level (context, core, package), all
-        // and of one instance.
+        // Both R are on context 0, both P on context 2. Pairs by level (context, core, package),
+        // all and of one instance.
         let counts = colocation.count(&[0, 2, 0, 2]);
         // Kinds are P and R: PP, RP, RR. Packages are 4 contexts wide, levels come outermost first
         // after the contexts.

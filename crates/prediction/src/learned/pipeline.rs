@@ -7,13 +7,13 @@
 //! domain of p(l, k, k'), z = sum of w(l, k, k') over the others in its domain of level l + sum of
 //! q(l, k, {k', k''}) over each two of them, f(l, z) = z + c(l) z²,
 //!
-//! an instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
-//! instances. β says how much the slowest thread alone decides: large for a pipeline, small for
-//! independent threads. Where contexts are not all alike, b depends on the sort of context too. The
-//! *pairs* q stand for co-runners that are worse (or better) together than apart.
+//! An instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
+//! instances. β says how much the slowest thread alone decides. It is large for a pipeline and
+//! small for independent threads. Where contexts are not all alike, b depends on the sort of
+//! context too. The *pairs* q stand for co-runners that are worse (or better) together than apart.
 //!
-//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them; pairs stay
-//! only if they predict measurements that were left out clearly better.
+//! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them. Pairs stay
+//! only if they predict left-out measurements clearly better.
 //!
 //! **Limits.** Those of [`crate::Colocation`]: it chooses what to measure and is never itself the
 //! claim.
@@ -57,8 +57,8 @@ pub struct FittedPipeline {
 /// What one assignment goes through while fitting; kept from one to the next.
 #[derive(Default)]
 struct Workspace {
-    /// By level, whether no thread has co-runners there in any assignment that is looked at, so
-    /// that it makes no difference; if there are none, all are looked at.
+    /// By level, whether no thread has co-runners there in any assignment that is looked at. Then
+    /// the level makes no difference. Without such assignments, all are looked at.
     idle: Vec<bool>,
     /// Pairs weigh nothing, and what they might is not asked.
     without_pairs: bool,
@@ -296,8 +296,8 @@ fn bounded(logarithm: f64) -> f64 {
 }
 
 impl FittedPipeline {
-    /// Root mean square of measured / predicted - 1, each measurement left out of what predicts it,
-    /// by generalized cross-validation; the better count for more.
+    /// Root mean square of measured / predicted - 1 by generalized cross-validation. Each
+    /// measurement is left out of what predicts it, and the better count for more.
     pub fn error(&self) -> f64 {
         self.error
     }

@@ -82,8 +82,8 @@ impl Ridge {
     }
 }
 
-/// The solution of a positive definite system whose lower triangle is given, row by row; `None`
-/// if it is not positive definite.
+/// The solution of a positive definite system whose lower triangle is given, row by row. `None` if
+/// the system is not positive definite.
 pub(crate) fn solve(matrix: Vec<f64>, right: &[f64], width: usize) -> Option<Vec<f64>> {
     Some(Cholesky::new(matrix, width)?.solve(right))
 }

@@ -13,9 +13,9 @@ use crate::{BlackBox, CoreLocal};
 use pinwise_topology::Assignment;
 use std::collections::HashMap;
 
-/// What the tables say of an assignment: for every instance its application, which base entry, and
-/// kinds and layouts of its threads, sorted. Assignments of one description are predicted the same
-/// from the same entries.
+/// What the tables say of an assignment. Every instance has its application, its base entry, and
+/// the kinds and layouts of its threads, sorted. Assignments of one description are predicted the
+/// same from the same entries.
 pub(crate) type Description = Vec<(usize, usize, Vec<(usize, usize)>)>;
 
 /// The number of a base entry and what it says; NaN if there is none.

@@ -21,7 +21,7 @@ use piece::{Holding, Pieces};
 
 /// Shares between which prices are linear, at most.
 const MOST_KNOTS: usize = 10;
-/// The floor begins this share of the way from the bound down to the best, and the way doubles each
+/// The floor begins this share of the way from the bound down to the best. The way doubles each
 /// time.
 const FIRST_STEP: f64 = 1.0 / 64.0;
 
@@ -35,7 +35,7 @@ pub(crate) struct Proof {
     pub(crate) nodes: u64,
 }
 
-/// Proves what can be proven, entering what is found on the way into `top`; `ceiling` is a bound
+/// Proves what can be proven, and enters what is found on the way into `top`. `ceiling` is a bound
 /// that is known already. `None` if there is too much to go through even for a better bound.
 pub(crate) fn prove(
     blackbox: &BlackBox,
@@ -148,8 +148,8 @@ pub(crate) fn prove(
     Some(Proof { upper, complete: false, nodes })
 }
 
-/// The shares between which prices are linear: those that threads keep where it is best, since
-/// there prices have to be right.
+/// The shares between which prices are linear. They are those that threads keep where it is best,
+/// since there prices have to be right.
 fn knots(pieces: &Pieces, top: &TopN, moving: &mut Incremental<'_>) -> Option<Vec<f64>> {
     let most = pieces
         .holdings

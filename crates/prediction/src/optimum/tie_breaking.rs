@@ -22,15 +22,15 @@ use pinwise_topology::{Assignment, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Predictions that differ by no more than this share are alike. With 0.3 to 1 % the choice for six
-/// threads of the nine IPFwd programs is the same but for one of them.
+/// threads is the same for all but one of the nine IPFwd programs.
 const ALIKE: f64 = 0.005;
 /// This many of the best predicted are compared with others like them that have fewer co-runners.
 const RELIEVED: usize = 6;
 /// Spread assignments are measured where they are predicted no worse than the best by this share.
 const BELIEVED: f64 = 0.1;
 
-/// What a prediction reads of the tables: by instance, its application, what the base table calls
-/// its assignment, and the layout around each thread.
+/// What a prediction reads of the tables, by instance. It is the application, what the base table
+/// calls its assignment, and the layout around each thread.
 type Reads = Vec<(usize, Assignment, Vec<usize>)>;
 
 impl BlackBox {
@@ -68,7 +68,7 @@ impl BlackBox {
             .collect()
     }
 
-    /// The best assignment found whose instances have core-local domains to themselves, and what
+    /// The best assignment found whose instances have core-local domains to themselves. Also what
     /// the base tables say that they do there. `None` if there are too few domains.
     fn secluded(&self, space: &Space) -> Option<(f64, Predicted)> {
         let local = self.local();
@@ -133,7 +133,7 @@ impl BlackBox {
     }
 
     /// The same tables for assignments whose instances are spread over as many core-local domains
-    /// as they can be: others are predicted as 0.
+    /// as they can be. Others are predicted as 0.
     pub fn spread(&self) -> Self {
         let bases = (0..self.thread_kinds().applications()).map(|application| {
             let domains = |leaves: &[u32]| self.domains_of(leaves).len();
@@ -187,8 +187,8 @@ impl BlackBox {
         preferred
     }
 
-    /// From an assignment, moves of threads that leave fewer co-runners, or as many and predict
-    /// better, as long as what is predicted is not below `floor`.
+    /// Makes moves of threads that leave fewer co-runners, or as many and predict better. The
+    /// prediction must not fall below `floor`.
     fn relieved(&self, space: &Space, from: &Predicted, floor: f64) -> Predicted {
         let mut leaves = from.assignment.leaves().to_vec();
         let contexts = self.local().contexts();
@@ -224,11 +224,11 @@ impl BlackBox {
         Predicted { performance: self.predict(assignment.leaves()), assignment }
     }
 
-    /// Over all pairs of threads of different instances in one core-local domain, the levels of the
-    /// machine that they share there.
+    /// Covers all pairs of threads of different instances in one core-local domain. Counts the
+    /// levels of the machine that they share there.
     fn company(&self, leaves: &[u32]) -> u32 {
-        // Of a thread, the numbers of the parts it is in, from the domain inwards; those of
-        // different domains or parts differ.
+        // The numbers of the parts that a thread is in, from the domain inwards. Those of different
+        // domains or parts differ.
         let parts = |leaf: &u32| {
             let domain = self.local().domain_of(*leaf);
             let (first, build) = (

@@ -1,10 +1,10 @@
 //! The base time table: how one instance performs alone, for every way of placing its threads.
 //!
-//! blackbox-scheduler.txt, section 3.1.1, "Benefit from data and instructions sharing": with
+//! blackbox-scheduler.txt, section 3.1.1, "Benefit from data and instructions sharing". With
 //! nothing else on the machine, threads of one instance that share a core gain or lose by it. There
-//! is one entry per different assignment of the instance: 11 for 3 threads on the UltraSPARC T2, 49
-//! for 4, 1,526 for 6. Where threads of an instance have one role, assignments that differ by
-//! an exchange of them perform the same, and are one experiment.
+//! is one entry per different assignment of the instance. On the UltraSPARC T2, 3 threads have 11,
+//! 4 have 49, and 6 have 1,526. Threads of an instance may have one role. Then assignments that
+//! differ by an exchange of them perform the same, and are one experiment.
 
 use crate::ThreadKinds;
 use num_bigint::BigUint;
@@ -116,7 +116,7 @@ impl BaseTable {
     }
 
     /// The performance of the instance alone on these contexts, threads in the order of
-    /// [`crate::Instance::threads`]; `None` for an assignment that the space does not have.
+    /// [`crate::Instance::threads`]. `None` for an assignment that the space does not have.
     pub fn performance(&self, assignment: &Assignment) -> Option<f64> {
         self.named(&self.name(assignment))
     }

@@ -1,7 +1,7 @@
 //! BlackBox: the predicted performance of any assignment, from the performance of instances alone
 //! and the effect of co-runners on them.
 //!
-//! blackbox-scheduler.txt, section 3.1.2: an instance performs as it would alone on its contexts
+//! blackbox-scheduler.txt, section 3.1.2. An instance performs as it would alone on its contexts
 //! (base time table), divided by the largest slowdown of its threads (slowdown table). An
 //! assignment performs as the sum of its instances.
 
@@ -96,8 +96,7 @@ impl BlackBox {
 }
 
 impl Predictor for BlackBox {
-    /// An assignment that the tables know nothing of is predicted as 0: it is not to be chosen for
-    /// what is not known.
+    /// An assignment that the tables know nothing of is predicted as 0, so that it is not chosen.
     fn predict(&self, leaves: &[u32]) -> f64 {
         self.performance(leaves).unwrap_or(0.0)
     }
@@ -203,7 +202,7 @@ pub(crate) mod tests {
         }
 
         /// Profiles it. The performance alone always includes what the instance's threads do to
-        /// each other, so the base table does too, as on any machine.
+        /// each other. So the base table does too, as on any machine.
         pub(crate) fn profile(&self) -> BlackBox {
             let local = self.local.clone();
             let mut base = Vec::new();
@@ -231,7 +230,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whether no core holds two threads of one instance: then the base table is free of their
+    /// Whether no core holds two threads of one instance. Then the base table is free of their
     /// effect on each other, and the prediction has to be exact.
     fn apart(obedient: &Obedient, leaves: &[u32]) -> bool {
         obedient.thread_kinds.instances().iter().all(|instance| {

@@ -1,13 +1,13 @@
 //! The part of a machine within which threads are taken to interfere: the core-local domain.
 //!
-//! blackbox-scheduler.txt, section 3.1.1: once the workload is chosen, the placement of threads on
+//! blackbox-scheduler.txt, section 3.1.1. Once the workload is chosen, the placement of threads on
 //! other cores hardly affects the threads on a core. So a table of what happens within one core
-//! serves for the whole processor. Which level that is differs between machines (a core of the
-//! UltraSPARC T2, a core with two contexts, a cluster that shares an L2), so it is an argument.
+//! serves for the whole processor. The level is an argument, because it differs between machines.
+//! It is a core of the UltraSPARC T2, a core with two contexts, or a cluster that shares an L2.
 //! Domains of one *build*, of one shape and of one kind of cores, have a table together. A hybrid
-//! processor has several builds: cores of two contexts, say, and clusters of slower cores. If the
-//! level is missing, as a cluster is around the large cores, the outermost domain within it takes
-//! its place.
+//! processor has several builds: cores of two contexts, say, and clusters of slower cores. The
+//! level may be missing, as a cluster is around the large cores. Then the outermost domain within
+//! it takes its place.
 //!
 //! A context that may hold several threads is one more level: a domain of that many *slots*.
 
@@ -115,8 +115,8 @@ impl CoreLocal {
         Ok(local)
     }
 
-    /// The core-local level unless the user names one: the outermost one below the whole machine
-    /// whose domains have at most `most` contexts. If all are larger, the innermost.
+    /// The core-local level unless the user names one. It is the outermost one below the whole
+    /// machine whose domains have at most `most` contexts. If all are larger, the innermost.
     pub fn usual_level(tree: &SharingTree, most: usize) -> DomainKind {
         let contexts = tree.leaves().len();
         let around = (0..contexts as u32).flat_map(|leaf| tree.around(leaf));

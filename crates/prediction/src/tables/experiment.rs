@@ -5,8 +5,8 @@ use num_bigint::BigUint;
 use pinwise_measure::{Piece, Setting};
 use pinwise_topology::{SharingTree, SpaceError};
 
-/// Some instances on chosen contexts, the rest of the machine free; what is measured is the
-/// performance of the first of them.
+/// Some instances on chosen contexts, with the rest of the machine free. The performance of the
+/// first of them is measured.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Experiment {
     /// The watched instance, then those that stress it.
@@ -51,7 +51,7 @@ pub struct ExperimentCount {
     /// Base time table with threads of one role interchangeable.
     pub base: BigUint,
     /// Slowdown table with threads of one role interchangeable, and only layouts that the workload
-    /// has threads for; `None` if there are too many to go through.
+    /// has threads for. `None` if there are too many to enumerate.
     pub slowdown: Option<usize>,
 }
 
@@ -104,7 +104,7 @@ fn layout_count(arities: &[usize], kinds: usize) -> BigUint {
     count
 }
 
-/// The entries of a slowdown table, kind and layout, that the workload has threads for: a thread's
+/// The entries of a slowdown table, kind and layout, that the workload has threads for. A thread's
 /// co-runners are the other threads.
 pub(crate) fn reachable(thread_kinds: &ThreadKinds, layouts: &Layouts) -> Vec<(usize, usize)> {
     let counts = thread_kinds.counts();
@@ -129,7 +129,7 @@ pub(crate) fn reachable(thread_kinds: &ThreadKinds, layouts: &Layouts) -> Vec<(u
 /// its build with `layout` around it. The rest of its instance is alone, each thread in another
 /// domain, as far as there are domains. Stressing threads come as whole instances; those not in the
 /// layout are put where they disturb least. Among equally empty domains, those built like the first
-/// come first: the slowdown is asked of threads on one kind of cores, as long as there are some.
+/// come first. The slowdown is that of threads on one kind of cores, as long as there are some.
 /// `None` if they do not fit on the machine.
 pub(crate) fn stress(
     thread_kinds: &ThreadKinds,
@@ -196,8 +196,8 @@ impl Floor<'_> {
         Some(self.take(domain))
     }
 
-    /// A place for a thread that only keeps a stressing one going: not next to the watched instance
-    /// while there is another.
+    /// A place for a thread that only keeps a stressing one going. It is not next to the watched
+    /// instance while there is another.
     fn aside(&mut self) -> Option<u32> {
         let domain = self.emptiest(|watched| !watched).or_else(|| self.emptiest(|_| true))?;
         Some(self.take(domain))
@@ -338,8 +338,8 @@ mod tests {
         let layouts = Layouts::new(&local, 3).unwrap();
         let entries = reachable(&thread_kinds, &layouts);
         // The neighbour of the thread on its core is nothing or a kind: 4. The other three contexts
-        // of its cluster hold anything but three more of the same kind, since there are only two
-        // more: 20 - 1.
+        // of its cluster hold anything but three more of the same kind. There are only two more, so
+        // 20 - 1.
         assert_eq!(entries.len(), 3 * (4 + 20 - 1));
         assert_eq!(
             ExperimentCount::new(&tree, &thread_kinds, &local).unwrap().slowdown,

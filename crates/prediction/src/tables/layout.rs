@@ -2,17 +2,17 @@
 //!
 //! **Terms.** A *content* is what a domain holds up to swaps of alike parts and of threads of one
 //! kind. A slot holds nothing or a thread of one of K kinds: K + 1 contents. A domain of `a`
-//! children holds a multiset of `a` of their contents: C(N + a - 1, a), where a child has N. A
-//! *layout* is the neighbourhood of one thread: at each level the multiset of contents of the
-//! siblings of its part. There are C(N + a - 2, a - 1) of these, multiplied over the levels. On a
-//! core of the UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4). K times that
-//! is the number of experiments of blackbox-scheduler.txt, Table 1.
+//! children holds a multiset of `a` of their contents. There are C(N + a - 1, a) if a child has N.
+//! A *layout* is the neighbourhood of one thread. It has at each level the multiset of contents of
+//! the siblings of its part. There are C(N + a - 2, a - 1) of these, multiplied over the levels. On
+//! a core of the UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4). K times
+//! that is the number of experiments of blackbox-scheduler.txt, Table 1.
 //!
 //! **Numbering.** A multiset c1 <= c2 <= … of contents has the number sum of C(ci + i - 1, i) in
-//! the combinatorial number system (Knuth, The Art of Computer Programming 4A, 7.2.1.3, exercise on
-//! multicombinations). Levels are combined as digits. So a table of slowdowns is a plain array,
-//! filled and read by number. Where domains are of several builds, the numbers of one follow those
-//! of the one before.
+//! the combinatorial number system. See Knuth, The Art of Computer Programming 4A, 7.2.1.3,
+//! exercise on multicombinations. Levels are combined as digits. So a table of slowdowns is a plain
+//! array, filled and read by number. Where domains are of several builds, the numbers of one follow
+//! those of the one before.
 
 use crate::{Build, CoreLocal};
 use std::ops::Range;
@@ -52,8 +52,8 @@ struct LayoutLevel {
 const MOST: usize = 1 << 26;
 
 impl Layouts {
-    /// The layouts within the domains of `local` for threads of `kinds` kinds; `None` if there
-    /// are more than 2^26 of them.
+    /// The layouts within the domains of `local` for threads of `kinds` kinds. `None` if there are
+    /// more than 2^26 of them.
     pub fn new(local: &CoreLocal, kinds: usize) -> Option<Self> {
         let within = |build: &Build| Within::new(build.arities(), kinds);
         let builds: Vec<Within> = local.builds().iter().map(within).collect::<Option<_>>()?;
@@ -93,7 +93,7 @@ impl Layouts {
     }
 
     /// The layout around each slot of a domain of this build, whatever that slot itself holds.
-    /// `held` has for each slot 0, or 1 + the kind of the thread on it; `around` is as long and
+    /// `held` has for each slot 0, or 1 + the kind of the thread on it. `around` is as long and
     /// receives the numbers.
     ///
     /// # Panics
@@ -104,7 +104,7 @@ impl Layouts {
         around.iter_mut().for_each(|layout| *layout += self.first[build]);
     }
 
-    /// A domain with the layout of number `layout` around its first slot: for each slot 0, or 1 +
+    /// A domain with the layout of number `layout` around its first slot. Each slot has 0, or 1 +
     /// the kind of the thread on it. The first slot is left empty.
     pub fn example(&self, layout: usize) -> Vec<usize> {
         let build = self.build(layout);

@@ -6,8 +6,8 @@
 //! **Reduced**, the base tables are measured, and a part of the slowdown table that is chosen on
 //! the way:
 //!
-//! 1. A *frame*: each kind of thread with one other thread, and with as many as fit, of each kind
-//!    at each level.
+//! 1. A *frame*: each kind of thread with one other thread, and with as many as fit. The others are
+//!    of each kind at each level.
 //! 2. *Batches*. The known entries forecast every other entry ([`forecast`]). Most of a batch are
 //!    the entries that the best assignments read if every entry is at its optimistic end. The
 //!    others are read by assignments drawn where good ones are expected. An entry that decides
@@ -16,9 +16,9 @@
 //!    forecasts, in the deviations they stated, stretch the stated intervals. The randomly drawn
 //!    entries show how often intervals held.
 //! 4. The *end* comes when two things hold. The best assignment is predicted from measured entries
-//!    alone (or nearly so). And no assignment would be predicted better by more than asked for,
-//!    even with every other entry at the upper end of its interval. It also comes when the allowed
-//!    experiments are used up.
+//!    alone (or nearly so). No assignment would be predicted better by more than asked for. That
+//!    holds even with every other entry at the upper end of its interval. It also comes when the
+//!    allowed experiments are used up.
 //!
 //! A forecast never replaces a measurement.
 
@@ -50,12 +50,12 @@ const MOST_REDUCED: usize = 800;
 /// measured.
 const LEAST_REDUCED: usize = 20;
 
-/// Entries of a slowdown table that are gone through, at most: one of eight roles on the UltraSPARC
+/// Most entries of a slowdown table that are enumerated. A table of eight roles on the UltraSPARC
 /// T2 has 653,400.
 const MOST_ENTRIES: usize = 1 << 20;
 
-/// Assignments of an instance alone that are gone through, at most: an application of eight threads
-/// on the UltraSPARC T2 has 74,376.
+/// Most assignments of an instance alone that are enumerated. An application of eight threads on
+/// the UltraSPARC T2 has 74,376.
 const MOST_ALONE: u32 = 1_000_000;
 
 /// What the instances of a workload do alone.
@@ -208,9 +208,9 @@ impl Profiling {
         })
     }
 
-    /// How many of `entries` of a slowdown table may be measured, so that they and all `base`
-    /// experiments of the base tables are at most `share` of both. Up to 20 always, even where the
-    /// base tables alone are more than that, and 800 at most unless all are.
+    /// How many of `entries` of a slowdown table may be measured. With all `base` experiments of
+    /// the base tables they are at most `share` of both. It is always at least 20, even if the base
+    /// tables alone exceed the share. It is at most 800 unless all are measured.
     pub fn allowed(share: f64, base: f64, entries: usize) -> usize {
         // Below 0 if the base tables are more; as a count that is none.
         let room = share * (base + entries as f64) - base;
@@ -393,8 +393,8 @@ impl Profiling {
         self.blackbox_of(|forecast| forecast.share)
     }
 
-    /// Predictors of the ends of intervals: between what the predictions would lie if every entry
-    /// were measured, at 95 % confidence of each entry that was not.
+    /// Predictors of the ends of intervals. If every entry were measured, the predictions would lie
+    /// between them. Each entry that was not counts at 95 % confidence.
     pub fn ends(&self) -> [BlackBox; 2] {
         [self.blackbox_of(|forecast| forecast.low), self.blackbox_of(|forecast| forecast.high)]
     }

@@ -1,7 +1,7 @@
 //! The slowdown table: the share of its performance that an instance keeps when one of its threads
 //! has co-runners.
 //!
-//! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources": a target thread
+//! blackbox-scheduler.txt, section 3.1.1, "Collision in shared hardware resources". A target thread
 //! runs in a core-local domain with every layout of stressing threads around it. The rest of its
 //! instance runs elsewhere, and the instance is measured. This table holds the reciprocal of the
 //! paper's slowdown: performance with the layout / performance alone. The smallest share of several
@@ -33,9 +33,9 @@ impl SlowdownTable {
         Self { layouts, shares }
     }
 
-    /// A table filled by `performance` of the watched instance in each experiment (higher is
-    /// better), for the layouts that the workload has threads for. A layout whose experiment
-    /// does not fit on the machine stays empty.
+    /// A table for the layouts that the workload has threads for. `performance` of the watched
+    /// instance in each experiment fills it (higher is better). A layout whose experiment does not
+    /// fit on the machine stays empty.
     ///
     /// # Errors
     /// The first that `performance` gives.
@@ -87,7 +87,7 @@ impl SlowdownTable {
         shares.copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Layout and share of every slot of a domain of this build; `held` has for each 0, or 1 + the
+    /// Layout and share of every slot of a domain of this build. `held` has for each 0, or 1 + the
     /// kind of the thread on it. NaN for what was not measured, and on empty slots.
     ///
     /// # Panics

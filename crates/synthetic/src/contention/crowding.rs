@@ -12,18 +12,18 @@ pub enum Crowding {
         /// What it has room for.
         free: f64,
     },
-    /// By 1 + sum of D + clash for each two others of different roles: co-runners that are worse
+    /// By 1 + sum of D + clash for each two others of different roles. Such co-runners are worse
     /// together than apart.
     Clash {
         /// What two cost.
         clash: f64,
     },
-    /// By 1 + L / (1 - L / full), L = sum of D, at most 20 L: a unit before which a queue grows.
+    /// By 1 + L / (1 - L / full), L = sum of D, at most 20 L. A queue grows before such a unit.
     Queue {
         /// The demand at which it would grow without end, above 0.
         full: f64,
     },
-    /// By 1 + the greatest D among the others, and a share of what the rest demand: turns that are
+    /// By 1 + the greatest D among the others, and a share of what the rest demand. Turns are then
     /// as long as the longest.
     Greatest {
         /// The share.
@@ -32,7 +32,7 @@ pub enum Crowding {
 }
 
 impl Crowding {
-    /// What it multiplies the time of a thread of `role` by; `held` counts the threads in its
+    /// What it multiplies the time of a thread of `role` by. `held` counts the threads in its
     /// domain by role, itself included.
     pub(super) fn factor(self, demand: &[f64], held: &[f64], role: usize) -> f64 {
         let count = |other: usize| held[other] - f64::from(u8::from(other == role));

@@ -3,10 +3,10 @@
 //! *Problem.* A single bad probe can decide a search. A program that got no CPU, or whose load has
 //! changed, looks slow with the number that was tried then.
 //!
-//! *Method.* A probe is doubtful if nothing got done, if others starved it, or if its progress
-//! jumped from what it was with the same number ([`Doubt`]). It is made again, at most three times.
-//! Each repeat is longer. A probe below the floor is never doubtful: to make it again would hurt
-//! the program again.
+//! *Method.* A probe is doubtful if nothing got done, or if others starved it. It is also doubtful
+//! if its progress jumped from that with the same number ([`Doubt`]). It is made again, at most
+//! three times. Each repeat is longer. A probe below the floor is never doubtful: to make it again
+//! would hurt the program again.
 //!
 //! *Limits.* What is usual follows from the other probes of the stage. So the first one is held
 //! against nothing.
@@ -19,8 +19,8 @@ pub(super) const REPEATS: u32 = 3;
 /// How many times longer each repeat of a probe without progress is, and of another doubtful one.
 pub(super) const LONGER: f64 = 4.0;
 pub(super) const LITTLE_LONGER: f64 = 2.0;
-/// Progress has jumped if it is more than this many times what it was with the same number, or
-/// less than this part of it. A choice: windows of a busy machine seldom differ by as much.
+/// Progress has jumped if it is more than this many times that with the same number, or less than
+/// this part of it. A choice: windows of a busy machine seldom differ by as much.
 pub(super) const JUMP: f64 = 4.0;
 
 /// Why a probe is doubtful.

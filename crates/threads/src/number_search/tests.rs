@@ -206,8 +206,8 @@ fn a_probe_in_which_nothing_got_done_is_repeated_longer() {
     assert!(found.attempts.iter().all(|attempt| attempt.probe.progress.rate > 0.0));
 }
 
-/// The records of a survey whose probes are as fast as Amdahl's law has it times `factor` of their
-/// record, beside others that take these shares of the contexts.
+/// The records of a survey next to others that take these shares of the contexts. Its probes are as
+/// fast as Amdahl's law says, times `factor` of their record.
 fn beside(
     search: &NumberQuestion,
     lost: &[f64],
@@ -485,8 +485,8 @@ fn busy(n: u32, _: f64, _: usize, _: ProbeStage) -> Result<Probe, MeasureError> 
     })
 }
 
-/// 1 and 5 threads are n = 1: two probes of the same program would show no parallelism and end
-/// the search.
+/// 1 and 5 threads are n = 1. Two probes of the same program would show no parallelism and end the
+/// search.
 #[test]
 fn a_step_that_starts_the_same_program_is_no_saturation() {
     let formula: ThreadsPerN = "3+4n".parse().unwrap();

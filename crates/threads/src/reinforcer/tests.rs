@@ -126,8 +126,8 @@ fn tmax_is_taken_when_it_was_worth_it_and_left_when_not() {
     assert_eq!(stopped(not.observe(profile(0.0, 0.0, 0.0, 64.0))), (64, ReinforcerEnd::CpuUtil));
 }
 
-/// ComputeNextT is reached only after Terminate refused, and takes half a step under nearly the
-/// same conditions under which Terminate ends. With LOCK high, and ΔLOCK and ΔVCX_RATE high (or
+/// ComputeNextT is reached only after Terminate refused. It takes half a step under nearly the same
+/// conditions under which Terminate ends. With LOCK high, and ΔLOCK and ΔVCX_RATE high (or
 /// ΔMIGR_RATE beyond the contexts), Terminate has ended the search already. So, by the figure,
 /// FindN never reaches the half step. This tests ComputeNextT alone.
 #[test]

@@ -1,5 +1,5 @@
-//! The decision that follows from a posterior: which candidate is chosen, what that is expected to
-//! lose, and between which two the choice is open.
+//! The decision that follows from a posterior. It says which candidate is chosen, what that is
+//! expected to lose, and between which two the choice is open.
 //!
 //! **Choice.** The fewest threads that are fast enough with a probability of [`CONFIDENCE`]. Fast
 //! enough means within the tolerance of the candidate that is fastest on average. More threads than
@@ -7,8 +7,8 @@
 //! numbers up to the contexts:
 //!
 //! 1. At least two probes were beyond the contexts.
-//! 2. If readings of the same number contradict their reported errors, the best number up to the
-//!    contexts loses more than the tolerance with a probability of 90 %.
+//! 2. Readings of the same number may contradict their reported errors. Then the best number up to
+//!    the contexts must lose more than the tolerance with a probability of 90 %.
 //! 3. If both were probed several times, that number loses more than the tolerance on average.
 
 use super::{SETTLED, SpeedQuestion};
@@ -19,13 +19,13 @@ use pinwise_topology::Random;
 /// Probability with which fewer threads have to be good enough to be chosen.
 const CONFIDENCE: f64 = 0.7;
 /// Applies if readings of the same number contradict their reported errors. More threads than
-/// contexts are then chosen only if the best number up to the contexts loses more than the
-/// tolerance with this probability.
+/// contexts then need this probability. It is that the best number up to the contexts loses more
+/// than the tolerance.
 const CLEAR: f64 = 0.9;
 /// Upper limit of the probes of fewer threads that may be fast enough, and of those they may equal.
 pub(super) const DOUBTS: usize = 3;
-/// Upper limit of the probes of more threads than contexts that may be faster, and of the best
-/// number up to the contexts.
+/// Upper limit of the probes of more threads than contexts that may be faster. It also limits those
+/// of the best number up to the contexts.
 pub(super) const PAIRS: usize = 8;
 /// Probes of what is announced. More threads than contexts need at least that number of probes,
 /// too.
@@ -82,8 +82,8 @@ impl Decision {
         let known = (0..own).rev().filter(|&place| mean[place].is_finite());
         let rival = known.max_by(|&a, &b| mean[a].total_cmp(&mean[b]));
         // More threads than contexts can only hide waiting. More than one reading has to show that
-        // they are faster: beyond doubt where readings contradict each other, and on average where
-        // there are several of both.
+        // they are faster. That is beyond doubt if readings contradict each other, and on average
+        // if there are several of both.
         let above: usize = (own..mean.len()).map(&times).sum();
         let contradicted = |rival: usize| posterior.noisy() && !clear(rival);
         let level = |rival: usize| times(rival).min(times(best)) >= DOUBTS && near(rival, best);

@@ -27,12 +27,12 @@ pub struct SpeedQuestion {
     /// All probes then take at most [`PROBE_SHARE`](super::PROBE_SHARE) of the run with the best
     /// value, by the current estimate.
     pub work: Option<f64>,
-    /// The number of equal pieces of a run, at least one, that are dealt out evenly (files, frames,
+    /// The number of equal pieces of a run, at least one. They are dealt out evenly (files, frames,
     /// a static loop). With 128 pieces, 25 threads take as long as 22 do, since some do six either
     /// way. A short probe does not show that. Whole runs do, and do not need it.
     pub pieces: Option<u32>,
-    /// A probe consists of whole runs, as many as come nearest to its window and at least one;
-    /// values are runs per second.
+    /// A probe consists of whole runs, at least one and as many as come nearest to its window.
+    /// Values are runs per second.
     pub whole_runs: bool,
     /// The threads that probes see are counted: each starts the program anew, which promises more
     /// threads for a greater candidate. If it makes no more from some candidate on
@@ -45,7 +45,7 @@ pub struct SpeedQuestion {
 }
 
 /// How far readings are off, with probabilities: as far as they report, or more. On a machine that
-/// others use, they may also be off by 8 or 20 % from one to the next, whatever they report.
+/// others use, successive readings may also be off by 8 or 20 %, whatever they report.
 const NOISES: [(Noise, f64); 4] = [
     (Noise { times: 0.8, beside: 0.0 }, 0.5),
     (Noise { times: 2.4, beside: 0.0 }, 0.35),

@@ -99,8 +99,8 @@ fn a_plateau_gets_few_threads() {
     assert!(chosen[0] >= 23 && chosen[2] <= 30 && chosen[4] <= 48, "{chosen:?}");
 }
 
-/// A search on two contexts of a machine that others use: readings are off by 8 % from one to the
-/// next, and tell 1.5 % of themselves.
+/// A search on two contexts of a machine that others use. Readings are off by 8 % from one to the
+/// next, and report 1.5 %.
 fn busy(curve: [f64; 4], seed: u64) -> NumberAdvice {
     let mut random = Random::new(seed);
     let question = SpeedQuestion { most_time: Some(Duration::from_secs(1)), ..question(4, 2) };
@@ -120,8 +120,8 @@ fn busy(curve: [f64; 4], seed: u64) -> NumberAdvice {
     }
 }
 
-/// Counts, of twelve searches each, those that chose this number of threads, and those whose
-/// interval holds what the choice gains.
+/// Counts two kinds among twelve searches each. Some chose this number of threads, and the interval
+/// of some holds what the choice gains.
 fn searched(curve: [f64; 4]) -> ([usize; 4], usize) {
     let found: Vec<NumberAdvice> = (0..12).map(|seed| busy(curve, seed)).collect();
     let gain = |advice: &NumberAdvice| curve[advice.threads as usize - 1];
@@ -141,8 +141,8 @@ fn lucky_readings_seldom_make_more_threads_than_contexts_and_intervals_know_of_t
     assert!(faster[3] >= 11 && held >= 8, "{faster:?}, {held}");
 }
 
-/// One reading beyond four contexts is the fastest of all, and 2, 3 and 4 threads are equally fast:
-/// neither that one nor the fastest of these.
+/// One reading beyond four contexts is the fastest of all. 2, 3 and 4 threads are equally fast, so
+/// neither that one nor the fastest of these wins.
 #[test]
 fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_is_not_believed() {
     let mut search = SpeedSearch::new(question(8, 4)).unwrap();
@@ -207,8 +207,8 @@ fn numbers_above_the_contexts_are_probed_in_turn_with_the_best_below_until_it_is
     assert_eq!((choice, most), (2, Some(DOUBTS)), "clear from a handful of pairs");
 }
 
-/// No law says so: 24 threads on 24 contexts are a third slower than 22, as with threads that spin
-/// at barriers beside other programs.
+/// No law says so: 24 threads on 24 contexts are a third slower than 22. Threads that spin at
+/// barriers next to other programs behave like that.
 #[test]
 fn a_wrong_law_cannot_hide_the_best() {
     let speed = |threads: u32| if threads < 23 { f64::from(threads).sqrt() } else { 3.2 };
@@ -217,8 +217,8 @@ fn a_wrong_law_cannot_hide_the_best() {
     assert!(loss(&advice, &question, speed) < 0.03, "{advice:?} after {probed:?}");
 }
 
-/// Little time, and far from one thread: laws fitted to 20 threads and more say nothing sure of how
-/// fast one is.
+/// There is little time, and the probes are far from one thread. Laws fitted to 20 threads and more
+/// say nothing sure of how fast one is.
 #[test]
 fn gains_are_over_a_number_that_was_probed() {
     let law = Law { sigma: 0.08, kappa: 0.0, knee: f64::INFINITY, decline: 0.0, uneven: 0.0 };
@@ -312,7 +312,7 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
     );
 }
 
-/// Of 72 candidates, and of four: with a first thread beside those asked for, or one that is a
+/// Of 72 candidates, and of four. There is a first thread besides those asked for, or one that is a
 /// worker alone with a single thread (xz). Readings are noisy, and those of numbers that make the
 /// same threads differ by nothing else.
 #[test]
@@ -434,8 +434,8 @@ fn when_the_time_is_over_there_is_advice_from_what_was_seen() {
     assert!(advice.between.0 < advice.between.1, "{advice:?}");
 }
 
-/// A run of 10 s with the best number, which is not known beforehand: 0.42 s for probes of 75 ms
-/// and more.
+/// A run takes 10 s with the best number, which is not known beforehand. So 0.42 s are left for
+/// probes of 75 ms and more.
 #[test]
 fn of_a_run_of_known_length_no_more_than_its_share_is_taken() {
     let speed = |threads: u32| f64::from(threads.min(20));

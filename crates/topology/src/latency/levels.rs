@@ -14,12 +14,13 @@
 //! grouping joins may contradict it; they are listed. A grouping in which half the contexts are
 //! alone is no level.
 //!
-//! *How long is persistent.* By a factor of 1.05, or by the ratio between two directions that nine
-//! in ten pairs stay within, whichever is more. The noise between directions is also between pairs.
-//! Few contexts group by chance: of 4, the two fastest pairs make two groups of two 1 time in
+//! *How long is persistent.* The factor is 1.05, or the ratio between two directions that nine in
+//! ten pairs stay within. The larger one counts. The noise between directions is also between
+//! pairs. Few contexts group by chance: of 4, the two fastest pairs make two groups of two 1 time
+//! in
 //! 5. So some groupings need four times that in the logarithm, at most a factor of 1.25. These are
-//!    groupings that chance alone (random pairs of the groups inside) gives more than once in a
-//!    thousand, and groupings of unequal size. With one direction only the noise is unknown: 1.10
+//!    groupings of unequal size, and those that chance gives more than once in a thousand. Chance
+//!    means random pairs of the groups inside. With one direction only the noise is unknown: 1.10
 //!    and 1.25. Where all directions are equal, somebody has removed the noise: 1.05 always.
 //!
 //! **Limits.** Levels whose latencies overlap are one. A ring or mesh of packages is no tree: its
@@ -31,8 +32,8 @@ use crate::{CpuId, CpuSet};
 /// The levels of a machine, as its latencies imply them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyLevels {
-    /// From the nearest contexts to the whole machine, which is always the last; each level's
-    /// groups are unions of those before it.
+    /// They go from the nearest contexts to the whole machine, which is always the last. Each
+    /// level's groups are unions of those before it.
     pub levels: Vec<LatencyLevel>,
     /// Values that were not used as they stand.
     pub oddities: Vec<Oddity>,
@@ -49,8 +50,8 @@ pub struct LatencyLevel {
     /// Where those latencies fall into several classes that group nothing: the hops of an
     /// interconnect. Empty for a single one.
     pub classes: Vec<LatencyClass>,
-    /// Pairs that contradict the grouping: in one group and slower, or in two and faster, than the
-    /// threshold between this level and the next. They do not count in `latency`.
+    /// Pairs that contradict the grouping. Compared with the threshold to the next level, they are
+    /// in one group and slower, or in two and faster. They do not count in `latency`.
     pub contradictions: Vec<(CpuId, CpuId, f64)>,
 }
 
@@ -102,7 +103,7 @@ struct Candidate {
 
 impl LatencyLevels {
     /// The levels that `matrix` implies. Costs n^2 steps for each percent between the lowest and
-    /// the highest latency, and more only within the spread of a level.
+    /// the highest latency. It costs more only within the spread of a level.
     pub fn of(matrix: &LatencyMatrix) -> Self {
         let pairs = matrix.pairs();
         let mut accepted: Vec<Candidate> = Vec::new();
@@ -128,8 +129,8 @@ impl LatencyLevels {
         Self { levels, oddities: pairs.oddities }
     }
 
-    /// The positions of `contexts` group by group, so that a matrix in this order has its groups as
-    /// blocks along the diagonal.
+    /// The positions of `contexts` group by group. A matrix in this order has its groups as blocks
+    /// along the diagonal.
     pub fn order(&self, contexts: &[CpuId]) -> Vec<usize> {
         let path = |cpu: CpuId| -> Vec<Option<usize>> {
             let outermost_first = self.levels.iter().rev();
@@ -143,7 +144,7 @@ impl LatencyLevels {
     }
 
     /// The number of the nearest level that brings two contexts together, an index into
-    /// [`Self::levels`]; the last one for contexts that are in none.
+    /// [`Self::levels`]. It is the last one for contexts that are in none.
     pub fn together(&self, a: CpuId, b: CpuId) -> usize {
         let has_both = |level: &LatencyLevel| {
             level.groups.iter().any(|group| group.contains(a) && group.contains(b))
@@ -152,8 +153,8 @@ impl LatencyLevels {
     }
 
     /// Where a latency lies between the lowest (0) and the highest (1) that levels have, on a
-    /// logarithmic scale; spoilt values may lie outside. Where all are within 5 % there is
-    /// nothing to see, and they are near 0.
+    /// logarithmic scale. Spoilt values may lie outside. Where all are within 5 % there is nothing
+    /// to see, and they are near 0.
     pub fn place(&self, latency: f64) -> f64 {
         let latencies = || self.levels.iter().filter_map(|level| level.latency);
         let low = latencies().map(|class| class.low).fold(f64::INFINITY, f64::min);
@@ -270,9 +271,9 @@ fn required(grouping: &[usize], inner: Option<&[usize]>, asymmetry: Option<f64>)
     limit.min(PERSISTENT_CHANCE)
 }
 
-/// The probability that random pairs, as many as the grouping has, make such a grouping. It is the
-/// number of ways to divide the groups inside it (or single contexts) into sets of these sizes,
-/// divided by the number of ways to choose the pairs.
+/// The probability that random pairs, as many as the grouping has, make such a grouping. It is a
+/// ratio of two numbers. The first is the ways to divide the groups inside it (or single contexts)
+/// into sets of these sizes. The second is the ways to choose the pairs.
 fn chance(grouping: &[usize], inner: Option<&[usize]>) -> f64 {
     let units: Vec<usize> = match inner {
         Some(inner) => (0..inner.len()).filter(|&context| inner[context] == context).collect(),

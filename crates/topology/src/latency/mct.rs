@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each value in a file is the median of its cluster. The reader ignores bandwidths and power,
-//! which follow. A section may begin in the middle of a line, because in some files the section
-//! before lacks its last newline.
+//! which follow. A section may begin in the middle of a line. In some files the section before
+//! lacks its last newline.
 
 use super::{
     LatencyClass, LatencyError, LatencyLevel, LatencyLevels, LatencyMatrix, LatencyUnit,
@@ -73,8 +73,8 @@ enum Section {
 }
 
 impl MctFile {
-    /// Reads a description. Error: an invalid line, or what is missing. Needed are a latency for
-    /// each two contexts and direction, and of each further section as many lines as its head
+    /// Reads a description. Error: an invalid line, or what is missing. A latency is needed for
+    /// each two contexts and direction. Each further section needs as many lines as its head
     /// declares.
     pub fn parse(text: &str) -> Result<Self, LatencyError> {
         let first = text.lines().next().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! Where a class stands in the enumeration, and which class stands at a position.
 //!
-//! The rank of a canonical assignment is the number of canonical ones before it: for every thread
-//! t, those that agree before t and have t on an earlier context. They are counted from the root
-//! down. At a node, the canonical completions with t in a certain child are (rest · child')_r. Here
-//! child' is the derivative of the child's series (t is in it), the rest is everything outside the
-//! child, and r is the number of threads after t. Children come in the order of their contexts. So
-//! those before the right one count whole, and the search goes on within the right one, whose
+//! The rank of a canonical assignment is the number of canonical ones before it. For every thread
+//! t, these agree before t and have t on an earlier context. They are counted from the root down.
+//! At a node, the canonical completions with t in a certain child are (rest · child')_r. Here
+//! child' is the derivative of the child's series (t is in it), and r is the number of threads
+//! after t. The rest is everything outside the child. Children come in the order of their contexts.
+//! So those before the right one count whole. The search goes on within the right one, whose
 //! siblings join the rest.
 
 use super::classes::Occupancy;

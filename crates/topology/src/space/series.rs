@@ -1,8 +1,8 @@
 //! Exponential generating functions with exact integer coefficients.
 //!
-//! A series f(x) = f0 + f1 x/1! + f2 x^2/2! + … stands for a kind of placement of labelled threads:
-//! fn ways to place n threads. It is kept as the integers fn, up to some highest degree. The
-//! product of two series counts the ways to split the threads between two places (Flajolet &
+//! A series f(x) = f0 + f1 x/1! + f2 x^2/2! + … stands for a kind of placement of labelled threads.
+//! There are fn ways to place n threads. It is kept as the integers fn, up to some highest degree.
+//! The product of two series counts the ways to split the threads between two places (Flajolet &
 //! Sedgewick, *Analytic Combinatorics*, II.2). Costs are quadratic in the degree.
 
 use num_bigint::BigUint;
@@ -49,8 +49,8 @@ pub(super) fn derivative(f: &[BigUint]) -> Series {
 /// alike places, and each place can be filled in f ways. Filled places hold different threads, so
 /// exactly j! orders of j of them are the same.
 ///
-/// With g = f - 1 and p = g^m / m!, the sum e satisfies e' = g' (e - p). And p follows from p' g =
-/// m g' p (J. C. P. Miller's recurrence; Knuth, *TAOCP* 2, 4.7). Both need a number of products
+/// Let g = f - 1 and p = g^m / m!. The sum e satisfies e' = g' (e - p). And p follows from p' g = m
+/// g' p (J. C. P. Miller's recurrence; Knuth, *TAOCP* 2, 4.7). Both need a number of products
 /// quadratic in the degree, whatever m is.
 pub(super) fn alike(f: &[BigUint], members: usize, limit: usize) -> Series {
     let degree = f.len().saturating_sub(1);

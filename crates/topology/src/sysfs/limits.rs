@@ -14,8 +14,8 @@ pub(super) struct Limits {
 }
 
 impl Snapshot {
-    /// The files that hold the limits of the recorded process's cpuset: CPUs and memory nodes, each
-    /// with the names to try, best first. They follow from its `/proc/self/cgroup` (or `cpuset`)
+    /// The files that hold the limits of the recorded process's cpuset. For CPUs and for memory
+    /// nodes, the names to try, best first. They follow from its `/proc/self/cgroup` (or `cpuset`)
     /// and `/proc/mounts`. Empty without a cpuset.
     pub fn cpuset_files(&self) -> [Vec<String>; 2] {
         let Some((mount, version)) =

@@ -150,7 +150,7 @@ fn packages_of_several_nodes_are_exchanged_as_a_whole() {
     machine.distances = Some(Distances(pairs.map(Vec::from).to_vec()));
     assert_eq!(top(&machine, Alike::ByStructure), [2]);
     assert_eq!(top(&machine, Alike::ExceptNuma), [1, 1]);
-    // Node 0 is nearer to node 2 than to node 3: the packages can be exchanged, the nodes within
+    // Node 0 is nearer to node 2 than to node 3. So the packages can be exchanged, the nodes within
     // one cannot.
     let crossed = [[10, 15, 20, 30], [15, 10, 30, 20], [20, 30, 10, 15], [30, 20, 15, 10]];
     machine.distances = Some(Distances(crossed.map(Vec::from).to_vec()));

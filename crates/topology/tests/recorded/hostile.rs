@@ -1,4 +1,4 @@
-//! Recorded machines and exports with random damage: every answer is a machine or an error, never a
+//! Recorded machines and exports with random damage. Every answer is a machine or an error, never a
 //! panic, and a machine's tree still holds together.
 
 use super::{cases, folder};

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// with its confidence (Bonferroni), since they are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Loss {
-    /// 1 - performance / that of the best known, paired by round; negative infinity if the best
-    /// known got nothing done and this did.
+    /// 1 - performance / that of the best known, paired by round. It is negative infinity if the
+    /// best known got nothing done and this did.
     pub estimate: f64,
     /// Lower end; negative infinity from fewer than 2 rounds.
     pub low: f64,
@@ -30,8 +30,8 @@ pub enum Standing {
     Tied,
     /// The whole interval of its loss is above 0.
     Worse,
-    /// The whole interval of its loss is below 0: the fresh windows contradict those by which the
-    /// best known was chosen.
+    /// The whole interval of its loss is below 0. So the fresh windows contradict those by which
+    /// the best known was chosen.
     Better,
 }
 
@@ -55,7 +55,7 @@ pub struct JudgedClaim {
     pub claim: BoundClaim,
     /// Whether the claimed gap is within the one asked for.
     pub certified: bool,
-    /// Whether it was true. What is judged is the gap: both sides of it are measured here in the
+    /// Whether it was true. The gap is what is judged. Both sides of it are measured here in the
     /// same rounds, while the bound is in the units of another moment.
     pub verdict: ClaimVerdict,
     /// The largest loss of the claimed assignment against any other measured here; at least 0. Its

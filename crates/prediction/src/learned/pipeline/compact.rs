@@ -1,7 +1,7 @@
 //! The formula of a fitted pipeline without its derivatives, laid out for speed.
 //!
 //! A search asks for a prediction after every step of every draw, some millions in a campaign. So
-//! levels that make no difference are left out, and after a move only what the move changes is
+//! levels that make no difference are left out. After a move, only what the move changes is
 //! computed again. Either way the same numbers are added in the same order: equal to the last bit.
 
 use super::{PipelinePredictor, pairs};
@@ -186,8 +186,7 @@ impl LevelWeights {
         (self.first + self.domains[leaf as usize]) * kinds
     }
 
-    /// What all but one of the threads in a domain weigh on that one, of kind `own`; 0 if there
-    /// is none.
+    /// What all other threads in a domain weigh on one of kind `own`; 0 if there is none.
     fn crowd(&self, held: &[f64], own: usize) -> f64 {
         if held[own] == 0.0 {
             return 0.0;

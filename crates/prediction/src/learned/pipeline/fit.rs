@@ -7,22 +7,22 @@
 //!
 //! **Better measurements count more.** No formula is right everywhere, and it has to be right near
 //! the top. A measurement that is d below the best in the logarithm has weight 1 / (1 + (d /
-//! [`NEAR`])²), as if the formula's error grew with the distance.
+//! [`NEAR`])²). That is as if the formula's error grew with the distance.
 //!
 //! **Left out.** Generalized cross-validation rates a fit (Golub, Heath and Wahba, Technometrics
-//! 21, 1979). The residual of a left-out row is e / (1 - h) with its leverage h, to first order
-//! without a refit. The mean of all leverages stands for h. With its own leverage in its place, as
-//! in `learned/ridge.rs`, the only row that has some rare co-runners (h = 0.99) decides alone what
-//! all others are worth.
+//! 21, 1979). A left-out row with leverage h has the residual e / (1 - h), to first order without a
+//! refit. The mean of all leverages stands for h. `learned/ridge.rs` uses a row's own leverage in
+//! its place. Then the only row that has some rare co-runners (h = 0.99) decides alone what all
+//! others are worth.
 
 use super::{Compact, FittedPipeline, PipelinePredictor, SHARPNESS, Workspace};
 use crate::learned::ridge::{Cholesky, dot, solve};
 
-/// Standard deviations of the prior: of a base, of a weight or a partner's worth, of a curvature,
-/// of a pair, and of log β.
+/// Standard deviations of the prior. They are of a base, a weight or a partner's worth, a
+/// curvature, a pair, and log β.
 const PRIOR: [f64; 5] = [1.0, 0.3, 0.5, 0.1, 1.0];
-/// How much smaller the cross-validation error has to be with pairs for them to be believed: a near
-/// tie is no evidence, and would be decided by rounding.
+/// How much smaller the cross-validation error has to be with pairs. A near tie is no evidence, and
+/// rounding would decide it.
 const PAIRS: f64 = 0.9;
 /// Kinds that a fit begins with as the slowest, at most; and once with none.
 const STARTS: usize = 3;
@@ -100,8 +100,8 @@ impl PipelinePredictor {
         Some(FittedPipeline { compact: Compact::new(self, &fit.parameters), error })
     }
 
-    /// For assignments with co-runners on the domains of `shared` levels, where `free` parameters
-    /// are fitted and the other pairs are 0.
+    /// For assignments with co-runners on the domains of `shared` levels. `free` parameters are
+    /// fitted and the other pairs are 0.
     fn workspace(&self, shared: &[bool], free: &[usize]) -> Workspace {
         let without_pairs =
             !free.iter().any(|parameter| (self.pairs..self.sharpest()).contains(parameter));

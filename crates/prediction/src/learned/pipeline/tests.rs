@@ -155,7 +155,7 @@ fn root_mean_square(fitted: &FittedPipeline, bed: &Contention, drawn: &[Assignme
 fn a_processor_on_paper_is_learned_from_random_runs_to_a_fraction_of_a_percent() {
     let (mut bed, pipeline, space) = processor(Crowding::Sum, 0.0);
     let (fitted, error) = learned(&mut bed, &pipeline, &space);
-    // Its curve of load is a parabola, the processor's a logarithm; performances differ by half,
+    // Its curve of load is a parabola, the processor's a logarithm. Performances differ by half,
     // and the better count for more.
     assert!(error < 0.004, "{error}");
     let mut random = Random::new(9);

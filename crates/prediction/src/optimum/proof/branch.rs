@@ -1,10 +1,10 @@
 //! The branching of the proof: goes through all assignments that prices do not rule out.
 //!
-//! Domain after domain gets a holding, as long as what is chosen and the most that the rest can be
-//! worth stay above a floor. Holdings come in one order, so that no set of them comes twice. When
-//! all domains have one, their pieces are joined to instances in every way that stays above the
-//! floor. What the prices pay for an instance beyond its performance is subtracted from the room
-//! above the floor.
+//! Each domain in order gets a holding. What is chosen and the most that the rest can be worth must
+//! stay above a floor. Holdings come in one order, so that no set of them comes twice. When all
+//! domains have one, their pieces are joined to instances in every way that stays above the floor.
+//! What the prices pay for an instance beyond its performance is subtracted from the room above the
+//! floor.
 
 use super::completion::Completion;
 use super::piece::{Cut, InstanceThreads, Pieces};
@@ -13,10 +13,10 @@ use crate::BlackBox;
 use crate::optimum::TopN;
 use crate::optimum::incremental::Incremental;
 
-/// Holdings and parts looked at between questions whether to go on: a millisecond or so, however
-/// many there are at one node.
+/// Holdings and parts looked at between questions whether to go on. They take about a millisecond,
+/// however many there are at one node.
 pub(crate) const ASK: u64 = 1 << 18;
-/// Differences below this share of the floor do not count: sums of the same numbers differ that
+/// Differences below this share of the floor do not count. Sums of the same numbers differ that
 /// much by their order.
 pub(crate) const ROUNDING: f64 = 1e-11;
 
@@ -94,7 +94,7 @@ impl Findings<'_, '_> {
 }
 
 impl Branch<'_> {
-    /// Gives the domains from `domain` on holdings, the first from candidate `from` on; `worth` is
+    /// Gives the domains from `domain` on holdings, the first from candidate `from` on. `worth` is
     /// what those given before cost, with all that is paid besides.
     pub(crate) fn give(
         &self,
@@ -165,7 +165,7 @@ impl Branch<'_> {
         &self.pieces.holdings[given.holding].parts[given.part]
     }
 
-    /// Joins the first part that is left with others, in every way; `worth` is what all instances
+    /// Joins the first part that is left with others, in every way. `worth` is what all instances
     /// can do at most.
     fn join(&self, joining: &mut Joining, worth: f64, findings: &mut Findings<'_, '_>) {
         findings.count(joining.given.len());
@@ -273,8 +273,8 @@ impl Branch<'_> {
         }
         findings.moving.place(&leaves);
         findings.top.enter(findings.moving);
-        // Where base performance depends on which domains they are, another choice of these may be
-        // as good as this one was thought.
+        // Base performance may depend on which domains they are. Then another choice of these may
+        // be as good as this one was thought.
         let settled = joining.instances.iter().all(|(cut, _)| self.pieces.cuts[*cut].settled);
         if !settled {
             findings.elsewhere = findings.elsewhere.max(worth);

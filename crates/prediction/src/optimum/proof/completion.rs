@@ -18,8 +18,8 @@ pub(crate) enum Completion {
 }
 
 impl Completion {
-    /// For the domains of these `builds`, which are filled from the first to the last, and `counts`
-    /// threads of each kind. `values` are the prices of all holdings.
+    /// For the domains of these `builds`, which are filled from the first to the last. There are
+    /// `counts` threads of each kind. `values` are the prices of all holdings.
     pub(crate) fn new(pieces: &Pieces, values: &[f64], builds: &[usize], counts: &[usize]) -> Self {
         let mut by_counts: Vec<HashMap<&[u8], f64>> = Vec::new();
         for (holding, &value) in pieces.holdings.iter().zip(values) {

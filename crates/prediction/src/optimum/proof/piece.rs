@@ -1,5 +1,5 @@
-//! Lists the pieces of an instance that one domain can hold, the holdings of a domain over all
-//! instances, and the ways in which pieces make an instance.
+//! Lists the pieces of an instance that one domain can hold, and the holdings of a domain over all
+//! instances. Also lists the ways in which pieces make an instance.
 
 use crate::BlackBox;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,8 +11,8 @@ const MOST_HOLDINGS: usize = 400_000;
 /// Ways of cutting an instance into pieces that are priced.
 const MOST_CUTS: usize = 400;
 
-/// A way in which the threads of an instance are spread over domains: the pieces by number, sorted,
-/// and the best base performance of an instance so spread.
+/// A way in which the threads of an instance are spread over domains. It has the pieces by number,
+/// sorted, and the best base performance of such an instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     pub(crate) application: usize,
@@ -271,7 +271,7 @@ struct Division<'a> {
     held: &'a [u8],
     /// Layout and share by slot.
     shares: &'a [(usize, f64)],
-    /// The parts met so far, each with the number of its name, and by slots, which they are;
+    /// The parts found so far, each with the number of its name, and by slots, which they are.
     /// `None` for what no instance can have in a domain.
     sets: Vec<(usize, InstanceThreads)>,
     known: HashMap<Vec<usize>, Option<usize>>,

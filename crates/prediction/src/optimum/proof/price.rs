@@ -5,17 +5,17 @@
 //! every cut m must cover its worth at every common share s. So r(a) plus the sum of h(p, s) over p
 //! in m is at least base(m) s. Prices do not fall. So they make up at different shares, too, for
 //! the least of them. So no assignment is predicted above the sum of r over all instances and of h
-//! over all pieces: the sum over domains of what they hold. Only the number of threads of each kind
-//! ties the holdings of different domains. `Prices::value` chooses them domain by domain, and the
-//! largest sum is the bound (Lagrangian relaxation; Geoffrion, Mathematical Programming Study 2,
-//! 1974). It holds for any prices; good ones make it tight.
+//! over all pieces. The sum of h is that over domains of what they hold. Only the number of threads
+//! of each kind ties the holdings of different domains. `Prices::value` chooses them domain by
+//! domain, and the largest sum is the bound. This is Lagrangian relaxation (Geoffrion, Mathematical
+//! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
 //!
 //! **The best prices** solve a linear program: the smallest sum of r + domains × v under the
 //! conditions above. There v is at least the price of every holding, for each build of domains
 //! separately. Prices are taken linear between a few shares, so that the conditions need hold only
 //! at these. Few of the holdings matter. They are found by solving with those known and adding the
-//! ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960). These are looked for half-way
-//! between the new prices and the best so far, which keeps prices steady (Ben-Ameur and Neto,
+//! ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960). The search for these is half-way
+//! between the new prices and the best so far. That keeps prices steady (Ben-Ameur and Neto,
 //! Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and
 //! the bound from both.
 
@@ -37,11 +37,11 @@ const KNOTS_APART: f64 = 0.000_5;
 const WORTHWHILE: f64 = 0.000_1;
 /// Holdings this much below the dearest, as a share, have a say in where knots are.
 const MATTERS: f64 = 0.002;
-/// A holding is added if it costs more than a domain may, by more than this share of the best an
-/// instance can do.
+/// A holding is added if it costs more than a domain may. The excess must be above this share of
+/// the best an instance can do.
 const EXCEEDS: f64 = 1e-8;
-/// No price is beyond this many times the best an instance can do: it keeps the first programs,
-/// which know of few holdings, from promising what cannot be.
+/// No price is beyond this many times the best an instance can do. The first programs know of few
+/// holdings, and the limit keeps them from promising too much.
 const MOST_PRICE: f64 = 20.0;
 
 /// See the module.
@@ -238,9 +238,9 @@ fn holding_terms(
 }
 
 /// The best prices found, in rounds that each ask `go_on` with the bound so far. The bound is the
-/// most that all domains of all builds can be worth, whatever they hold, plus the extra prices.
-/// Prices are linear between `knots` first, then also at the shares of the holdings that turn out
-/// to matter.
+/// most that all domains of all builds can be worth, whatever they hold. The extra prices are
+/// added. Prices are linear between `knots` first, then also at the shares of the holdings that
+/// turn out to matter.
 pub(crate) fn best(
     pieces: &Pieces,
     knots: Vec<f64>,
@@ -351,7 +351,7 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     knots
 }
 
-/// The highest price of a holding in each build, and the holdings that cost most, one for each
+/// The highest price of a holding in each build. Also the holdings that cost most, one for each
 /// build and number of threads of each kind.
 fn dearest(pieces: &Pieces, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
     let groups = pieces.groups.iter().max().map_or(0, |last| last + 1);

@@ -1,9 +1,9 @@
 //! Forecasts the entries of a slowdown table that were not measured.
 //!
 //! 1 / share - 1 is interpolated over the counts of co-runners by kind and level
-//! ([`crate::tables::gaussian`]), with one model for each kind of threads and build of domains.
+//! ([`crate::tables::gaussian`]). There is one model for each kind of threads and build of domains.
 //! Co-runners only slow down. So a forecast stays between the measured entries that have more
-//! co-runners and those that have less, by kind and distance.
+//! co-runners and those that have less. More and less go by kind and distance.
 
 use crate::tables::gaussian::Gaussian;
 use crate::tables::profiling::site::{Site, Sites};
@@ -34,8 +34,8 @@ impl Forecast {
     }
 }
 
-/// Standard deviation of 1 / share of a thread with co-runners, if no co-runners of their kind were
-/// measured in such a domain. The thread may keep a third as well as all.
+/// Standard deviation of 1 / share of a thread with co-runners. It holds if no co-runners of their
+/// kind were measured in such a domain. The thread may keep a third as well as all.
 const STRANGE: f64 = 1.0;
 
 /// Forecasts every entry from those `measured`, by site, where an entry that cannot run keeps 0.
@@ -80,8 +80,8 @@ pub(super) fn forecast(
     sites.iter().map(one).collect()
 }
 
-/// The shares between which an entry lies if co-runners only slow down: the best measured with at
-/// least its co-runners and the worst with at most these.
+/// The shares between which an entry lies if co-runners only slow down. They are the best measured
+/// with at least its co-runners, and the worst with at most these.
 fn enclosure(sites: &Sites, site: &Site, known: &[(&Site, f64)], noise: f64) -> (f64, f64) {
     let (mut least, mut most) = (0.0f64, 1.0f64);
     for (other, share) in known {

@@ -95,8 +95,8 @@ impl Sites {
         frame
     }
 
-    /// Whether `more` holds for every kind at least as many threads as `less` up to every level: a
-    /// thread that is nearer slows down more.
+    /// Whether `more` holds for every kind at least as many threads as `less`, up to every level. A
+    /// nearer thread slows down more.
     pub(super) fn burdens(&self, less: &[f64], more: &[f64]) -> bool {
         (0..self.kinds).all(|kind| {
             let (mut fewer, mut total) = (0.0, 0.0);
