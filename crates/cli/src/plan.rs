@@ -71,6 +71,9 @@ fn without_plan(info: &CampaignInfo) -> String {
             "campaign {number} is of kind {}, which has no plan: only place and tune write plans",
             kind.name()
         ),
+        NoPlan::Part(CampaignId(whole)) => format!(
+            "campaign {number} is a part of campaign {whole} and has no plan: name campaign {whole}"
+        ),
         NoPlan::Running => format!("campaign {number} is still running and has no plan yet"),
         NoPlan::NotFinished => format!(
             "campaign {number} is not finished and has no plan yet: continue with pinwise \

@@ -1,7 +1,7 @@
 //! [`NoPlan`]: why a campaign has no plan.
 
 use crate::tune::TuneConclusion;
-use pinwise_campaign::{CampaignInfo, CampaignState, Kind};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
 use pinwise_placement::{Outcome, StopReason};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -11,6 +11,8 @@ use std::path::PathBuf;
 pub enum NoPlan {
     /// Campaigns of its kind write none.
     Kind(Kind),
+    /// It is a part of this campaign, which answers.
+    Part(CampaignId),
     /// It is still running.
     Running,
     /// It was interrupted, or failed.
@@ -28,6 +30,9 @@ pub enum NoPlan {
 impl NoPlan {
     /// The reason that follows from the conclusion of `info`.
     pub fn of(info: &CampaignInfo) -> Self {
+        if let Some(parent) = &info.new.parent {
+            return Self::Part(parent.id);
+        }
         let conclusion = info.conclusion.as_ref();
         match (info.new.kind, info.state) {
             (Kind::Place, CampaignState::Finished) => match conclusion.map(Outcome::deserialize) {

@@ -160,8 +160,7 @@ impl Job for PlaceRequest {
         store: &mut Store,
     ) -> Result<PlaceAnswer, JobError> {
         let answer = Self::answer(info, caller, store)?;
-        // A part has no plan.
-        if answer.plan.is_some() || info.new.parent.is_some() {
+        if answer.plan.is_some() {
             return Ok(answer);
         }
         let Self { plan, .. } = stored::question(info)?;
@@ -300,7 +299,7 @@ fn outcome(
 }
 
 /// Makes the plan of an outcome, if there is one, and writes it where the user wants it, or beside
-/// the store.
+/// the store. A part has none: its parent answers.
 fn make_plan(
     store: &Store,
     info: &CampaignInfo,
@@ -308,6 +307,9 @@ fn make_plan(
     fingerprint: Fingerprint,
     wanted: Option<PathBuf>,
 ) -> Result<Option<PathBuf>, JobError> {
+    if info.new.parent.is_some() {
+        return Ok(None);
+    }
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else {
         return Ok(None);
