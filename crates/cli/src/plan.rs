@@ -89,11 +89,6 @@ fn without_plan(info: &CampaignInfo) -> String {
             "the plan of campaign {number} is not where it was written: name its file, or write \
              it again with pinwise campaign resume {number}"
         ),
-        NoPlan::Elsewhere(path) => format!(
-            "the plan of campaign {number} is not next to the store; it was written to {}: name \
-             its file",
-            path.display()
-        ),
         NoPlan::None => format!(
             "campaign {number} has no plan: see its answer with pinwise campaign show {number}"
         ),

@@ -4,7 +4,6 @@ use crate::tune::TuneConclusion;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
 use pinwise_placement::{Outcome, StopReason};
 use serde::Deserialize;
-use std::path::PathBuf;
 
 /// Why there is no plan of a campaign beside its store.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +20,6 @@ pub enum NoPlan {
     Undecided(Vec<StopReason>),
     /// It wrote one that is not there any more.
     Gone,
-    /// It wrote one to this file.
-    Elsewhere(PathBuf),
     /// Its answer has none.
     None,
 }
@@ -43,7 +40,7 @@ impl NoPlan {
             },
             (Kind::Tune, CampaignState::Finished) => {
                 match conclusion.map(TuneConclusion::deserialize) {
-                    Some(Ok(TuneConclusion { plan: Some(path), .. })) => Self::Elsewhere(path),
+                    Some(Ok(TuneConclusion { parameter: Some(_), .. })) => Self::Gone,
                     _ => Self::None,
                 }
             }
