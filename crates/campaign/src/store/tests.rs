@@ -336,10 +336,9 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     store.keep_disturbances(id, 1, &Disturbances::default()).unwrap();
     store.keep_disturbances(other, 0, &met(9.0, "another's")).unwrap();
     let mut store = Store::open(&path).unwrap();
-    assert_eq!(
-        store.disturbances(id).unwrap(),
-        [met(0.3, "it's \"late\""), Disturbances::default()]
-    );
+    let of_id = [met(0.3, "it's \"late\""), Disturbances::default()];
+    assert_eq!(store.disturbances(id).unwrap(), of_id);
+    assert_eq!(store.journal(id).unwrap().disturbances().unwrap(), of_id);
     assert_eq!((store.next_session(id).unwrap(), store.next_session(other).unwrap()), (2, 1));
     store.delete(id).unwrap();
     assert_eq!(
