@@ -11,13 +11,12 @@ use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, to
 use crate::resume_check::reopen;
 use crate::stored;
 use crate::subject::Subject;
-use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_placement::{
     Budget, Gain, Outcome, PlacementQuestion, PlacementSearch, Plan, PlanNote, PlanOrigin,
     StopReason,
 };
-use pinwise_present::{Notice, tagged_notes};
+use pinwise_present::{Notice, Summary, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -10,13 +10,13 @@ use crate::placement_request::PlacementRequest;
 use crate::simulation::SimulationRequest;
 use crate::stored;
 use crate::subject::Subject;
-use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
 use pinwise_placement::{
     Budget, Outcome, SelectionError, SelectionOutcome, SelectionQuestion, SelectionSearch,
 };
 use pinwise_prediction::ThreadKinds;
+use pinwise_present::Summary;
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
 use serde::{Deserialize, Serialize};

@@ -22,7 +22,6 @@ use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored;
-use crate::summary::Summary;
 use crate::threads::{
     HostProgram, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, hold,
 };
@@ -35,7 +34,8 @@ use pinwise_placement::{
     PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
 use pinwise_present::{
-    TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced, unmeasured,
+    Summary, TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced,
+    unmeasured,
 };
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
