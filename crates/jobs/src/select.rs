@@ -10,13 +10,13 @@ use crate::placement_request::PlacementRequest;
 use crate::simulation::SimulationRequest;
 use crate::stored;
 use crate::subject::Subject;
-use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
 use pinwise_placement::{
     Budget, Outcome, SelectionError, SelectionOutcome, SelectionQuestion, SelectionSearch,
 };
 use pinwise_prediction::ThreadKinds;
+use pinwise_present::Summary;
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
 use serde::{Deserialize, Serialize};
@@ -332,6 +332,9 @@ mod tests {
         let answer = resume(stopped[0].id, &Caller::default(), &mut store, &mut Silent).unwrap();
         let Answer::Select(answer) = answer else { panic!("{answer:?}") };
         assert_eq!(answer.campaign.state, CampaignState::Finished);
+        // Also when it is resumed itself, a part makes no plan.
+        resume(stopped[1].id, &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert!(!folder.path().join("plans").exists());
         // It goes on as if nothing had happened, and the stored answer is the same.
         let mut other = Store::open(&folder.path().join("other.db")).unwrap();
         let at_once = run(request(), &Caller::default(), &mut other, &mut Silent).unwrap();

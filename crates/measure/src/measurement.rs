@@ -150,6 +150,11 @@ impl MeasureError {
         Self { expired: true, ..Self::new(Retry::Never, message) }
     }
 
+    /// With this setting the program fell below the floor.
+    pub fn below_floor(message: impl Into<String>) -> Self {
+        Self { below_floor: true, ..Self::new(Retry::Other, message) }
+    }
+
     /// The run was asked to stop.
     pub fn interrupted() -> Self {
         Self { interrupted: true, ..Self::new(Retry::Never, "interrupted") }

@@ -25,6 +25,7 @@ mod reason;
 mod selection;
 mod sheet;
 mod shell;
+mod summary;
 mod threads;
 mod tune;
 mod unfinished;
@@ -59,6 +60,7 @@ pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strat
 pub use selection::{alone_rate, selection_name};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
+pub use summary::{Summary, SummaryVerdict};
 pub use threads::{
     NothingCompared, NumberVerdict, fewer_threads, set_aside_text, stopped, threads_answer,
     threads_note,

@@ -379,7 +379,7 @@ impl LiveTestbed {
             show(now).show(now.performance),
             show(measured).show(measured.performance)
         );
-        MeasureError { below_floor: true, ..MeasureError::new(Retry::Other, message) }
+        MeasureError::below_floor(message)
     }
 }
 
