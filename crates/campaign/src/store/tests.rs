@@ -169,9 +169,12 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
     }
-    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(11, 0.0) };
-    store.append(id, &late).unwrap();
-    assert_eq!(store.records(id).unwrap().last(), Some(&late));
+    let slow = MeasureError { detail: detail.map(Box::new), ..MeasureError::below_floor("slow") };
+    for (number, error) in [(11, MeasureError::expired("over")), (12, slow)] {
+        let failed = Record { outcome: Err(error), ..record(number, 0.0) };
+        store.append(id, &failed).unwrap();
+        assert_eq!(store.records(id).unwrap().last(), Some(&failed));
+    }
 }
 
 /// A store of an earlier format, with these campaigns: kind, parent and question. The first has a

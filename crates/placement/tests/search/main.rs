@@ -225,10 +225,9 @@ fn a_floor_under_which_the_program_falls_with_every_assignment_is_the_reason() {
         let mut search = case.search(&question(strategy, 600, 1));
         let mut records: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = search.step(&records) {
-            let below = MeasureError::new(Retry::Other, "the program fell below the floor");
             let outcome = match trial.setting {
                 Setting::Unpinned => Ok(Measurement::new(80.0, Duration::from_millis(50))),
-                _ => Err(MeasureError { below_floor: true, ..below }),
+                _ => Err(MeasureError::below_floor("the program fell below the floor")),
             };
             let number = records.len() as u64;
             records.push(Record { number, trial, outcome, elapsed: Duration::ZERO });

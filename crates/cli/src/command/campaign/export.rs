@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
-use pinwise_measure::{OtherLoad, Placed, Retry, Setting};
+use pinwise_measure::{Detail, OtherLoad, Placed, Retry, Setting};
 use pinwise_present::tagged_program_notes;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -48,6 +48,9 @@ struct RecordJson {
     elapsed_s: f64,
     error: Option<String>,
     retry: Option<Retry>,
+    /// What else was observed, as it is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<Detail>,
 }
 
 /// What disturbed a session.
@@ -206,6 +209,7 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
             elapsed_s: record.elapsed.as_secs_f64(),
             error: failed.map(|error| error.message.clone()),
             retry: failed.map(|error| error.retry),
+            detail: record.detail().cloned(),
         }
     };
     records.iter().map(row).collect()
