@@ -30,7 +30,6 @@ mod tune;
 mod unfinished;
 mod verdict;
 
-pub use advice::advice_text;
 pub use bound_note::{bound_notes, tagged_bound_notes};
 pub use characterization::{
     absence, characterization_verdict, characterization_warning, doubt, excerpt_reason, sensitivity,
