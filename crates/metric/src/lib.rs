@@ -48,6 +48,7 @@ pub mod reading;
 mod source;
 mod spec;
 mod window;
+mod words;
 
 pub use command::{CommandError, run};
 pub use counter_detection::CounterDetection;

@@ -54,7 +54,9 @@ pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use plan::{plan_caution, plan_differences};
 pub use printable::{one_line, printable};
-pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons};
+pub use reason::{
+    level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons, unmeasured,
+};
 pub use selection::{alone_rate, selection_name};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
@@ -64,7 +66,7 @@ pub use threads::{
 };
 pub use tune::{
     TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
-    unannounced, unmeasured,
+    unannounced,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{
