@@ -1,7 +1,6 @@
 //! The default of a last comparison: the number that a program uses on its own, and which numbers
 //! count as that one.
 
-use crate::threads::HostProgram;
 use pinwise_placement::LastComparisonNote;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::ThreadsNote;
@@ -22,9 +21,9 @@ impl DefaultNumber {
     }
 
     /// Inferred from the threads that the program began with, else assumed to be `cpus`, the number
-    /// of CPUs it may use.
-    pub(crate) fn of(program: &HostProgram, prober: &LinuxProber, cpus: u32) -> Self {
-        let threads = prober.begun_with().filter(|_| program.set.is_some());
+    /// of CPUs it may use. `goes_on`: the program goes on running while its number changes.
+    pub(crate) fn of(prober: &LinuxProber, goes_on: bool, cpus: u32) -> Self {
+        let threads = prober.begun_with().filter(|_| goes_on);
         let (n, known) = match (threads, prober.began_with_parameter()) {
             (Some(threads), Some((n, true))) => {
                 (n, LastComparisonNote::DefaultInferred { n, threads })

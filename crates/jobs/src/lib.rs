@@ -70,7 +70,7 @@ pub use output_file::{check_writable, unwritable_reason};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use place_on::{OwnTestbedError, place_on};
-pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions, WORKLOAD_METRIC};
+pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
 pub use questions::{Answer, answer, resume, summary};

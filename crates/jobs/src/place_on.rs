@@ -109,7 +109,7 @@ mod tests {
             self.1
         }
         fn disturbances(&self) -> Disturbances {
-            let others = Some(OtherLoad { taken: 1.0, of: 2.0 });
+            let others = Some(OtherLoad::new(1.0, 2.0));
             Disturbances { others, notes: vec![ProgramNote::from("moved".to_owned())] }
         }
         fn time(&self) -> Time {

@@ -309,7 +309,7 @@ impl NumberQuestion {
         &self,
         convert: &dyn Fn(u32) -> u32,
         records: &[Record],
-    ) -> Result<FoundNumber, Unfound> {
+    ) -> Result<FoundNumber, Box<Unfound>> {
         self.state(convert, records).answer()
     }
 
@@ -802,13 +802,13 @@ impl<'a> State<'a> {
         }
     }
 
-    fn answer(self) -> Result<FoundNumber, Unfound> {
+    fn answer(self) -> Result<FoundNumber, Box<Unfound>> {
         let known = self.attempts.len() + self.set_aside.total();
         let set_aside = SetAside { earlier: self.records.saturating_sub(known), ..self.set_aside };
         let (attempts, why) =
             (self.attempts, self.failed.or(self.tried.map(NumberSearchError::from)));
         let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
-            return Err(Unfound { attempts, records: self.attempted, set_aside, why });
+            return Err(Unfound { attempts, records: self.attempted, set_aside, why }.into());
         };
         let seen = attempts.iter().find(|attempt| attempt.asked == number);
         Ok(FoundNumber {

@@ -60,20 +60,24 @@ pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
     let seconds = |column, value: f64| {
         Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error))
     };
+    let detail = match row.get::<_, Option<String>>(10)? {
+        Some(_) => Some(parsed(row, 10)?),
+        None => None,
+    };
     let outcome = match row.get::<_, Option<String>>(7)? {
-        Some(message) => Err(match row.get::<_, String>(8)?.as_str() {
-            EXPIRED => MeasureError::expired(message),
-            BELOW_FLOOR => MeasureError::below_floor(message),
-            _ => MeasureError::new(worded(row, 8)?, message),
-        }),
+        Some(message) => {
+            let error = match row.get::<_, String>(8)?.as_str() {
+                EXPIRED => MeasureError::expired(message),
+                BELOW_FLOOR => MeasureError::below_floor(message),
+                _ => MeasureError::new(worded(row, 8)?, message),
+            };
+            Err(MeasureError { detail: detail.map(Box::new), ..error })
+        }
         None => Ok(Measurement {
             performance: row.get(4)?,
             duration: seconds(5, row.get(5)?)?,
             spread: row.get(6)?,
-            detail: match row.get::<_, Option<String>>(10)? {
-                Some(_) => Some(parsed(row, 10)?),
-                None => None,
-            },
+            detail,
         }),
     };
     Ok(Record {

@@ -169,11 +169,9 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
     }
-    for (number, error) in [
-        (11, MeasureError::expired("over")),
-        (12, MeasureError::below_floor("slow")),
-        (13, MeasureError::new(Retry::Other, "gone")),
-    ] {
+    let slow = MeasureError { detail: detail.map(Box::new), ..MeasureError::below_floor("slow") };
+    let gone = MeasureError::new(Retry::Other, "gone");
+    for (number, error) in [(11, MeasureError::expired("over")), (12, slow), (13, gone)] {
         let failed = Record { outcome: Err(error), ..record(number, 0.0) };
         store.append(id, &failed).unwrap();
         assert_eq!(store.records(id).unwrap().last(), Some(&failed));

@@ -303,7 +303,7 @@ fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultN
         return Ok(DefaultNumber { n: Some(n), known });
     }
     let cpus = usable(prober.machine(), here.pid.map(Pid))?.allowed;
-    Ok(DefaultNumber::of(here, prober, cpus))
+    Ok(DefaultNumber::of(prober, here.set.is_some(), cpus))
 }
 
 fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {

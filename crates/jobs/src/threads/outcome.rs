@@ -18,7 +18,7 @@ use pinwise_present::{
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
     Attempt, FoundNumber, Interval, NumberAdvice, NumberSearchEnd, NumberSearchError, SearchMethod,
-    SearchPosition, SetAside, ThreadCeiling, ThreadsNote, Unfound, counted_threads,
+    SearchPosition, SetAside, ThreadCeiling, ThreadsNote, counted_threads,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -138,7 +138,7 @@ impl ThreadsOutcome {
                 found.advice = found.advice.map(|advice| counting.in_parameters(advice));
                 Ok(found)
             }
-            Err(Unfound { why, .. }) => Err(why),
+            Err(unfound) => Err(unfound.why),
         };
         let mut outcome = Self {
             question,

@@ -97,7 +97,7 @@ impl<'a> TunedProgram<'a> {
         let default = match request.default {
             Some(default) => DefaultNumber::given(default),
             None if by_variable => DefaultNumber { n: None, known: None },
-            None => DefaultNumber::of(program, &prober, cpus),
+            None => DefaultNumber::of(&prober, program.set.is_some(), cpus),
         };
         let sure = default.sure();
         let mut tuned = Self {

@@ -50,7 +50,7 @@ struct RecordJson {
     retry: Option<Retry>,
     expired: bool,
     below_floor: bool,
-    /// What else was observed, as its kind stores it.
+    /// What else was observed, as it is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<Detail>,
 }
@@ -213,7 +213,7 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
             retry: failed.map(|error| error.retry),
             expired: failed.is_some_and(|error| error.expired),
             below_floor: failed.is_some_and(|error| error.below_floor),
-            detail: measured.and_then(|measured| measured.detail.clone()),
+            detail: record.detail().cloned(),
         }
     };
     records.iter().map(row).collect()
