@@ -580,6 +580,23 @@ mod tests {
     }
 
     #[test]
+    fn the_only_number_that_was_probed_is_compared_with_another_one_in_the_time_left() {
+        let (_folder, mut store) = store();
+        let (min, max) = (Some(24), Some(32));
+        let mut asked = ThreadsRequest { min, max, ..request(ThreadsMethod::Survey) };
+        let ThreadsProgram::Modelled(program) = &mut asked.program else { panic!() };
+        program.description = Some(Box::new(ModelProgram::built_in("facesim").unwrap()));
+        // Its share is too short for another probe of the search.
+        asked.budget = Some(Duration::from_millis(900));
+        asked.probe = Duration::from_millis(20);
+        let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert_eq!(answer.outcome.probes.len(), 1, "{:?}", answer.outcome.probes);
+        let shown = answer.confirmation.unwrap();
+        assert_eq!((shown.compared.n, shown.compared.default), (32, Some(24)));
+        assert!(shown.comparison.rounds.count() > 0);
+    }
+
+    #[test]
     fn the_default_is_compared_even_where_the_search_may_not_reach_it() {
         let (_folder, mut store) = store();
         let asked = ThreadsRequest { max: Some(16), ..request(ThreadsMethod::Sweep) };

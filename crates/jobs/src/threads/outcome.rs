@@ -385,13 +385,9 @@ fn capped(
     candidates: &[u32],
     counting: &Counting,
 ) -> Option<ThreadsNote> {
-    let counted = match &question.request.program {
-        ThreadsProgram::Here(program) => program.counts_threads(),
-        ThreadsProgram::Modelled(_) => false,
-    };
-    let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
+    let seen = attempts.iter().map(|attempt| (attempt.asked, &attempt.probe));
     let ThreadCeiling { threads, numbers, follows } =
-        ThreadCeiling::of(seen).filter(|_| counted)?;
+        ThreadCeiling::of_probes(seen).filter(|_| question.request.counts_threads())?;
     let numbers: Vec<u32> = numbers.into_iter().map(|asked| counting.parameter(asked)).collect();
     let method = question.request.method;
     if method == ThreadsMethod::Survey && numbers.last() < candidates.last() {

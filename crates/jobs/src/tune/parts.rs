@@ -179,6 +179,8 @@ fn contenders(
         .into_iter()
         .filter_map(|one| Some(UnplacedNumber { parameter: one.parameter, reason: one.reason? }));
     let unplaced = unplaced.collect();
+    let mut numbers = number.outcome.question.numbers()?;
+    numbers.retain(|&n| !number.found.gave_up(n));
     let placed = stored_placements(store, info)?;
     let best = |n| {
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
@@ -186,8 +188,8 @@ fn contenders(
     };
     stored::part_for(store, info, &TunePart::Finals, |new| {
         let (own, notes) = (&program.default, &number.outcome.notes);
-        // Something has to be compared with the default.
-        let rival = || own.rival(n, &rates, notes).unwrap_or(n);
+        // Something has to be compared with the default, if there is another number.
+        let rival = || own.rival(n, &rates, &numbers, notes).unwrap_or(n);
         let n = if best(n).is_some() { n } else { rival() };
         let question = LastComparisonQuestion {
             n,
