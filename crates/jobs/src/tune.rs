@@ -290,7 +290,7 @@ impl Job for TuneRequest {
         store: &Store,
     ) -> Result<TuneRequest, JobError> {
         let mut request: Self = stored::question(info)?;
-        request.plan = plan_file::still_writable(store, info, request.plan);
+        request.plan = plan_file::resumed_path(store, info, request.plan);
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &request.threads.program {
             check_processes(info, pid.as_slice())?;
         }
@@ -329,7 +329,7 @@ impl Job for TuneRequest {
             return Ok(answer);
         }
         let mut request: Self = stored::question(info)?;
-        request.plan = plan_file::still_writable(store, info, request.plan);
+        request.plan = plan_file::resumed_path(store, info, request.plan);
         // Kernel and settings may be others by now: those of the search are not known any more.
         answer.with_plan(store, &request, Fingerprint::of(&info.new.machine))
     }
@@ -629,15 +629,15 @@ mod tests {
         // A plan that is absent is written again, now beside the store. One that is there is
         // replaced by that of the next session.
         let caller = Caller::default();
-        let written = Some(folder.path().join("plans/tune-sleep.toml"));
+        let written = folder.path().join("plans/tune-sleep.toml");
         for state in [CampaignState::Finished, CampaignState::Stopped] {
             store.set_state(whole.id, state, None).unwrap();
             let info = store.get(whole.id).unwrap();
             let again = resume_job::<TuneRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
-            assert_eq!(again.plan, written);
+            assert_eq!(again.plan.as_ref(), Some(&written));
             assert_eq!(std::fs::read_dir(folder.path().join("plans")).unwrap().count(), 1);
         }
-        std::fs::remove_file(written.unwrap()).unwrap();
+        std::fs::remove_file(written).unwrap();
         let info = store.get(whole.id).unwrap();
         assert_eq!(NoPlan::of(&info), NoPlan::Gone);
         assert_eq!(answer(&store, &info).unwrap().plan, None);
