@@ -45,8 +45,26 @@ pub(crate) fn run<J: Job>(
         .map_err(|error| explained(error, caller, store))
 }
 
+/// Like [`run`]. After an error, `leave` first shows what the campaign has until then.
+pub(crate) fn run_or_leave<J: Job>(
+    job: J,
+    caller: &Caller,
+    store: &mut Store,
+    json: bool,
+    leave: impl FnOnce(&J::Answer, &JobError, &Store) -> anyhow::Result<()>,
+) -> anyhow::Result<J::Answer> {
+    let error = match pinwise_jobs::run(job, caller, store, &mut Terminal::new(json)) {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    if let Some(answer) = left::<J>(&error, caller, store) {
+        leave(&answer, &error, store)?;
+    }
+    Err(explained(error, caller, store))
+}
+
 /// What a job that ended in `error` left in the store, where that is something that can be read.
-pub(crate) fn left<J: Job>(error: &JobError, caller: &Caller, store: &Store) -> Option<J::Answer> {
+fn left<J: Job>(error: &JobError, caller: &Caller, store: &Store) -> Option<J::Answer> {
     let kept = match error {
         JobError::Interrupted(Interruption { kept, .. })
         | JobError::Failed(Failure { kept, .. }) => (*kept)?,

@@ -155,7 +155,7 @@ impl Job for ThreadsRequest {
             return Err(unanswered(store, id, ending, ends)?);
         };
         if let Ending::Failed(reason) = &ending {
-            conclusion.notes.push(ThreadsNote::Unchecked { reason: reason.clone() });
+            conclusion.notes.push(ThreadsNote::Unchecked { reason: reason.clone().into() });
         }
         if let Some((shown, n)) = confirmation.as_ref().zip(outcome.number(confirmation.as_ref())) {
             conclusion.parameter = n;
@@ -568,7 +568,7 @@ mod tests {
         assert_eq!(crate::summary(&answer.campaign), summary);
         for outcome in [&answer.outcome, &again.outcome] {
             assert!(outcome.uncompared);
-            let told = outcome.answer(outcome.found.as_ref().unwrap(), None);
+            let told = outcome.answer(outcome.found.as_ref().unwrap(), None).text();
             assert!(told.starts_with("Undecided: n = 24 was the only number probed"), "{told}");
         }
         // There is no other number.

@@ -27,16 +27,12 @@ use crate::threads::{
 };
 use parts::measure_parts;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Store};
-use pinwise_measure::ProgramNote as Met;
 use pinwise_measure::{optional_value_or_text, values_or_text};
 use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
     PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
-use pinwise_present::{
-    Summary, TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced,
-    unmeasured,
-};
+use pinwise_present::{Summary, TuneVerdict, Unplaced, tagged_tune_notes};
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
 use pinwise_topology::{Fingerprint, Machine, SharingTree};
@@ -214,41 +210,19 @@ impl TuneAnswer {
         Ok(self)
     }
 
-    /// All notes, each with its kind, values and text: those of the search for the number, then the
-    /// rest. One note says for all stages that the machine was busy, with the largest share.
-    pub fn tagged_notes(&self) -> Vec<Value> {
-        let number = self.threads.as_ref().map_or(&[][..], |threads| &threads.notes);
-        let busy_there = |note: &ThreadsNote| match note {
-            ThreadsNote::Busy { share } => Some(*share),
-            _ => None,
-        };
-        let busy_here = |note: &LastComparisonNote| match note {
-            LastComparisonNote::Busy { share }
-            | LastComparisonNote::ComparisonBusy { share }
-            | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
-            _ => None,
-        };
-        let shares = number.iter().filter_map(busy_there);
-        let shares = shares.chain(self.notes.iter().filter_map(busy_here));
-        let busy = shares.reduce(f64::max).map(|share| LastComparisonNote::Busy { share });
-        let told = |note: &LastComparisonNote| tagged(note, sentence(&last_comparison_note(note)));
-        let number = number.iter().filter(|note| busy_there(note).is_none());
-        let rest = self.notes.iter().filter(|note| busy_here(note).is_none());
-        busy.iter()
-            .map(told)
-            .chain(number.map(|note| tagged(note, sentence(&threads_note(note)))))
-            .chain(rest.map(told))
-            .collect()
+    /// Notes on the search for the number.
+    pub fn number_notes(&self) -> &[ThreadsNote] {
+        self.threads.as_ref().map_or(&[], |threads| &threads.notes)
     }
 }
 
 impl TunedPlacement {
     /// Why there is no placement of it that could be compared; `None` if there is one.
-    fn unplaced(&self) -> Option<String> {
+    fn unplaced(&self) -> Option<Unplaced<'_>> {
         match &self.searched {
-            None => self.reason.as_ref().map(unmeasured),
-            Some(searched) => {
-                searched.outcome.best.is_none().then(|| unannounced(&searched.outcome))
+            None => self.reason.as_ref().map(Unplaced::Unsearched),
+            Some(StoredSearch { outcome, .. }) => {
+                outcome.best.is_none().then_some(Unplaced::Unannounced(outcome))
             }
         }
     }
@@ -482,7 +456,10 @@ fn plan(
             | LastComparisonVerdict::Fewer => PlacementVerdict::KeepDefault,
         },
         simulated: false,
-        notes: answer.tagged_notes().iter().map(PlanNote::new).collect(),
+        notes: tagged_tune_notes(answer.number_notes(), &answer.notes)
+            .iter()
+            .map(PlanNote::new)
+            .collect(),
     });
     Ok(Some(plan))
 }

@@ -18,6 +18,13 @@ pub enum Unmeasured {
         /// The message of the failure.
         error: String,
     },
+    /// The load of the program changed: its progress with a number is far from what it was.
+    Jumped {
+        /// The number.
+        n: u32,
+        /// The progress now, as a multiple of that before.
+        times: f64,
+    },
     /// A sentence that begins small and has no full stop: from a store that was written before
     /// reasons had kinds.
     Text {

@@ -14,6 +14,7 @@ mod latency;
 mod machine_note;
 mod note;
 mod notice;
+mod number_answer;
 #[cfg(test)]
 mod one_line;
 mod other_load;
@@ -47,6 +48,7 @@ pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};
 pub use note::{note, sentence, tagged, tagged_program_notes, texts};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
+pub use number_answer::{NumberAnswer, NumberEstimate, tagged_threads_notes, tagged_tune_notes};
 pub use other_load::notable_share;
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
@@ -63,12 +65,10 @@ pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use summary::{Summary, SummaryVerdict};
 pub use threads::{
-    NothingCompared, NumberVerdict, fewer_threads, set_aside_text, stopped, threads_answer,
-    threads_note,
+    NothingCompared, NumberSearchStop, NumberVerdict, fewer_threads, set_aside_text, threads_note,
 };
 pub use tune::{
-    TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
-    unannounced,
+    TuneVerdict, Unplaced, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{

@@ -14,7 +14,7 @@ use pinwise_placement::{
     BoundMethod, BoundNote, ExportNote, Gain, LastComparisonNote, LeftOutBy, OutcomeNote,
     Unmeasured,
 };
-use pinwise_threads::{PhaseChange, Sign, ThreadsNote};
+use pinwise_threads::{Jump, PhaseChange, Sign, ThreadsNote};
 use pinwise_topology::{CpuId, CpuSet, Policy};
 use std::time::Duration;
 
@@ -106,7 +106,8 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Shifted { 0: shift(Sign::Progress, 0.5, false) }
         Shifted { 0: shift(Sign::CpuUtil, -12.0, false) }
         Shifted { 0: shift(Sign::Lock, 12.0, false) }
-        Unchecked { reason: "the program ended".into() }
+        Unchecked { reason: "the program ended".to_owned().into() }
+        Jumped { 0: Jump { n: 24, times: 12.34 } }
         Text { text: text() }
         Drifting { numbers: numbers() }
         SingleRuns {}

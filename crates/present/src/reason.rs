@@ -3,6 +3,7 @@
 use crate::figures::{counted, duration, group, percent};
 use crate::shell::Files;
 use pinwise_placement::{LevelSource, StopReason, StrategyReason, Unmeasured};
+use pinwise_threads::Jump;
 use std::time::Duration;
 
 /// Why a search ended, in one line.
@@ -157,6 +158,7 @@ pub fn unmeasured(why: &Unmeasured) -> String {
         Unmeasured::NoTime => "no time was left for that".to_owned(),
         Unmeasured::Interrupted => "interrupted".to_owned(),
         Unmeasured::Failed { error } => error.clone(),
+        &Unmeasured::Jumped { n, times } => Jump { n, times }.to_string(),
         Unmeasured::Text { text } => text.clone(),
     }
 }

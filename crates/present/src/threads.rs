@@ -1,6 +1,5 @@
 //! The sentences about a search for a number of threads.
 
-use crate::advice::advice_text;
 use crate::gain::{against, decided_by, gain_text, raise_budget};
 use crate::other_load::{beside, busy};
 use crate::reason::unmeasured;
@@ -60,6 +59,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::Unchecked { reason } => {
             format!("the check for a change of phase failed ({reason}): search again to have it")
         }
+        ThreadsNote::Jumped(jump) => jump.to_string(),
         ThreadsNote::Text { text } => text.clone(),
         ThreadsNote::Drifting { numbers } => format!(
             "it changed phase within probes of n = {}: use a longer --probe, or --after REGEX",
@@ -153,71 +153,88 @@ fn shifted(shift: &PhaseChange) -> String {
     format!("another phase from probe {at} on: with n = {n} {what}; search again")
 }
 
-/// Why a search that chose `n` ended, and what its answer rests on. `compared`: fresh windows say
-/// how good `n` is. `share`: its probes may take a share of a run whose length is known.
-/// `tolerance`: the share of the best speed that fewer threads may cost.
-pub fn stopped(
-    stopped: NumberSearchEnd,
-    n: u32,
-    advice: Option<&NumberAdvice>,
-    compared: bool,
-    share: bool,
-    tolerance: f64,
-) -> String {
-    let rests = |why: String| match advice {
-        Some(advice) => format!("{why}; {}", rests_on(advice, n)),
-        None => why,
-    };
-    let waiting = "waiting for each other was high";
-    match stopped {
-        NumberSearchEnd::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
-            format!("n = {n} is the only possible number")
+/// Why a search for a number ended, and what its answer rests on.
+#[derive(Clone, Debug)]
+pub struct NumberSearchStop<'a> {
+    /// Why it ended.
+    pub end: NumberSearchEnd,
+    /// The number that it chose.
+    pub n: u32,
+    /// How sure it is.
+    pub advice: Option<&'a NumberAdvice>,
+    /// Fresh windows say how good `n` is.
+    pub compared: bool,
+    /// Its probes may take a share of a run whose length is known.
+    pub share: bool,
+    /// The share of the best speed that fewer threads may cost.
+    pub tolerance: f64,
+}
+
+impl NumberSearchStop<'_> {
+    /// The end in a line.
+    pub fn text(&self) -> String {
+        let &Self { end, n, advice, compared, share, tolerance } = self;
+        let rests = |why: String| match advice {
+            Some(advice) => format!("{why}; {}", rests_on(advice, n)),
+            None => why,
+        };
+        let waiting = "waiting for each other was high";
+        match end {
+            NumberSearchEnd::Settled if advice.is_some_and(|advice| advice.probes == 1) => {
+                format!("n = {n} is the only possible number")
+            }
+            NumberSearchEnd::Settled if compared => {
+                rests("more probes would hardly change the estimate".into())
+            }
+            NumberSearchEnd::Settled => rests(format!(
+                "n = {n} is expected within {} of the best speed, and more probes would hardly \
+                 change that",
+                figures::percent(advice.map_or(0.0, |advice| advice.loss))
+            )),
+            NumberSearchEnd::Probes => {
+                "the most probes were made; --budget and --within decide how sure the answer is"
+                    .into()
+            }
+            NumberSearchEnd::Time { broken_off: Some(broken) } => {
+                rests(format!("--budget ended during the probe with n = {broken}"))
+            }
+            NumberSearchEnd::Time { broken_off: None } if share => {
+                let why = format!(
+                    "the rest of {} of the run is too short for another probe",
+                    figures::percent(PROBE_SHARE)
+                );
+                format!("{}; --budget may allow more", rests(why))
+            }
+            NumberSearchEnd::Time { broken_off: None } => {
+                rests("the rest of --budget is too short for another probe".into())
+            }
+            NumberSearchEnd::AllTried { numbers, rounds } => {
+                let times = match rounds {
+                    1 => "once each, so the certainty of the answer is unknown".into(),
+                    rounds => format!("{rounds} times each"),
+                };
+                format!(
+                    "{numbers} numbers were tried, {times}; the fewest threads within {} of the \
+                     best",
+                    figures::percent(tolerance)
+                )
+            }
+            NumberSearchEnd::CpuUtil { last } => {
+                format!("CPU_UTIL: n = {last} hardly kept more contexts busy")
+            }
+            NumberSearchEnd::Lock { last } => {
+                format!("LOCK: with n = {last} {waiting} and rose fast")
+            }
+            NumberSearchEnd::VcxRate { last } => {
+                format!("VCX_RATE: with n = {last} {waiting}, and switches rose fast")
+            }
+            NumberSearchEnd::MigrRate { last } => {
+                format!("MIGR_RATE: with n = {last} {waiting}, and migrations rose fast")
+            }
+            NumberSearchEnd::MostThreads { last } => {
+                format!("--max: n = {last} was the last to try")
+            }
         }
-        NumberSearchEnd::Settled if compared => {
-            rests("more probes would hardly change the estimate".into())
-        }
-        NumberSearchEnd::Settled => rests(format!(
-            "n = {n} is expected within {} of the best speed, and more probes would hardly change \
-             that",
-            figures::percent(advice.map_or(0.0, |advice| advice.loss))
-        )),
-        NumberSearchEnd::Probes => {
-            "the most probes were made; --budget and --within decide how sure the answer is".into()
-        }
-        NumberSearchEnd::Time { broken_off: Some(broken) } => {
-            rests(format!("--budget ended during the probe with n = {broken}"))
-        }
-        NumberSearchEnd::Time { broken_off: None } if share => {
-            let why = format!(
-                "the rest of {} of the run is too short for another probe",
-                figures::percent(PROBE_SHARE)
-            );
-            format!("{}; --budget may allow more", rests(why))
-        }
-        NumberSearchEnd::Time { broken_off: None } => {
-            rests("the rest of --budget is too short for another probe".into())
-        }
-        NumberSearchEnd::AllTried { numbers, rounds } => {
-            let times = match rounds {
-                1 => "once each, so the certainty of the answer is unknown".into(),
-                rounds => format!("{rounds} times each"),
-            };
-            format!(
-                "{numbers} numbers were tried, {times}; the fewest threads within {} of the best",
-                figures::percent(tolerance)
-            )
-        }
-        NumberSearchEnd::CpuUtil { last } => {
-            format!("CPU_UTIL: n = {last} hardly kept more contexts busy")
-        }
-        NumberSearchEnd::Lock { last } => format!("LOCK: with n = {last} {waiting} and rose fast"),
-        NumberSearchEnd::VcxRate { last } => {
-            format!("VCX_RATE: with n = {last} {waiting}, and switches rose fast")
-        }
-        NumberSearchEnd::MigrRate { last } => {
-            format!("MIGR_RATE: with n = {last} {waiting}, and migrations rose fast")
-        }
-        NumberSearchEnd::MostThreads { last } => format!("--max: n = {last} was the last to try"),
     }
 }
 
@@ -257,7 +274,10 @@ pub struct NumberVerdict<'a> {
 impl NumberVerdict<'_> {
     /// The failure because of which there is no gain. More time would not mend it.
     pub fn failed(&self) -> Option<&Unmeasured> {
-        let failed = self.cut_short.filter(|why| matches!(why, Unmeasured::Failed { .. }));
+        let lasting = |why: &&Unmeasured| {
+            matches!(why, Unmeasured::Failed { .. } | Unmeasured::Jumped { .. })
+        };
+        let failed = self.cut_short.filter(lasting);
         failed.filter(|_| self.rounds.gain(Way::Number, Way::Default).is_none())
     }
 
@@ -372,12 +392,6 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The answer of the probes in a line: the number, and how sure it is.
-pub fn threads_answer(n: u32, threads: u32, advice: Option<&NumberAdvice>) -> String {
-    let threads = || figures::counted(u64::from(threads), "thread");
-    advice.map_or_else(|| format!("n = {n} ({})", threads()), advice_text)
-}
-
 /// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
 /// be enough, `fewest` (95 %) at least.
 pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
@@ -409,7 +423,6 @@ mod tests {
             let cut_short = None;
             NumberVerdict { rounds, choice, n, default, within, budget, others, cut_short }.text()
         };
-        let error = "its load changed; search again when it is steady".to_owned();
         let none = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let failed = NumberVerdict {
             rounds: &none,
@@ -419,10 +432,10 @@ mod tests {
             within: 0.01,
             budget: Duration::from_secs(60),
             others: None,
-            cut_short: Some(&Unmeasured::Failed { error }),
+            cut_short: Some(&Unmeasured::Jumped { n: 4, times: 20.0 }),
         };
         let text = failed.text();
-        assert!(text.ends_with("its load changed; search again when it is steady."), "{text}");
+        assert!(text.ends_with("of before: search again when its load is steady."), "{text}");
         assert!(text.starts_with("Undecided: n = 4") && !text.contains("--budget"), "{text}");
         let twice = rounds(1.0, 2.0, 0.001);
         let text = told(&twice, false, None);
@@ -476,11 +489,6 @@ mod tests {
         assert!(text.ends_with("on fresh windows. To decide it, resume the search."), "{text}");
         let text = NothingCompared { above_max: Some(4), ..alone }.text();
         assert!(text.ends_with("the default, n = 4. To decide it, raise --max to 4."), "{text}");
-    }
-
-    #[test]
-    fn without_advice_the_answer_is_the_number_and_its_threads() {
-        assert_eq!(threads_answer(4, 5, None), "n = 4 (5 threads)");
     }
 
     #[test]

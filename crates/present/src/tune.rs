@@ -11,7 +11,8 @@ use crate::threads::is_set;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
-    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, TunePart, Way,
+    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, TunePart, Unmeasured,
+    Way,
 };
 use pinwise_topology::Policy;
 use std::path::Path;
@@ -33,9 +34,42 @@ pub struct TuneVerdict<'a> {
     /// The number that the program uses on its own; `None`: unknown, its variable is unset.
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
-    pub unplaced: Option<String>,
+    pub unplaced: Option<Unplaced<'a>>,
     /// Share of the contexts' time that others took meanwhile, if it is worth a word.
     pub others: Option<f64>,
+}
+
+/// Why there is no placement of a number that could be compared.
+#[derive(Clone, Copy, Debug)]
+pub enum Unplaced<'a> {
+    /// It was not searched for.
+    Unsearched(&'a Unmeasured),
+    /// Its search announced no assignment.
+    Unannounced(&'a Outcome),
+}
+
+impl Unplaced<'_> {
+    fn text(self) -> String {
+        match self {
+            Self::Unsearched(why) => unmeasured(why),
+            Self::Unannounced(outcome) => unannounced(outcome),
+        }
+    }
+}
+
+/// Why a search announced no assignment.
+fn unannounced(outcome: &Outcome) -> String {
+    let (cost, failure) = (&outcome.cost, &outcome.failure);
+    match failure {
+        Some(failure) if cost.classes == 0 => {
+            format!("no assignment could be measured; the last failure: {}", unmeasured(failure))
+        }
+        _ => format!(
+            "too little time for placing ({}, {})",
+            figures::duration(cost.time),
+            figures::counted(cost.measurements, "measurement")
+        ),
+    }
 }
 
 impl TuneVerdict<'_> {
@@ -125,7 +159,7 @@ impl TuneVerdict<'_> {
     /// Why the threads are left to the operating system.
     fn without_pinning(&self) -> String {
         if let Some(why) = &self.unplaced {
-            return format!("No placement was compared: {why}.");
+            return format!("No placement was compared: {}.", why.text());
         }
         let Some(gain) = self.rounds.gain(Way::Placed, self.rival()) else {
             return "Pinning was not compared: fewer than two rounds have a pinned and an \
@@ -272,21 +306,6 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
     }
 }
 
-/// Why a search announced no assignment.
-pub fn unannounced(outcome: &Outcome) -> String {
-    let (cost, failure) = (&outcome.cost, &outcome.failure);
-    match failure {
-        Some(failure) if cost.classes == 0 => {
-            format!("no assignment could be measured; the last failure: {}", unmeasured(failure))
-        }
-        _ => format!(
-            "too little time for placing ({}, {})",
-            figures::duration(cost.time),
-            figures::counted(cost.measurements, "measurement")
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -321,7 +340,7 @@ mod tests {
         rounds
     }
 
-    fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&str>) -> String {
+    fn told(speeds: &[(Way, f64)], default: Option<u32>, unplaced: Option<&Unmeasured>) -> String {
         let rounds = rounds(speeds);
         let choice = rounds.choice(false, 0.01);
         TuneVerdict {
@@ -331,7 +350,7 @@ mod tests {
             budget: Duration::from_secs(60),
             n: 3,
             default,
-            unplaced: unplaced.map(str::to_owned),
+            unplaced: unplaced.map(Unplaced::Unsearched),
             others: None,
         }
         .text()
@@ -360,9 +379,10 @@ mod tests {
             alike.contains(" n = 3 makes the same threads as the default. Pinning "),
             "{alike}"
         );
-        let none = told(&[(Default, 1.0), (Number, 1.5)], None, Some("they come and go too fast"));
+        let fast = Unmeasured::Failed { error: "they come and go too fast".into() };
+        let none = told(&[(Default, 1.0), (Number, 1.5)], None, Some(&fast));
         assert!(none.ends_with("No placement was compared: they come and go too fast."), "{none}");
-        let alone = told(&[(Default, 1.0)], Some(3), Some("there was no time"));
+        let alone = told(&[(Default, 1.0)], Some(3), Some(&Unmeasured::NoTime));
         assert!(
             alone.starts_with("Undecided: nothing was compared with the default. ")
                 && alone.ends_with("To decide it, raise --budget to 2 min."),

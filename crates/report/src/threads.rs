@@ -8,7 +8,7 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::{ComparedNumbers, Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, texts};
+use pinwise_present::{Files, NextStep, tagged_threads_notes, texts};
 use std::collections::BTreeMap;
 
 /// What the page shows of a search, next to its campaign.
@@ -36,19 +36,20 @@ impl ThreadsSearch {
     ) -> Self {
         let verdict = match (&outcome.found, confirmation) {
             (Ok(found), None) if !outcome.uncompared => {
-                let stopped = outcome.stopped(found, compared.is_some());
-                format!("{}. {stopped}.", outcome.estimate(found, compared))
+                let stopped = outcome.stopped(found, compared.is_some()).text();
+                format!("{}. {stopped}.", outcome.estimate(found, compared).text())
             }
-            (Ok(found), shown) => outcome.answer(found, shown),
+            (Ok(found), shown) => outcome.answer(found, shown).text(),
             (Err(Some(why)), _) => format!("No answer yet: {why}."),
             (Err(None), _) => "No answer yet: the search has not ended.".to_owned(),
         };
+        let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);
         Self {
             verdict,
             chosen: outcome.number(confirmation),
             unit: outcome.unit.clone().unwrap_or_else(|| Unit::rate("1/s")),
             probes: outcome.probes.iter().map(|shown| shown.probe).collect(),
-            notes: texts(&outcome.tagged_notes(confirmation)),
+            notes: texts(&tagged_threads_notes(&outcome.notes, &fresh)),
         }
     }
 }

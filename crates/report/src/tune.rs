@@ -13,8 +13,8 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, Outcome, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, texts, tune_next,
-    tune_part, unmeasured,
+    Files, NextStep, TuneVerdict, gain_text, no_tune_verdict, policy_name, tagged_tune_notes,
+    texts, tune_next, tune_part, unmeasured,
 };
 use pinwise_topology::{Policy, SharingTree};
 
@@ -58,7 +58,7 @@ impl<'a> TuneSearch<'a> {
         });
         Self {
             compared: answer.verdict().zip(concluded.map(|concluded| &concluded.comparison.unit)),
-            notes: texts(&answer.tagged_notes()),
+            notes: texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)),
             number: answer
                 .threads
                 .as_ref()

@@ -24,6 +24,7 @@ mod equal_pieces;
 #[cfg(test)]
 mod fixture;
 mod joint_search;
+mod jump;
 mod matrix;
 mod note;
 mod number_search;
@@ -44,6 +45,7 @@ mod thresholds;
 
 pub use advice::{Interval, NumberAdvice, SpeedSearchEnd};
 pub use joint_search::{Arm, JointSearch};
+pub use jump::Jump;
 pub use note::ThreadsNote;
 pub use number_search::{
     Attempt, FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError,

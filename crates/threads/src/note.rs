@@ -1,6 +1,7 @@
 //! [`ThreadsNote`]: notes on a search for a number, as values. `present` makes the text.
 
-use crate::PhaseChange;
+use crate::{Jump, NumberSearchError, PhaseChange};
+use pinwise_measure::value_or_text;
 use serde::{Deserialize, Serialize};
 
 /// Something to know about a search or its answer.
@@ -76,8 +77,11 @@ pub enum ThreadsNote {
     /// failed.
     Unchecked {
         /// Why it failed.
-        reason: String,
+        #[serde(deserialize_with = "value_or_text")]
+        reason: NumberSearchError,
     },
+    /// The load of the program changed, so no fresh windows compared the number.
+    Jumped(Jump),
     /// A sentence without a full stop that begins small. It has no kind, or it is from a store that
     /// was written before notes had kinds.
     Text {
@@ -159,7 +163,7 @@ impl From<pinwise_measure::ProgramNote> for ThreadsNote {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sign;
+    use crate::{Sign, SpeedSearchError};
     use serde_json::json;
 
     #[test]
@@ -170,6 +174,9 @@ mod tests {
             ThreadsNote::CutOff { n: 4, asked: true },
             ThreadsNote::Shifted(shift),
             ThreadsNote::SingleRuns,
+            ThreadsNote::Unchecked { reason: SpeedSearchError::NoneLeft.into() },
+            ThreadsNote::Unchecked { reason: Jump { n: 4, times: 20.0 }.into() },
+            ThreadsNote::Jumped(Jump { n: 4, times: 20.0 }),
             ThreadsNote::from(pinwise_measure::ProgramNote::MetricSlow { seconds: 0.5 }),
             ThreadsNote::from("a metric has moods".to_owned()),
         ];
@@ -180,10 +187,23 @@ mod tests {
                 "sure": true
             },
             { "kind": "single_runs" },
+            { "kind": "unchecked", "reason": { "kind": "none_left" } },
+            { "kind": "unchecked", "reason": { "kind": "jumped", "n": 4, "times": 20.0 } },
+            { "kind": "jumped", "n": 4, "times": 20.0 },
             { "kind": "metric_slow", "seconds": 0.5 },
             { "kind": "text", "text": "a metric has moods" },
         ]);
         assert_eq!(serde_json::to_value(&notes).unwrap(), written);
         assert_eq!(serde_json::from_value::<Vec<ThreadsNote>>(written).unwrap(), notes);
+    }
+
+    #[test]
+    fn a_reason_of_an_earlier_version_is_text() {
+        let stored = json!({ "kind": "unchecked", "reason": "the program has ended" });
+        let note: ThreadsNote = serde_json::from_value(stored).unwrap();
+        let ThreadsNote::Unchecked { reason } = &note else { panic!("{note:?}") };
+        assert_eq!(reason.to_string(), "the program has ended");
+        let written = serde_json::to_value(&note).unwrap();
+        assert_eq!(serde_json::from_value::<ThreadsNote>(written).unwrap(), note);
     }
 }

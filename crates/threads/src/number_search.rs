@@ -20,7 +20,7 @@
 mod probe_judge;
 
 use crate::{
-    NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerEnd,
+    Jump, NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerEnd,
     ReinforcerStep, SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd,
     SpeedSearchError, SpeedSearchStep, SweepQuestion, SweepResult, ThreadRange, ThreadRangeError,
     Thresholds,
@@ -164,8 +164,11 @@ impl FoundNumber {
     }
 
     /// Why nothing may rest on the probes: the progress of the program jumped after them.
-    pub fn jumped(&self) -> Option<&NumberSearchError> {
-        self.unchecked.as_ref().filter(|why| matches!(why, NumberSearchError::Jumped { .. }))
+    pub fn jumped(&self) -> Option<Jump> {
+        match &self.unchecked {
+            Some(NumberSearchError::Jumped(jump)) => Some(*jump),
+            _ => None,
+        }
     }
 }
 
@@ -256,18 +259,13 @@ pub struct Unfound {
     pub why: Option<NumberSearchError>,
 }
 
-/// Why a search cannot go on.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+/// Why a search cannot go on. Notes store it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum NumberSearchError {
     /// A probe failed, or does not compare with those before it.
     #[error(transparent)]
     Probe(#[from] MeasureError),
-    /// A survey has nothing to choose from, or a probe of it shows nothing.
-    #[error(transparent)]
-    Survey(#[from] SpeedSearchError),
-    /// The published search cannot try these numbers.
-    #[error(transparent)]
-    Range(#[from] ThreadRangeError),
     /// A sweep has nothing to try.
     #[error("there are no numbers of threads to try")]
     NoNumbers,
@@ -275,16 +273,23 @@ pub enum NumberSearchError {
     #[error("a run took no time")]
     NoTime,
     /// The progress of a program that keeps running jumped.
-    #[error(
-        "with n = {n} the progress of the program is {times:.2} times what it was before: its load \
-         changed; search again when it is steady"
-    )]
-    Jumped {
-        /// The number that was probed before and now.
-        n: u32,
-        /// The progress now, as a multiple of that before.
-        times: f64,
-    },
+    #[error(transparent)]
+    Jumped(#[from] Jump),
+    /// A survey has nothing to choose from, or a probe of it shows nothing.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Survey(#[from] SpeedSearchError),
+    /// The published search cannot try these numbers.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Range(#[from] ThreadRangeError),
+}
+
+/// What was stored as text was the message of a probe, or stands for one.
+impl From<String> for NumberSearchError {
+    fn from(message: String) -> Self {
+        Self::Probe(MeasureError::new(Retry::Never, message))
+    }
 }
 
 /// The position of a search, from its records: how the program is probed now.
@@ -616,7 +621,7 @@ impl<'a> State<'a> {
     ) -> Result<(), NumberSearchError> {
         let Some((asked, _)) = self.asks() else { return Ok(()) };
         if let Some(Doubt::Jumped(times)) = doubt {
-            return Err(NumberSearchError::Jumped { n: (self.convert)(asked), times });
+            return Err(Jump { n: (self.convert)(asked), times }.into());
         }
         let attempt = self.attempt(asked, measurement)?;
         self.attempts.push(attempt);
@@ -763,7 +768,7 @@ impl<'a> State<'a> {
                     }
                     Some(Doubt::Jumped(times)) => {
                         let n = (self.convert)(first);
-                        Err(NumberSearchError::Jumped { n, times })
+                        Err(Jump { n, times }.into())
                     }
                     _ => self.attempt(first, measurement).map_err(NumberSearchError::from),
                 }

@@ -66,7 +66,8 @@ pub struct SpeedSample {
 }
 
 /// Why there is no search, or no further step.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SpeedSearchError {
     /// Nothing to choose from.
     #[error("no numbers of threads to choose from: give ascending numbers, each at least 1")]

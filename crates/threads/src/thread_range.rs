@@ -14,7 +14,8 @@ pub struct ThreadRange {
 }
 
 /// Why numbers cannot be searched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ThreadRangeError {
     /// There are none, or steps are too small.
     #[error("cannot search {} to {} threads in steps of {}: the first must be at least 1, the \

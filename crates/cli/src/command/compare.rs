@@ -4,7 +4,7 @@ mod document;
 mod text;
 
 use super::place::{SearchArguments, SubjectArguments};
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::number_argument::whole;
 use crate::output;
 use clap::Args;
@@ -77,15 +77,10 @@ impl Compare {
             ..CompareRequest::new(request)
         };
         let named = self.store.named();
-        match pinwise_jobs::run(job, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(answer) => tell(&store, &answer, named, self.json),
-            Err(error) => {
-                if let Some(answer) = events::left::<CompareRequest>(&error, &caller, &store) {
-                    tell(&store, &answer, named, self.json)?;
-                }
-                Err(events::explained(error, &caller, &store))
-            }
-        }
+        let leave =
+            |answer: &CompareAnswer, _: &_, store: &Store| tell(store, answer, named, self.json);
+        let answer = events::run_or_leave(job, &caller, &mut store, self.json, leave)?;
+        tell(&store, &answer, named, self.json)
     }
 }
 

@@ -10,12 +10,12 @@ pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
 pub(crate) use document::ThreadsJson;
 pub(crate) use text::{probed, watched};
 
-use crate::events::{self, Terminal};
+use crate::events;
 use crate::output::{self, Interrupted};
 use arguments::Action;
 use document::Remains;
-use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, Failure, JobError, ThreadsAnswer, ThreadsRequest};
+use pinwise_campaign::CampaignId;
+use pinwise_jobs::{Failure, JobError, ThreadsAnswer};
 use pinwise_present::Files;
 use pinwise_present::figures::counted;
 use pinwise_present::unfinished;
@@ -29,13 +29,17 @@ impl Threads {
         let request = self.asked.threads_request(&self.edges)?;
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
-        match pinwise_jobs::run(request, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(answer) => tell(&answer, self.store.named(), self.json, self.verbose),
-            Err(error) => {
-                leave(&error, &caller, &store, self.json)?;
-                Err(events::explained(error, &caller, &store))
-            }
-        }
+        // The probes took their time.
+        let leave = |answer: &ThreadsAnswer, error: &JobError, _: &_| {
+            let reason = match error {
+                JobError::Failed(Failure { reason, .. }) => reason.clone(),
+                error => error.to_string(),
+            };
+            let remains = Remains::new(&answer.outcome, Some(answer.campaign.id), reason);
+            print_remains(&remains, self.json)
+        };
+        let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
+        tell(&answer, self.store.named(), self.json, self.verbose)
     }
 }
 
@@ -54,11 +58,7 @@ fn shown(answer: &ThreadsAnswer, named: Option<&Path>) -> Result<ThreadsJson, Bo
     match &outcome.found {
         Ok(found) => Ok(ThreadsJson::new(outcome, found, confirmation.as_ref(), Some(id))),
         Err(why) => {
-            let resume = Files::of_store(named).resume(id);
-            let why = match why {
-                Some(why) => why.to_string(),
-                None => format!("it has not ended; continue with: {resume}"),
-            };
+            let why = why.as_ref().map_or_else(|| not_ended(id, named), ToString::to_string);
             Err(Box::new(Remains::new(outcome, Some(id), why)))
         }
     }
@@ -72,7 +72,6 @@ pub(crate) fn tell(
     json: bool,
     verbose: bool,
 ) -> anyhow::Result<()> {
-    let id = answer.campaign.id;
     let confirmation = answer.confirmation.as_ref();
     let shown = shown(answer, named);
     if json {
@@ -84,7 +83,7 @@ pub(crate) fn tell(
             if !json {
                 print_remains(remains, false)?;
             }
-            output::aside(&format!("note: campaign {} has no answer: {}", id.0, remains.error));
+            note_no_answer(answer.campaign.id, &remains.error);
             return Ok(());
         }
     };
@@ -112,14 +111,14 @@ pub(crate) fn tell(
     Ok(())
 }
 
-/// Prints the probes of a search that ended in an error after some: they took their time.
-fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
-    let Some(answer) = events::left::<ThreadsRequest>(error, caller, store) else { return Ok(()) };
-    let reason = match error {
-        JobError::Failed(Failure { reason, .. }) => reason.clone(),
-        error => error.to_string(),
-    };
-    print_remains(&Remains::new(&answer.outcome, Some(answer.campaign.id), reason), json)
+/// Why a search has no answer that nobody ended.
+pub(crate) fn not_ended(id: CampaignId, named: Option<&Path>) -> String {
+    format!("it has not ended; continue with: {}", Files::of_store(named).resume(id))
+}
+
+/// Says that a stored search has no answer, and why.
+pub(crate) fn note_no_answer(id: CampaignId, why: &str) {
+    output::aside(&format!("note: campaign {} has no answer: {why}", id.0));
 }
 
 fn print_remains(remains: &Remains, json: bool) -> anyhow::Result<()> {

@@ -4,13 +4,12 @@ mod arguments;
 mod document;
 mod text;
 
-use super::threads::{Asked, Edges, RunFiles};
-use crate::events::{self, Terminal};
+use super::threads::{Asked, Edges, RunFiles, not_ended, note_no_answer};
+use crate::events;
 use crate::output::{self, Interrupted};
 use clap::{Arg, Args};
 use document::{Remains, TuneJson};
-use pinwise_campaign::Store;
-use pinwise_jobs::{Caller, JobError, TuneAnswer, TuneRequest};
+use pinwise_jobs::{JobError, TuneAnswer, TuneRequest};
 use pinwise_placement::Unmeasured;
 use pinwise_present::Files;
 use pinwise_present::unmeasured;
@@ -60,13 +59,12 @@ impl Tune {
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
         let request = TuneRequest { threads, plan: self.plan };
-        match pinwise_jobs::run(request, &caller, &mut store, &mut Terminal::new(self.json)) {
-            Ok(answer) => tell(&answer, self.store.named(), self.json, self.verbose),
-            Err(error) => {
-                leave(&error, &caller, &store, self.json)?;
-                Err(events::explained(error, &caller, &store))
-            }
-        }
+        let named = self.store.named();
+        let leave = |answer: &TuneAnswer, error: &JobError, _: &_| {
+            print_remains(answer, error.to_string(), named, self.json)
+        };
+        let answer = events::run_or_leave(request, &caller, &mut store, self.json, leave)?;
+        tell(&answer, named, self.json, self.verbose)
     }
 }
 
@@ -78,9 +76,9 @@ pub(crate) fn tell(
     verbose: bool,
 ) -> anyhow::Result<()> {
     let Some(document) = TuneJson::of(answer) else {
-        let (id, why) = (answer.campaign.id.0, not_ended(answer, named));
+        let why = not_ended(answer.campaign.id, named);
         print_remains(answer, why.clone(), named, json)?;
-        output::aside(&format!("note: campaign {id} has no answer: {why}"));
+        note_no_answer(answer.campaign.id, &why);
         return Ok(());
     };
     // The answer first: what went wrong after it does not take it away.
@@ -109,22 +107,9 @@ pub(crate) fn tell(
 pub(crate) fn json(answer: &TuneAnswer, named: Option<&Path>) -> anyhow::Result<String> {
     output::json(&match TuneJson::of(answer) {
         Some(document) => document.json(),
-        None => Remains::of(answer, not_ended(answer, named))
+        None => Remains::of(answer, not_ended(answer.campaign.id, named))
             .map_or(Value::Null, |remains| remains.json()),
     })
-}
-
-fn not_ended(answer: &TuneAnswer, named: Option<&Path>) -> String {
-    format!(
-        "it has not ended; continue with: {}",
-        Files::of_store(named).resume(answer.campaign.id)
-    )
-}
-
-/// Prints the results so far of a search that ended in an error after some measurements.
-fn leave(error: &JobError, caller: &Caller, store: &Store, json: bool) -> anyhow::Result<()> {
-    let Some(answer) = events::left::<TuneRequest>(error, caller, store) else { return Ok(()) };
-    print_remains(&answer, error.to_string(), caller.store.as_deref(), json)
 }
 
 fn print_remains(

@@ -59,8 +59,8 @@ impl OpenSubject for LiveTestbed {
     }
 }
 
-/// The performance and the length of each unpinned window of a record: its own, or those that judged
-/// the floor.
+/// The performance and the length of each unpinned window of a record: its own, or those that
+/// judged the floor.
 fn unpinned(record: &Record) -> Vec<(f64, f64)> {
     let detail = || record.detail()?.read::<FloorDetail>().ok();
     match (&record.trial.setting, &record.outcome) {

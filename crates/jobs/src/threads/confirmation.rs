@@ -33,7 +33,7 @@ use pinwise_placement::{
     ComparedRounds, LastComparisonNote, LastComparisonVerdict, TunePart, Unmeasured, Way,
 };
 use pinwise_present::NumberVerdict;
-use pinwise_threads::{FoundNumber, ThreadsNote};
+use pinwise_threads::{FoundNumber, Jump, ThreadsNote};
 use std::time::Duration;
 
 /// Ordinary windows of a fresh one, at most: fewer starts of the program, and less of its noise.
@@ -181,12 +181,10 @@ pub(super) fn confirm(
         None => {
             let contenders = contenders(question, outcome, found, program)?;
             let Contenders::Two(compared) = contenders else {
-                let jumped =
-                    || found.jumped().map(|why| ThreadsNote::Text { text: why.to_string() });
                 let uncompared = !matches!(contenders, Contenders::NoOther);
                 let note = match contenders {
                     Contenders::AboveMax(note) => Some(note),
-                    _ => jumped(),
+                    _ => found.jumped().map(ThreadsNote::Jumped),
                 };
                 return Ok(Confirmed { shown: None, note, uncompared });
             };
@@ -203,9 +201,9 @@ pub(super) fn confirm(
     let comparison = match (comparing.ended(store)?, found.jumped()) {
         (Some(comparison), _) => comparison,
         // Windows under another load would compare nothing, and nothing may follow from the probes.
-        (None, Some(why)) => {
+        (None, Some(Jump { n, times })) => {
             part_left_open(store, part.id)?;
-            let cut_short = Unmeasured::Failed { error: why.to_string() };
+            let cut_short = Unmeasured::Jumped { n, times };
             compared.comparison(&store.records(part.id)?, &read, Some(cut_short))
         }
         (None, None) => {

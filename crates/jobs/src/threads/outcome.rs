@@ -12,8 +12,7 @@ use pinwise_measure::{
 use pinwise_monitor::Activity;
 use pinwise_placement::{Gain, LastComparisonVerdict, Unmeasured};
 use pinwise_present::{
-    NothingCompared, last_comparison_note, notable_share, sentence, stopped, tagged,
-    threads_answer, threads_note,
+    NothingCompared, NumberAnswer, NumberEstimate, NumberSearchStop, notable_share,
 };
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
@@ -21,7 +20,6 @@ use pinwise_threads::{
     SearchPosition, SetAside, ThreadCeiling, ThreadsNote, counted_threads,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::mem::discriminant;
 use std::time::Duration;
 
@@ -195,13 +193,17 @@ impl ThreadsOutcome {
         Some(confirmation.map_or(found, Confirmation::announced))
     }
 
-    /// The answer, as a sentence or two: what fresh windows decide, or why they decide nothing. If
-    /// none are made, it is the estimate of the probes.
-    pub fn answer(&self, found: &FoundNumber, confirmation: Option<&Confirmation>) -> String {
+    /// The answer: what fresh windows decide, or why they decide nothing. If none are made, it is
+    /// the estimate of the probes.
+    pub fn answer<'a>(
+        &self,
+        found: &FoundNumber,
+        confirmation: Option<&'a Confirmation>,
+    ) -> NumberAnswer<'a> {
         match confirmation {
-            Some(shown) => shown.verdict().text(),
-            None if self.uncompared => self.nothing_compared(found).text(),
-            None => self.estimate(found, None),
+            Some(shown) => NumberAnswer::Decided(shown.verdict()),
+            None if self.uncompared => NumberAnswer::NothingCompared(self.nothing_compared(found)),
+            None => NumberAnswer::Estimated(self.estimate(found, None)),
         }
     }
 
@@ -224,11 +226,15 @@ impl ThreadsOutcome {
         }
     }
 
-    /// The estimate from the probes, in a line: the number, and how sure it is. What fresh windows
-    /// `compared` is taken from there.
-    pub fn estimate(&self, found: &FoundNumber, compared: Option<ComparedNumbers>) -> String {
-        let threads = self.threads_of(found.parameter).unwrap_or(found.threads);
-        threads_answer(found.parameter, threads, Self::advice(found, compared).as_ref())
+    /// The estimate from the probes. What fresh windows `compared` is taken from there.
+    pub fn estimate(
+        &self,
+        found: &FoundNumber,
+        compared: Option<ComparedNumbers>,
+    ) -> NumberEstimate {
+        let n = found.parameter;
+        let threads = self.threads_of(n).unwrap_or(found.threads);
+        NumberEstimate { n, threads, advice: Self::advice(found, compared) }
     }
 
     /// How sure the number is, by the probes. What fresh windows `compared` is taken from there:
@@ -240,24 +246,20 @@ impl ThreadsOutcome {
         Some(advice.as_compared(pair, Interval { value, low, high }, announced))
     }
 
-    /// Why the search ended, in a line. `compared`: fresh windows say how good its number is.
-    pub fn stopped(&self, found: &FoundNumber, compared: bool) -> String {
+    /// Why the search ended. `compared`: fresh windows say how good its number is.
+    pub fn stopped<'a>(&self, found: &'a FoundNumber, compared: bool) -> NumberSearchStop<'a> {
         let share = match &self.question.search.method {
             SearchMethod::Survey(survey) => survey.work.is_some(),
             SearchMethod::Reinforcer(_) | SearchMethod::Sweep(_) => false,
         };
-        let within = self.question.request.within;
-        let advice = found.advice.as_ref();
-        stopped(found.stopped, found.parameter, advice, compared, share, within)
-    }
-
-    /// All notes, each with its kind, values and text: those of the search, then those of the fresh
-    /// windows.
-    pub fn tagged_notes(&self, confirmation: Option<&Confirmation>) -> Vec<Value> {
-        let searched = self.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
-        let compared = confirmation.into_iter().flat_map(Confirmation::notes);
-        let compared = compared.map(|note| tagged(&note, sentence(&last_comparison_note(&note))));
-        searched.chain(compared).collect()
+        NumberSearchStop {
+            end: found.stopped,
+            n: found.parameter,
+            advice: found.advice.as_ref(),
+            compared,
+            share,
+            tolerance: self.question.request.within,
+        }
     }
 
     /// The answer as a campaign stores it; `None` if there is none.
@@ -371,8 +373,7 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
     // What a jump means for the answer, the comparison says, if there is one.
     let said = found.jumped().is_some() && question.request.confirms();
     let unchecked = found.unchecked.as_ref().filter(|_| !said);
-    let failed = unchecked.into_iter().map(ToString::to_string);
-    notes.extend(failed.map(|reason| ThreadsNote::Unchecked { reason }));
+    notes.extend(unchecked.cloned().map(|reason| ThreadsNote::Unchecked { reason }));
     notes.extend(found.phase_change.map(ThreadsNote::Shifted));
     notes
 }

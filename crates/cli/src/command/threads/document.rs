@@ -7,7 +7,7 @@ use pinwise_linux::{Pid, Tid};
 use pinwise_measure::{Measure, RoleTime, Unit};
 use pinwise_monitor::{ThreadActivity, Unavailable};
 use pinwise_placement::{Gain, LastComparisonVerdict, Way};
-use pinwise_present::{set_aside_text, tagged, texts};
+use pinwise_present::{set_aside_text, tagged, tagged_threads_notes, texts};
 use pinwise_programs::HalfDifference;
 use pinwise_threads::{
     FoundNumber, NumberAdvice, PhaseChange, PublishedQuestion, SearchMethod, ThreadRange,
@@ -318,7 +318,8 @@ impl ThreadsJson {
             SearchMethod::Reinforcer(PublishedQuestion { thresholds, .. }) => Some(*thresholds),
             SearchMethod::Survey(_) | SearchMethod::Sweep(_) => None,
         };
-        let answer = outcome.answer(found, confirmation);
+        let answer = outcome.answer(found, confirmation).text();
+        let fresh = confirmation.map_or_else(Vec::new, Confirmation::notes);
         let verdict = match confirmation {
             Some(shown) => Some(VerdictRow::of(shown)),
             None if outcome.uncompared => {
@@ -351,7 +352,7 @@ impl ThreadsJson {
             monitor: outcome.watched().as_ref().map(MonitorRow::of),
             others: outcome.others,
             shift: found.phase_change,
-            notes: outcome.tagged_notes(confirmation),
+            notes: tagged_threads_notes(&outcome.notes, &fresh),
             loss: found.loss,
         }
         .estimated(outcome, found, confirmation.and_then(Confirmation::compared_numbers))
@@ -364,9 +365,9 @@ impl ThreadsJson {
         found: &FoundNumber,
         compared: Option<ComparedNumbers>,
     ) -> Self {
-        let stopped = outcome.stopped(found, compared.is_some());
+        let stopped = outcome.stopped(found, compared.is_some()).text();
         Self {
-            estimate: outcome.estimate(found, compared),
+            estimate: outcome.estimate(found, compared).text(),
             advice: ThreadsOutcome::advice(found, compared),
             stopped_because: vec![tagged(&found.stopped, stopped)],
             ..self

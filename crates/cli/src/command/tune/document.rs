@@ -10,7 +10,7 @@ use pinwise_jobs::{
 };
 use pinwise_measure::Unit;
 use pinwise_placement::{Estimate, Unmeasured, Way};
-use pinwise_present::{TuneVerdict, tagged, unmeasured};
+use pinwise_present::{TuneVerdict, tagged, tagged_tune_notes, unmeasured};
 use serde_json::{Value, json};
 
 /// The document of a search that ended before the last comparison had a result.
@@ -57,7 +57,7 @@ impl Remains<'_> {
             "others": surveyed["others"],
             "trials": policies(&self.answer.policies),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": self.answer.tagged_notes(),
+            "notes": tagged_tune_notes(self.answer.number_notes(), &self.answer.notes),
             "error": self.error,
         })
     }
@@ -164,7 +164,7 @@ impl<'a> TuneJson<'a> {
             "measurements": of("measurements"),
             "trials": policies(&self.answer.policies),
             "placements": self.answer.placements.iter().map(row).collect::<Vec<_>>(),
-            "notes": self.answer.tagged_notes(),
+            "notes": tagged_tune_notes(self.answer.number_notes(), &self.answer.notes),
             "budget_seconds": self.answer.budget.as_secs_f64(),
             "seconds": self.conclusion.time.as_secs_f64(),
             "plan": self.answer.plan,

@@ -8,7 +8,9 @@ use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlace
 use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, Sheet, gain_text, no_tune_verdict, policy_name, texts, tune_next};
+use pinwise_present::{
+    Files, Sheet, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts, tune_next,
+};
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
@@ -71,7 +73,7 @@ pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> 
 }
 
 fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
-    for note in texts(&answer.tagged_notes()) {
+    for note in texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)) {
         sheet.paragraph("", 0, &note);
     }
 }

@@ -1,0 +1,121 @@
+//! The answer of a search for a number, alone or with a placement, and its notes.
+
+use crate::advice::advice_text;
+use crate::figures;
+use crate::note::{sentence, tagged};
+use crate::threads::{NothingCompared, NumberVerdict, threads_note};
+use crate::tune::last_comparison_note;
+use pinwise_measure::ProgramNote as Met;
+use pinwise_placement::LastComparisonNote;
+use pinwise_threads::{NumberAdvice, ThreadsNote};
+use serde_json::Value;
+
+/// What a search for a number answers.
+#[derive(Clone, Debug)]
+pub enum NumberAnswer<'a> {
+    /// What fresh windows decide.
+    Decided(NumberVerdict<'a>),
+    /// Fresh windows should have compared something, and did not.
+    NothingCompared(NothingCompared),
+    /// There are no fresh windows, and there should be none.
+    Estimated(NumberEstimate),
+}
+
+impl NumberAnswer<'_> {
+    /// The answer in a sentence or two.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Decided(verdict) => verdict.text(),
+            Self::NothingCompared(nothing) => nothing.text(),
+            Self::Estimated(estimate) => estimate.text(),
+        }
+    }
+}
+
+/// The answer of the probes: the number, and how sure it is.
+#[derive(Clone, Debug)]
+pub struct NumberEstimate {
+    /// The number.
+    pub n: u32,
+    /// The threads that it makes.
+    pub threads: u32,
+    /// How sure it is; `None`: the search does not say.
+    pub advice: Option<NumberAdvice>,
+}
+
+impl NumberEstimate {
+    /// The estimate in a line.
+    pub fn text(&self) -> String {
+        let threads = || figures::counted(u64::from(self.threads), "thread");
+        let advice = self.advice.as_ref();
+        advice.map_or_else(|| format!("n = {} ({})", self.n, threads()), advice_text)
+    }
+}
+
+fn of_search(note: &ThreadsNote) -> Value {
+    tagged(note, sentence(&threads_note(note)))
+}
+
+fn of_comparison(note: &LastComparisonNote) -> Value {
+    tagged(note, sentence(&last_comparison_note(note)))
+}
+
+/// Notes on a search for a number, then those on its fresh windows, each with its kind and values.
+pub fn tagged_threads_notes(search: &[ThreadsNote], fresh: &[LastComparisonNote]) -> Vec<Value> {
+    search.iter().map(of_search).chain(fresh.iter().map(of_comparison)).collect()
+}
+
+/// Notes on the search for the number, then the rest, each with its kind and values. One note says
+/// for all stages that the machine was busy, with the largest share.
+pub fn tagged_tune_notes(number: &[ThreadsNote], rest: &[LastComparisonNote]) -> Vec<Value> {
+    let busy_there = |note: &ThreadsNote| match note {
+        ThreadsNote::Busy { share } => Some(*share),
+        _ => None,
+    };
+    let busy_here = |note: &LastComparisonNote| match note {
+        LastComparisonNote::Busy { share }
+        | LastComparisonNote::ComparisonBusy { share }
+        | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
+        _ => None,
+    };
+    let shares = number.iter().filter_map(busy_there).chain(rest.iter().filter_map(busy_here));
+    let busy = shares.reduce(f64::max).map(|share| LastComparisonNote::Busy { share });
+    let number = number.iter().filter(|note| busy_there(note).is_none());
+    let rest = rest.iter().filter(|note| busy_here(note).is_none());
+    busy.iter()
+        .map(of_comparison)
+        .chain(number.map(of_search))
+        .chain(rest.map(of_comparison))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_advice_the_estimate_is_the_number_and_its_threads() {
+        let estimate = NumberEstimate { n: 4, threads: 5, advice: None };
+        assert_eq!(estimate.text(), "n = 4 (5 threads)");
+        assert_eq!(NumberAnswer::Estimated(estimate).text(), "n = 4 (5 threads)");
+    }
+
+    #[test]
+    fn one_note_says_for_all_stages_that_the_machine_was_busy() {
+        let there = [ThreadsNote::Busy { share: 0.2 }, ThreadsNote::SingleRuns];
+        let here = [
+            LastComparisonNote::ComparisonBusy { share: 0.5 },
+            LastComparisonNote::FewRounds { rounds: 1 },
+            LastComparisonNote::WhilePlaced { n: 4, note: Met::Busy { share: 0.3 } },
+        ];
+        let kinds = |notes: Vec<Value>| -> Vec<(Value, Value)> {
+            notes.iter().map(|note| (note["kind"].clone(), note["share"].clone())).collect()
+        };
+        let none = Value::Null;
+        let of = |kind: &str| (Value::from(kind), none.clone());
+        let busy = ("busy".into(), 0.5.into());
+        let together = kinds(tagged_tune_notes(&there, &here));
+        assert_eq!(together, [busy, of("single_runs"), of("few_rounds")]);
+        assert_eq!(tagged_threads_notes(&there, &here).len(), 5);
+    }
+}
