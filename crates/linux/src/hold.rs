@@ -1,7 +1,7 @@
 //! Locks a process, so that only one pinwise changes it at a time.
 //!
-//! *Problem.* A second search would take the pins of the first one for the process's own
-//! affinities, and put these back at its end. Both would measure each other's pins.
+//! *Problem.* A second search would mistake the pins of the first one for the process's own
+//! affinities. It would put these back at its end. Both would measure each other's pins.
 //!
 //! *Method.* A lock (flock) on the folder of the process in `/proc`. It needs no file, and is gone
 //! with its holder, however that ends. Pinwise holds it shared while it may change the process. So

@@ -1,7 +1,7 @@
 //! The output of a launched program.
 //!
 //! A thread per pipe reads to the end, so the program never blocks on a full pipe. It stores the
-//! last lines for messages, and hands every line with the time it was read to the holder of the
+//! last lines for messages. It hands every line with the time it was read to the holder of the
 //! receiver. A dropped receiver costs nothing: the thread goes on reading.
 
 use crate::run_delay::RunDelay;
@@ -53,7 +53,7 @@ const LONGEST: u64 = 64 * 1024;
 /// rather than memory filled.
 const WAITING: usize = 65_536;
 /// How long to wait for the end of a stream. A program that has ended may still have output in the
-/// pipe, and a child of it may hold the pipe open for ever.
+/// pipe. A child of it may hold the pipe open for ever.
 const DRAINING: Duration = Duration::from_millis(500);
 
 impl Tail {
@@ -82,7 +82,7 @@ impl Tail {
     }
 }
 
-/// A line of a program, ready to quote in a message: control characters are written out, and a long
+/// A line of a program, ready to quote in a message. Control characters are written out, and a long
 /// line is cut. It quotes no binary output.
 pub fn quotable(line: &str) -> String {
     let binary = |character: &char| *character == char::REPLACEMENT_CHARACTER;

@@ -17,8 +17,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The machine as far as both the target and pinwise may use it, and for each leaf of its sharing
-/// tree a set of one context.
+/// The machine as far as both the target and pinwise may use it. For each leaf of its sharing tree
+/// there is a set of one context.
 pub fn common_contexts(
     machine: &Machine,
     name: &str,
@@ -39,7 +39,7 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The CPUs on which threads with these masks are placed: the mask that most of them have, of
+/// The CPUs on which threads with these masks are placed. It is the mask that most of them have, of
 /// equally frequent ones the largest. A thread that may not use all of them has no place there.
 pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();

@@ -9,9 +9,10 @@
 //!
 //! The affinity that a thread has is not always its own. After the first plan, a worker that is
 //! created again has the pin of its creator when the next plan finds it. Therefore an affinity
-//! counts as inherited if it is one CPU and the pin of a thread noted before, in the same process
-//! or an ancestor. The affinity of the process is then noted instead. The first note of a process
-//! names all its threads: these have inherited nothing, so what they have is theirs.
+//! counts as inherited if it is one CPU and the pin of a thread noted before. That thread must be
+//! in the same process or an ancestor. The affinity of the process is then noted instead. The first
+//! note of a process names all its threads: these have inherited nothing, so what they have is
+//! theirs.
 //!
 //! *Limit.* A thread that inherited a pin and was not noted is recognised only if the pin was to
 //! one CPU.
@@ -48,7 +49,7 @@ pub struct Released {
 
 impl UndoNotes {
     /// Opens the notes below `folder`, which is created if absent. Removes notes that can never be
-    /// used again: those of earlier boots of this host and of processes that have ended.
+    /// used again. They are those of earlier boots of this host and of processes that have ended.
     ///
     /// # Errors
     /// The folder cannot be created or read.
@@ -175,7 +176,7 @@ impl UndoNotes {
     }
 }
 
-/// The affinity to note for a thread: `mask`, or that of its process if it appeared later and
+/// The affinity to note for a thread. It is `mask`, or that of its process if it appeared later and
 /// `mask` is the pin of a thread noted before.
 fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     let existed = noted

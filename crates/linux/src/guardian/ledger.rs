@@ -1,10 +1,10 @@
 //! What the guardian knows, also on disk, in case guardian and pinwise are killed together.
 //!
 //! *Method.* Before pinwise pins a thread, it appends the entry to a file of this guardian. Both
-//! hold a lock (flock) on the file while they live, and the guardian removes the file when it has
-//! put everything back. A file that nobody locks was left behind: the next pinwise puts back what
-//! it says. Files are kept by host, boot and PID namespace, and entries name threads with their
-//! start times. So an entry never reaches a later thread with the same number.
+//! hold a lock (flock) on the file while they live. The guardian removes the file when it has put
+//! everything back. A file that nobody locks was left behind: the next pinwise puts back what it
+//! says. Files are kept by host, boot and PID namespace, and entries name threads with their start
+//! times. So an entry never reaches a later thread with the same number.
 //!
 //! What could not be put back stays in the file for the next start. A file whose process another
 //! pinwise holds waits too.

@@ -1,9 +1,9 @@
 //! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down with
 //! others.
 //!
-//! A [`BenchmarkExperiment`] is a reference benchmark and copies of a stressing one in its pipe, in
-//! its core or on another core. Its slowdown is the reference's time per instruction over that when
-//! it runs alone.
+//! A [`BenchmarkExperiment`] is a reference benchmark and copies of a stressing one. The copies are
+//! in its pipe, in its core or on another core. Its slowdown is the reference's time per
+//! instruction over that when it runs alone.
 //!
 //! As in the paper, every benchmark is measured in the steady state, over at least five passes
 //! (FAME, section 3.3). The benchmarks load the caches themselves, in cycles that are simulated and
@@ -11,9 +11,9 @@
 //! level takes long to find its regime.
 //!
 //! Threads without randomness lock into a rhythm that depends on their starts. One run is therefore
-//! no answer: each experiment runs with several sets of start offsets, and the range is part of the
-//! result. The mean rate over them counts. If arrays that fit a first level alone drive each other
-//! out of it, a few sets miss what happens in a few of a hundred. So there are as many sets as
+//! no answer. Each experiment runs with several sets of start offsets, and the range is part of the
+//! result. The mean rate over them counts. Arrays that fit a first level alone may drive each other
+//! out of it. Then a few sets miss what happens in a few of a hundred. So there are as many sets as
 //! [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
@@ -187,7 +187,7 @@ impl Spread {
     }
 }
 
-/// Runs experiments side by side on all processors of the host; the results are in the order of
+/// Runs experiments side by side on all processors of the host. The results are in the order of
 /// `experiments` and do not depend on how many there are. Error: the processor has too few
 /// contexts.
 pub fn run(

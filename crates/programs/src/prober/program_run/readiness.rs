@@ -65,8 +65,8 @@ impl ProgramRun {
         }
     }
 
-    /// Waits for as many threads as are expected, or for fewer that seem to be all: several, or one
-    /// if that may be `alone`.
+    /// Waits for as many threads as are expected, or for fewer that seem to be all. These are
+    /// several, or one if that may be `alone`.
     fn wait_busy(
         &mut self,
         n: u32,
