@@ -330,7 +330,7 @@ mod tests {
     fn others_count_over_all_runs_together_and_every_note_appears_once() {
         let runs = |met: &[(f64, &[&str])]| -> Vec<Disturbances> {
             let run = |(taken, notes): &(f64, &[&str])| Disturbances {
-                others: Some(OtherLoad { taken: *taken, of: 10.0 }),
+                others: Some(OtherLoad::new(*taken, 10.0)),
                 notes: notes.iter().map(|note| ProgramNote::from((*note).to_owned())).collect(),
             };
             met.iter().map(run).collect()

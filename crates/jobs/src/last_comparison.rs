@@ -59,8 +59,7 @@ pub struct LastComparisonQuestion {
     #[serde(default = "one_look")]
     pub looks: usize,
     /// Gains are compared by ranks. Rounds with a starved window on this number of contexts do not
-    /// count, if the windows show what they lost (those of `threads`). `None` in an earlier
-    /// version, which compared means and took all rounds.
+    /// count. `None` in an earlier version, which compared means and took all rounds.
     #[serde(default)]
     pub ranked_on: Option<u32>,
     /// Numbers that could not be placed before.
@@ -463,7 +462,7 @@ mod tests {
                 other => panic!("{other:?}"),
             };
             let number = history.len() as u64;
-            let others = OtherLoad { taken: 10.0 * taken(number), of: 10.0 };
+            let others = OtherLoad::new(10.0 * taken(number), 10.0);
             let outcome = if lost && performance == 1.5 {
                 Err(MeasureError::new(Retry::Other, "its threads were others"))
             } else {

@@ -99,12 +99,21 @@ pub struct Probed {
 }
 
 impl Probed {
-    /// The share of the time of `contexts` that other programs took while threads of this program
-    /// waited for a context, 0 to 1. `None` if it is not known what others took.
+    /// The share of the time of `contexts` that this program lost to others, 0 to 1. It is what
+    /// they took while its threads waited for a context, and its part of the stolen time. `None` if
+    /// it is not known what others took.
     pub fn lost(&self, contexts: u32) -> Option<f64> {
-        let taken = self.others.map(|others| others.taken / others.of)?;
-        let waited = self.roles.iter().map(|role| f64::from(role.threads) * role.waited);
-        let lost = taken.min(waited.sum::<f64>() / f64::from(contexts));
+        let others = self.others?;
+        let (taken, stolen) = (others.taken / others.of, others.stolen / others.of);
+        let here = taken - stolen;
+        let share = |of: fn(&RoleTime) -> f64| {
+            let threads = self.roles.iter().map(|role| f64::from(role.threads) * of(role));
+            threads.sum::<f64>() / f64::from(contexts)
+        };
+        // The hypervisor stops whoever runs.
+        let (ran, waited) = (share(|role| role.ran), share(|role| role.waited));
+        let its = if stolen > 0.0 { stolen * ran / (ran + here.max(0.0)) } else { 0.0 };
+        let lost = here.min(waited) + its;
         lost.is_finite().then(|| lost.clamp(0.0, 1.0))
     }
 
@@ -193,7 +202,7 @@ mod tests {
         let roles = stored_now.remove("roles").unwrap();
         stored_now.insert("parts".into(), roles);
         assert_eq!(serde_json::from_value::<Probed>(stored).unwrap(), probed);
-        let others = OtherLoad { taken: 1.0, of: 4.0 };
+        let others = OtherLoad::new(1.0, 4.0);
         let more = serde_json::json!({ "others": others });
         let measurement = probed.measurement(Duration::from_secs(1), Some(&more));
         assert_eq!(Probed::of(&measurement).unwrap().others, Some(others));
@@ -220,10 +229,16 @@ mod tests {
         let (roles, others, below_floor) = (vec![role(4, 0.5)], None, false);
         let mut probed = Probed { probe, unit, watts: None, roles, others, below_floor };
         assert_eq!(probed.lost(4), None);
-        probed.others = Some(OtherLoad { taken: 3.0, of: 4.0 });
+        probed.others = Some(OtherLoad::new(3.0, 4.0));
         assert_eq!(probed.lost(4), Some(0.5), "two threads waited on average");
         assert_eq!(probed.lost(2), Some(0.75), "more than others took is not lost");
-        probed.others = Some(OtherLoad { taken: -0.1, of: 4.0 });
+        probed.others = Some(OtherLoad::new(-0.1, 4.0));
         assert_eq!(probed.lost(4), Some(0.0));
+        // Nobody waits for a context that the hypervisor took. Two threads ran on average, and
+        // others here on two contexts.
+        probed.others = Some(OtherLoad { stolen: 1.0, ..OtherLoad::new(1.0, 4.0) });
+        assert_eq!(probed.lost(4), Some(0.25), "nobody else was there to lose it");
+        probed.others = Some(OtherLoad { stolen: 1.0, ..OtherLoad::new(3.0, 4.0) });
+        assert_eq!(probed.lost(4), Some(0.5 + 0.125));
     }
 }

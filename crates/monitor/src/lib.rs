@@ -48,7 +48,6 @@ mod overhead;
 mod perf;
 mod power;
 mod proc_layer;
-mod quota;
 mod thread_watch;
 
 pub use activity::{Activity, ThreadActivity};
@@ -58,4 +57,3 @@ pub use monitor::{Monitor, MonitorError, best_layer};
 pub use other_load::{Moment, OtherLoad, OtherLoadMeter, OtherLoadWatch};
 pub use overhead::Overhead;
 pub use power::{Energy, POWERCAP, Power, PowerError};
-pub use quota::Quota;

@@ -3,8 +3,11 @@
 //!
 //! The kernel reports how long each CPU was busy, in ticks of 10 ms, with all programs. That
 //! includes the other guests of a hypervisor (`/proc/stat`, proc_stat(5)). The others' share is the
-//! rest after the program and pinwise. Interrupts belong to nobody, because the kernel does not
-//! report for whom they were. It may leave those of a program that sends packets out of its time.
+//! rest after the program and pinwise. Of other guests the kernel reports only their time while a
+//! thread here was ready (steal time). How long some thread waited for a context stands in
+//! `/proc/pressure/cpu` (PSI), for the whole machine. Interrupts belong to nobody, because the
+//! kernel does not report for whom they were. It may leave those of a program that sends packets
+//! out of its time.
 
 use pinwise_linux::{process, sys, thread::Pid};
 pub use pinwise_measure::OtherLoad;
@@ -21,7 +24,12 @@ pub struct OtherLoadMeter(CpuSet);
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     at: Instant,
+    /// CPU time that all programs took, stolen time included.
     busy: Duration,
+    stolen: Duration,
+    /// The time in which some thread waited.
+    waiting: Option<Duration>,
+    /// CPU time that pinwise took.
     own: Duration,
 }
 
@@ -33,10 +41,13 @@ impl OtherLoadMeter {
 
     /// The times now; `None` if the kernel does not report them.
     pub fn moment(&self) -> Option<Moment> {
-        let busy = busy(&std::fs::read_to_string("/proc/stat").ok()?, &self.0)?;
+        let [busy, stolen] =
+            busy_and_stolen(&std::fs::read_to_string("/proc/stat").ok()?, &self.0)?;
+        let pressure = std::fs::read_to_string("/proc/pressure/cpu");
+        let waiting = pressure.ok().and_then(|text| waiting(&text));
         let own = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
         let own = Duration::new(own.tv_sec.unsigned_abs(), own.tv_nsec.unsigned_abs() as u32);
-        Some(Moment { at: Instant::now(), busy, own })
+        Some(Moment { at: Instant::now(), busy, stolen, waiting, own })
     }
 
     /// CPU time that others took since `before`, in seconds, while the program took `program`.
@@ -48,12 +59,20 @@ impl OtherLoadMeter {
     /// `None` if the kernel's times went back. A guest was moved to another host, or a CPU was
     /// removed and came back.
     fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<OtherLoad> {
-        let [busy, own] =
-            [after.busy.checked_sub(before.busy)?, after.own.checked_sub(before.own)?];
-        let seconds = after.at.duration_since(before.at).as_secs_f64() * self.0.len() as f64;
+        let [busy, stolen, own] = [
+            after.busy.checked_sub(before.busy)?,
+            after.stolen.checked_sub(before.stolen)?,
+            after.own.checked_sub(before.own)?,
+        ];
+        let elapsed = after.at.duration_since(before.at).as_secs_f64();
+        let waiting = after.waiting.zip(before.waiting);
+        let waiting = waiting.and_then(|(after, before)| after.checked_sub(before));
+        let pressure = waiting.map(|waiting| (waiting.as_secs_f64() / elapsed).min(1.0));
         Some(OtherLoad {
             taken: busy.as_secs_f64() - own.as_secs_f64() - program.as_secs_f64(),
-            of: seconds,
+            of: elapsed * self.0.len() as f64,
+            stolen: stolen.as_secs_f64(),
+            pressure: pressure.filter(|share| share.is_finite()),
         })
     }
 }
@@ -109,27 +128,38 @@ fn ticks(stat: &[u8]) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// How long these CPUs were busy since boot, without interrupts. `None` if one is missing, such as
-/// while it is offline.
-fn busy(stat: &str, cpus: &CpuSet) -> Option<Duration> {
-    let ticks = |line: &str| -> Option<(CpuId, u64)> {
+/// How long these CPUs were busy since boot, without interrupts, and how much of it was stolen;
+/// `None` if one is missing, such as while it is offline.
+fn busy_and_stolen(stat: &str, cpus: &CpuSet) -> Option<[Duration; 2]> {
+    let ticks = |line: &str| -> Option<(CpuId, [u64; 2])> {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;
         let times: Vec<u64> =
             times.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
         // user nice system (idle iowait irq softirq) steal; what guests take is contained in the
         // first two.
-        let busy = [0, 1, 2, 7].into_iter().filter_map(|index| times.get(index)).sum();
-        Some((CpuId(number.parse().ok()?), busy))
+        let stolen = times.get(7).copied().unwrap_or(0);
+        let busy = times.iter().take(3).sum::<u64>() + stolen;
+        Some((CpuId(number.parse().ok()?), [busy, stolen]))
     };
-    let own: Vec<u64> = stat
+    let counted: Vec<[u64; 2]> = stat
         .lines()
         .filter_map(ticks)
         .filter(|(cpu, _)| cpus.contains(*cpu))
-        .map(|(_, busy)| busy)
+        .map(|(_, ticks)| ticks)
         .collect();
-    let second = rustix::param::clock_ticks_per_second().max(1);
-    (!own.is_empty() && own.len() == cpus.len())
-        .then(|| Duration::from_secs_f64(own.iter().sum::<u64>() as f64 / second as f64))
+    let second = rustix::param::clock_ticks_per_second().max(1) as f64;
+    let time = |which: usize| {
+        let ticks: u64 = counted.iter().map(|ticks| ticks[which]).sum();
+        Duration::from_secs_f64(ticks as f64 / second)
+    };
+    (!counted.is_empty() && counted.len() == cpus.len()).then(|| [time(0), time(1)])
+}
+
+/// The time in which some thread waited for a context, of `/proc/pressure/cpu`.
+fn waiting(pressure: &str) -> Option<Duration> {
+    let some = pressure.lines().find_map(|line| line.strip_prefix("some "))?;
+    let total = some.split_whitespace().find_map(|field| field.strip_prefix("total="))?;
+    total.parse().ok().map(Duration::from_micros)
 }
 
 #[cfg(test)]
@@ -150,14 +180,25 @@ mod tests {
     fn only_the_cpus_that_count_and_only_what_is_not_idle() {
         let stat = "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 20 30 400 500 6 7 8 9 9\ncpu1 100 0 0 0 0 0 \
             0 0 0 0\ncpu2 1 1 1\nintr 5\n";
+        let second = rustix::param::clock_ticks_per_second() as f64;
         let of = |list: &str| {
-            busy(stat, &CpuSet::parse_list(list).unwrap()).map(|time| time.as_secs_f64() * 100.0)
+            let times = busy_and_stolen(stat, &CpuSet::parse_list(list).unwrap());
+            times.map(|times| times.map(|time| (time.as_secs_f64() * second).round() as u64))
         };
-        let ticks = rustix::param::clock_ticks_per_second() as f64 / 100.0;
-        assert!((of("0").unwrap() * ticks - 68.0).abs() < 1e-6);
-        assert!((of("0-1").unwrap() * ticks - 168.0).abs() < 1e-6);
+        assert_eq!((of("0"), of("0-1")), (Some([68, 8]), Some([168, 8])));
         assert_eq!((of("7"), of("0,7"), of("")), (None, None, None));
-        assert_eq!(busy("", &CpuSet::parse_list("0").unwrap()), None);
+        assert_eq!(busy_and_stolen("", &CpuSet::parse_list("0").unwrap()), None);
+    }
+
+    #[test]
+    fn pressure_is_the_total_of_those_that_wait() {
+        let text =
+            "some avg10=93.63 avg60=94.52 avg300=81.44 total=751637\nfull avg10=0.00 total=9\n";
+        assert_eq!(waiting(text), Some(Duration::from_micros(751_637)));
+        assert_eq!(
+            (waiting(""), waiting("some avg10=1.0"), waiting("some total=x")),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -205,10 +246,16 @@ mod tests {
         let moment = |at: u32, busy: u32, own: u32| Moment {
             at: start + second * at,
             busy: second * busy,
+            stolen: second * at / 2,
+            waiting: Some(second * at / 3),
             own: second * own,
         };
         let share = |after: Moment| meter.between(moment(1, 100, 10), after, second);
-        assert_eq!(share(moment(4, 106, 11)), Some(OtherLoad { taken: 4.0, of: 6.0 }));
+        let found = share(moment(4, 106, 11)).unwrap();
+        assert_eq!((found.taken, found.of, found.stolen), (4.0, 6.0, 1.5));
+        assert!((found.pressure.unwrap() - 1.0 / 3.0).abs() < 1e-6, "{found:?}");
+        let unknown = Moment { waiting: None, ..moment(4, 106, 11) };
+        assert_eq!(share(unknown).unwrap().pressure, None);
         // The sums since boot fell, since the figures of a CPU are gone. They say nothing of the
         // others.
         assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));

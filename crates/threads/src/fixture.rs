@@ -81,7 +81,7 @@ impl<F: FnMut(u32, f64) -> Result<Probe, MeasureError>> Testbed for Bed<F> {
             panic!("{setting:?}")
         };
         let probe = (self.probe)(n, effort.windows)?;
-        let others = self.lost.pop().map(|lost| OtherLoad { taken: lost, of: 1.0 });
+        let others = self.lost.pop().map(|lost| OtherLoad::new(lost, 1.0));
         let waits = RoleTime {
             role: "worker".into(),
             threads: 4,

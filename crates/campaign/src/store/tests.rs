@@ -322,7 +322,7 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
         "no table yet"
     );
     let met = |taken, note: &str| Disturbances {
-        others: Some(OtherLoad { taken, of: 3.0 }),
+        others: Some(OtherLoad::new(taken, 3.0)),
         notes: vec![note.to_owned().into()],
     };
     store.keep_disturbances(id, 0, &met(0.1, "early")).unwrap();

@@ -1,9 +1,9 @@
 //! How the system is configured, as far as it makes measurements differ that should be equal.
 
 use super::{Finding, read};
+use pinwise_linux::Quota;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::Instant;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -64,74 +64,10 @@ fn judge_numa_balancing(nodes: usize, setting: Option<&str>) -> Finding {
 
 /// Whether a cgroup limits how much CPU time this process gets.
 pub(super) fn quota() -> Finding {
-    let groups = read("/proc/self/cgroup").unwrap_or_default();
-    let mounts = read("/proc/self/mounts").unwrap_or_default();
-    cpu_groups(&groups, &mounts)
-        .iter()
-        .flat_map(|group| {
-            // A limit binds everything below it; parents are visited up to the mount.
-            Path::new(&group.path)
-                .ancestors()
-                .map(move |path| format!("{}{}", group.mount, path.display()))
-        })
-        .filter_map(|directory| quota_of(&directory).map(|quota| (quota, directory)))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or(Finding::NoQuota, |(cpus, directory)| Finding::Quota { cpus, directory })
-}
-
-/// A cgroup that can limit CPU time.
-#[derive(Debug, PartialEq, Eq)]
-struct Group {
-    mount: String,
-    path: String,
-}
-
-/// The groups of `/proc/self/cgroup` that control CPU time, with where `/proc/self/mounts` says
-/// their hierarchy is.
-fn cpu_groups(groups: &str, mounts: &str) -> Vec<Group> {
-    let mount = |wanted: &dyn Fn(&str, &str) -> bool| {
-        mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(' ').collect();
-            let [_, at, kind, options, ..] = fields[..] else { return None };
-            wanted(kind, options).then(|| at.to_owned())
-        })
-    };
-    groups
-        .lines()
-        .filter_map(|line| {
-            let mut parts = line.splitn(3, ':');
-            let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-            let mount = if controllers.is_empty() {
-                mount(&|kind, _| kind == "cgroup2")
-            } else if controllers.split(',').any(|name| name == "cpu") {
-                mount(&|kind, options| {
-                    kind == "cgroup" && options.split(',').any(|option| option == "cpu")
-                })
-            } else {
-                None
-            };
-            Some(Group { mount: mount?, path: path.to_owned() })
-        })
-        .collect()
-}
-
-fn quota_of(directory: &str) -> Option<f64> {
-    if let Some(text) = read(format!("{directory}/cpu.max")) {
-        return quota_v2(&text);
-    }
-    let number = |file: &str| read(format!("{directory}/{file}"))?.parse::<f64>().ok();
-    quota_v1(number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
-}
-
-/// CPUs' worth of time in `cpu.max` (`max 100000`, `150000 100000`).
-fn quota_v2(text: &str) -> Option<f64> {
-    let (quota, period) = text.split_once(' ')?;
-    Some(quota.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)
-}
-
-/// CPUs' worth of time in version 1, where -1 is no limit.
-fn quota_v1(quota: f64, period: f64) -> Option<f64> {
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
+    Quota::own().map_or(Finding::NoQuota, |Quota { contexts, group }| Finding::Quota {
+        cpus: contexts,
+        directory: group.to_string_lossy().into_owned(),
+    })
 }
 
 /// How memory is backed by large pages.
@@ -223,27 +159,6 @@ mod tests {
         assert!(judge_numa_balancing(2, Some("0")).is_ok());
         assert!(!judge_numa_balancing(2, Some("1")).is_ok());
         assert!(!judge_numa_balancing(2, Some("2")).is_ok());
-    }
-
-    #[test]
-    fn quotas_are_read_in_both_versions_of_cgroups() {
-        assert_eq!(quota_v2("max 100000"), None);
-        assert_eq!(quota_v2("150000 100000"), Some(1.5));
-        assert_eq!(quota_v1(-1.0, 100_000.0), None);
-        assert_eq!(quota_v1(50_000.0, 100_000.0), Some(0.5));
-    }
-
-    #[test]
-    fn the_groups_that_limit_cpu_time_are_found_under_their_mounts() {
-        let groups = "4:memory:/a\n2:cpu,cpuacct:/b\n0::/user.slice/c\n";
-        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /sys/fs/cgroup/cpu,cpuacct cgroup \
-            rw,cpu,cpuacct 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
-        let expected = [
-            Group { mount: "/sys/fs/cgroup/cpu,cpuacct".into(), path: "/b".into() },
-            Group { mount: "/sys/fs/cgroup/unified".into(), path: "/user.slice/c".into() },
-        ];
-        assert_eq!(cpu_groups(groups, mounts), expected);
-        assert_eq!(cpu_groups(groups, ""), []);
     }
 
     #[test]

@@ -6,9 +6,9 @@ use super::request::{Counting, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
 use crate::error::JobError;
 use crate::open_subject::not_of_a_run;
 use pinwise_campaign::Record;
-use pinwise_linux::{Pid, TargetError, process};
+use pinwise_linux::{Pid, Quota, TargetError, process};
 use pinwise_measure::{Interrupt, Probed};
-use pinwise_monitor::{LayerChoice, POWERCAP, Power, Quota};
+use pinwise_monitor::{LayerChoice, POWERCAP, Power};
 use pinwise_programs::{
     LinuxProber, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
     ProgressSource, RunMetric,

@@ -50,7 +50,8 @@ pub(super) struct NumberDetail {
 /// The result of a window of the last comparison.
 pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
     let NumberDetail { unit, others, .. } = measured.detail.as_ref()?.read().ok()?;
-    Some(Seen { value: measured.performance, unit, others, modelled: None, lost: None })
+    let lost = others.and_then(|others| others.lost_at_most());
+    Some(Seen { value: measured.performance, unit, others, modelled: None, lost })
 }
 
 /// The program of a search.
@@ -391,6 +392,27 @@ mod tests {
     use super::*;
     use pinwise_measure::Interrupt;
     use pinwise_programs::{ProbeOptions, ProbedProgram};
+
+    #[test]
+    fn a_window_shows_what_it_can_have_lost_to_others() {
+        let seen_beside = |others| {
+            let detail = NumberDetail {
+                unit: Unit::rate("1/s"),
+                threads: 2,
+                footprint: None,
+                opening: Duration::ZERO,
+                measuring: Duration::ZERO,
+                others,
+            };
+            let (duration, detail) = (Duration::from_secs(1), Detail::of(&detail));
+            let measured = Measurement { performance: 2.0, duration, spread: None, detail };
+            seen(&measured).unwrap().lost
+        };
+        let busy = OtherLoad::new(1.0, 2.0);
+        assert_eq!((seen_beside(None), seen_beside(Some(busy))), (None, None));
+        let waited = OtherLoad { pressure: Some(0.25), ..busy };
+        assert_eq!(seen_beside(Some(waited)), Some(0.25));
+    }
 
     #[test]
     fn names_of_known_threads_are_no_affinities_of_the_request() {

@@ -163,7 +163,7 @@ impl ModelProber {
         };
         self.time += probe.cost;
         let of = accounts.at.seconds() * self.platform.contexts() as f64;
-        let others = Some(OtherLoad { taken: accounts.others.seconds(), of });
+        let others = Some(OtherLoad::new(accounts.others.seconds(), of));
         let (unit, roles) = (self.unit.clone(), roles(&accounts));
         Ok(Probed { probe, unit, watts: None, roles, others, below_floor: false })
     }

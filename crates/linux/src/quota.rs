@@ -4,7 +4,7 @@
 //! a group and holds for all below it, so the smallest on the way up counts. A program that asks
 //! the machine how many threads to start does not see it.
 
-use pinwise_linux::thread::Pid;
+use crate::thread::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
 
