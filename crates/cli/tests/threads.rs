@@ -378,8 +378,8 @@ fn the_probes_of_a_search_that_fails_are_printed() {
 }
 
 /// Probes with a number above `most` were made, and the answer says that these make no more
-/// threads; or there were none. It is not above `most`. (Where other programs leave this one no
-/// CPU time there is no advice.)
+/// threads. Or there were none. It is not above `most`. (Where other programs leave this one no CPU
+/// time there is no advice.)
 fn capped(answer: &Value, most: u64) {
     assert!(answer["parameter"].as_u64().is_some_and(|n| n <= most), "{answer:#}");
     let beyond = |probe: &&Value| probe["parameter"].as_u64().is_some_and(|n| n > most);

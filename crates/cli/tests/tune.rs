@@ -318,8 +318,8 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     let pinned = |answer: &Value| {
         of(answer, "trials", 3).into_iter().find(|trial| trial["policy"].is_string())
     };
-    // Where others keep the machine busy, what is there to be tried takes longer than its share of
-    // a short time.
+    // If others have the machine busy, what is to be tried takes longer than its share of a short
+    // time.
     let answers = ["20s", "60s", "180s"]
         .map(|budget| [&options[..], &metric, &["--budget", budget]].concat())
         .into_iter();

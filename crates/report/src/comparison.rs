@@ -1,5 +1,5 @@
-//! A comparison as a page: the loss of every way of placing against the best known, the progress by
-//! measurements, and which claims were true.
+//! A comparison as a page. It has the loss of every way of placing against the best known, the
+//! progress by measurements, and which claims were true.
 //!
 //! The first chart is that of BlackBox scheduler, figures 7 and 9. The second shows what more
 //! measurements bring, as its figure 8 does. The table after it lists the measurements by which a
@@ -179,8 +179,8 @@ fn ink(row: &Row) -> Ink {
 }
 
 /// How the best so far changed in a search: after how many measurements, and what the new best
-/// loses. The best so far is what has the highest mean by then. What it loses is taken from its
-/// later windows where it had any: those it came to lead by flatter it.
+/// loses. The best so far is what has the highest mean by then. What it loses comes from its later
+/// windows, if it had any. Those by which it came to lead flatter it.
 fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
     let mut windows: BTreeMap<&Assignment, Vec<(u64, f64)>> = BTreeMap::new();
     let measured =

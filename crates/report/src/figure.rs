@@ -1,5 +1,5 @@
-//! A chart with everything it needs to be understood without seeing it: a title, what it says, how
-//! to read it, a table.
+//! A chart with everything that is needed to understand it without seeing it. It has a title, what
+//! it says, how to read it, and a table.
 
 use crate::chart::{Chart, Ink, Shape};
 use askama::Template;

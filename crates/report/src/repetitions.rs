@@ -1,7 +1,7 @@
 //! The chart of best and baseline: every single repetition, with the mean and its interval.
 //!
-//! A bar chart of two means hides what decides: how far the repetitions scatter, and whether the
-//! baseline has two modes.
+//! A bar chart of two means hides what decides. That is how far the repetitions scatter, and
+//! whether the baseline has two modes.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;

@@ -1,5 +1,5 @@
-//! The page in headless Chromium: no error, no request (its security policy forbids and reports
-//! each), charts drawn, text legible, nothing wider than the screen.
+//! The page in headless Chromium. There is no error and no request (its security policy forbids and
+//! reports each). Charts are drawn, text is legible, and nothing is wider than the screen.
 //!
 //! Chromium's window has a minimum width, so the test puts each page in a frame of the width to be
 //! tested. In the frame `inspect.js` inspects the page and reports to the outer page. Without
@@ -134,7 +134,7 @@ fn check(name: &str, campaign: &Synthetic, charts: usize) {
     legible(name, &html, charts, 50);
 }
 
-/// Everything that must hold of any page; `charts` is how many it has, `texts` the least number of
+/// Everything that must hold of any page. `charts` is how many it has, `texts` the least number of
 /// pieces of text.
 fn legible(name: &str, html: &str, charts: usize, texts: u64) {
     let Some(chromium) = chromium() else { return };

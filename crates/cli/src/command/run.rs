@@ -1,5 +1,5 @@
-//! `pinwise run`: starts a program with the number of threads of a plan, and pins its threads as
-//! the plan says, as they appear.
+//! `pinwise run`: starts a program with the number of threads of a plan. It pins the program's
+//! threads as they appear.
 
 use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
