@@ -38,7 +38,7 @@ fn check(answer: &Value) {
     for way in answer["ways"].as_array().unwrap() {
         let number =
             |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
-        // Few rounds of a cost may tell no upper end, and a single one tells no end.
+        // Few rounds of a cost may give no upper end, and a single one gives no end.
         let high = if way["high"].is_null() { f64::INFINITY } else { number("high") };
         let low = if way["n"] == 1 { 0.0 } else { number("low") };
         assert!(low <= number("performance") && number("performance") <= high, "{way:#}");

@@ -85,7 +85,8 @@ impl UndoNotes {
             let threads = match existing {
                 Some(threads) => threads,
                 None if pinned_before.is_empty() => process::family_threads(&[pid]),
-                // An earlier version noted the ancestor: its heirs cannot be told from others.
+                // An earlier version noted the ancestor: its heirs cannot be distinguished from
+                // others.
                 None => Vec::new(),
             };
             entries.push(GuardianEntry::Existing { threads });
@@ -265,7 +266,7 @@ mod tests {
         let before = affinity::get(shell.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
         notes.note(parent, &[(shell, before.clone())]).unwrap();
-        // As if the child had been created afterwards, and met by a second plan.
+        // As if the child had been created afterwards, and a second plan found it.
         let noted = fs::read_to_string(notes.path(parent.pid)).unwrap();
         let without = |line: &&str| !line.contains("Existing");
         let noted: Vec<&str> = noted.lines().filter(without).collect();

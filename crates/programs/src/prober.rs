@@ -251,7 +251,7 @@ impl LinuxProber {
         if whole {
             seen.threads = seen.threads.max(seen.lasting_threads());
             let promised = self.options.threads.as_ref().map_or(parameter, |of| of(parameter));
-            // No worker was met: how many there were is not known.
+            // No worker was seen, so their number is not known.
             if seen.threads == 1 && promised > 1 && seen.missed_most() {
                 seen.threads = promised;
                 seen.notes.push(ProgramNote::ThreadsMissed);

@@ -29,7 +29,7 @@ pub(crate) struct Figure {
     /// What it says, in numbers: all that somebody who cannot see the chart needs. Where there is
     /// no chart, why.
     pub(crate) says: String,
-    /// How to read it, for who has not met this kind of chart.
+    /// How to read it, for readers who do not know this kind of chart.
     pub(crate) reading: &'static str,
     pub(crate) chart: Option<Chart>,
     pub(crate) table: Table,

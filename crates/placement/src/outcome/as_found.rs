@@ -88,7 +88,7 @@ pub enum OutcomeNote {
         /// Its measurements.
         n: usize,
     },
-    /// A note on what the measurements met.
+    /// A note on what disturbed the measurements.
     #[serde(untagged)]
     Met(ProgramNote),
 }

@@ -113,7 +113,7 @@ fn table(comparison: &Comparison, width: usize) -> String {
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
     }
-    // An interval that begins with 0 says it as well: not told apart.
+    // An interval that begins with 0 says it as well: tied.
     output::fitted(table, width, &[6, 7])
 }
 

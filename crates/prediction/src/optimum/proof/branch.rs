@@ -43,10 +43,10 @@ pub(crate) struct Findings<'a, 'b> {
     pub(crate) moving: &'a mut Incremental<'b>,
     /// What is not above this is not looked for.
     pub(crate) floor: f64,
-    /// The most that an assignment might be predicted which was neither met nor ruled out.
+    /// The highest possible prediction of an assignment that was neither looked at nor ruled out.
     pub(crate) unresolved: f64,
-    /// The most that an assignment might be predicted which holds the same as one that was met, in
-    /// other domains.
+    /// The most that an assignment might be predicted which holds the same as one that was looked
+    /// at, in other domains.
     pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
     /// Holdings and parts looked at so far,

@@ -35,7 +35,7 @@ pub(super) struct AfterChange {
     pub(super) below: bool,
 }
 
-/// Measures stretch after stretch with `measure` until two agree, and tells whether these are below
+/// Measures stretch after stretch with `measure` until two agree, and says whether these are below
 /// `least`.
 pub(super) fn after_change(
     least: Option<f64>,
