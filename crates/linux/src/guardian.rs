@@ -48,8 +48,8 @@ pub(crate) use ledger::boot_folder;
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 
-use crate::hold::Hold;
 use crate::process;
+use crate::process_lock::ProcessLock;
 use crate::realtime::{RealtimeClass, keep_nice};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
@@ -319,7 +319,7 @@ pub fn guardian_main() {
     }
     let mut entries = Vec::new();
     // A line without its end was never relied on: the thread in it is not pinned yet.
-    let (mut hold, mut shared) = (Hold::default(), HashSet::new());
+    let (mut lock, mut shared) = (ProcessLock::default(), HashSet::new());
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(entry) = serde_json::from_str(&line) else { continue };
         if let GuardianEntry::Process { pid, .. }
@@ -327,7 +327,7 @@ pub fn guardian_main() {
         | GuardianEntry::Command { pid, .. } = &entry
             && shared.insert(*pid)
         {
-            hold.share(*pid);
+            lock.share(*pid);
         }
         entries.push(entry);
     }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// One line of output, and when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// When the line was read.
     pub at: Instant,
     /// How long before `at` the reader was kept from running. The line may have been there for that
@@ -28,9 +28,9 @@ pub struct Line {
 #[derive(Debug, Default)]
 pub struct Streams {
     /// Its standard output.
-    pub stdout: Option<Receiver<Line>>,
+    pub stdout: Option<Receiver<OutputLine>>,
     /// Its standard error.
-    pub stderr: Option<Receiver<Line>>,
+    pub stderr: Option<Receiver<OutputLine>>,
 }
 
 /// The last lines of a stream, kept for error messages.
@@ -110,7 +110,7 @@ pub fn quotable(line: &str) -> String {
 /// Reads `pipe` to its end on its own thread and passes every line to `take`.
 pub fn each_line(
     pipe: impl Read + Send + 'static,
-    take: impl FnMut(Line) + Send + 'static,
+    take: impl FnMut(OutputLine) + Send + 'static,
 ) -> io::Result<Tail> {
     let tail = Tail::default();
     let kept = tail.clone();
@@ -124,7 +124,7 @@ pub fn each_line(
 }
 
 /// Does the same as [`each_line`], and sends the lines to a receiver.
-pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<Line>, Tail)> {
+pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<OutputLine>, Tail)> {
     let (sender, receiver) = sync_channel(WAITING);
     // Full: the receiver is behind. Disconnected: nobody wants the lines.
     let tail = each_line(pipe, move |line| drop(sender.try_send(line)))?;
@@ -146,7 +146,7 @@ impl<R: Read> Read for Delayed<R> {
     }
 }
 
-fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(Line), tail: &Tail) {
+fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(OutputLine), tail: &Tail) {
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
@@ -164,7 +164,7 @@ fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(Line), tai
             }
             last.lines.push_back(text.clone());
         });
-        take(Line { at, late, text });
+        take(OutputLine { at, late, text });
     }
 }
 

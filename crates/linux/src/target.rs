@@ -2,9 +2,9 @@
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, release_inherited};
-use crate::hold::Hold;
 use crate::launch::{Launch, LaunchedProgram};
 use crate::process;
+use crate::process_lock::ProcessLock;
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::target_error::TargetError;
@@ -64,7 +64,7 @@ pub struct Target {
     /// `None` only while dropping.
     guardian: Option<Guardian>,
     /// Let go once the guardian has put everything back.
-    hold: Hold,
+    lock: ProcessLock,
 }
 
 impl Target {
@@ -105,9 +105,9 @@ impl Target {
             return Err(TargetError::Empty(name));
         }
         let pids: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
-        let hold = Hold::of(&pids)?;
+        let lock = ProcessLock::of(&pids)?;
         let mut target = Self::new(name, roster, None, Guardian::start()?);
-        target.hold = hold;
+        target.lock = lock;
         Ok(target)
     }
 
@@ -125,7 +125,7 @@ impl Target {
             guarded: HashSet::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
-            hold: Hold::default(),
+            lock: ProcessLock::default(),
         }
     }
 

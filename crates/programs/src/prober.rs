@@ -291,7 +291,7 @@ impl LinuxProber {
         program_run::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let limits = self.limits();
-        let before = self.other_load.as_ref().and_then(OtherLoadMeter::moment);
+        let before = self.other_load.as_ref().and_then(OtherLoadMeter::reading);
         let progress = &self.options.progress;
         let mut session =
             ProgramRun::start(&launch, parameter, &mut self.guardian, limits, progress)?;

@@ -158,7 +158,7 @@ fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Finding
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::State;
+    use crate::doctor::FindingState;
 
     #[test]
     fn few_contexts_are_all_looked_at_and_many_are_spread() {
@@ -189,8 +189,8 @@ mod tests {
         let Finding::Repeatability { longest, .. } = finding else { panic!() };
         assert!((longest - 400.0).abs() < 1e-9, "{longest}");
         let times = (0..100).map(|index| 1e-3 * (1.0 + f64::from(index) / 500.0)).collect();
-        assert_eq!(judge_noise(&[(CpuId(0), times)]).state(), State::Warning);
-        assert_eq!(judge_noise(&[]).state(), State::Missing);
+        assert_eq!(judge_noise(&[(CpuId(0), times)]).state(), FindingState::Warning);
+        assert_eq!(judge_noise(&[]).state(), FindingState::Missing);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let stat = "cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(parse_times(stat), Some((1000, 35)));
         assert!(judge_steal(Some((1000, 35)), Some((1200, 36))).is_ok());
-        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state(), State::Warning);
+        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state(), FindingState::Warning);
         assert!(judge_steal(None, None).is_ok());
     }
 
