@@ -151,7 +151,7 @@ pub(crate) fn search(
         &stop,
         &mut |_| {},
     )?;
-    let unfound = |unfound: Unfound| {
+    let unfound = |unfound: Box<Unfound>| {
         unfound.why.map_or_else(|| "the search has not ended".to_owned(), |why| why.to_string())
     };
     Ok(search.answer(&convert, &records).map_err(unfound)?)

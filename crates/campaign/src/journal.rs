@@ -14,6 +14,9 @@ pub trait Journal {
     /// The records so far, in order.
     fn records(&self) -> Result<Vec<Record>, StoreError>;
 
+    /// What disturbed each session, in order.
+    fn disturbances(&self) -> Result<Vec<Disturbances>, StoreError>;
+
     /// Adds a record. It is durable when this returns, as far as the journal can make it so.
     fn append(&mut self, record: &Record) -> Result<(), StoreError>;
 
@@ -41,6 +44,10 @@ impl Journal for MemoryJournal {
 
     fn records(&self) -> Result<Vec<Record>, StoreError> {
         Ok(self.records.clone())
+    }
+
+    fn disturbances(&self) -> Result<Vec<Disturbances>, StoreError> {
+        Ok(vec![self.disturbances.clone()])
     }
 
     fn append(&mut self, record: &Record) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! A record: one trial and its result.
 
 use crate::TRIES;
-use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting};
+use pinwise_measure::{Detail, Effort, MeasureError, Measurement, Retry, Setting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -54,6 +54,16 @@ pub struct Record {
     /// Time from the first measurement's start to this one's end. It includes deciding and storing.
     /// It excludes pauses between sessions.
     pub elapsed: Duration,
+}
+
+impl Record {
+    /// What the testbed observed besides performance.
+    pub fn detail(&self) -> Option<&Detail> {
+        match &self.outcome {
+            Ok(measurement) => measurement.detail.as_ref(),
+            Err(error) => error.detail.as_deref(),
+        }
+    }
 }
 
 /// The outcome of each trial: its last try, where tries that failed were repeated. A trial whose

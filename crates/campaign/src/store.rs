@@ -402,7 +402,7 @@ fn insert(connection: &Connection, id: CampaignId, record: &Record) -> rusqlite:
             measured.and_then(|measurement| measurement.spread),
             failed.map(|error| &error.message),
             failed.map(retry_text),
-            measured.and_then(|measurement| measurement.detail.as_ref()).map(text),
+            record.detail().map(text),
             record.elapsed.as_secs_f64(),
         ))
         .map(drop)

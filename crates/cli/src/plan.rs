@@ -71,6 +71,9 @@ fn without_plan(info: &CampaignInfo) -> String {
             "campaign {number} is of kind {}, which has no plan: only place and tune write plans",
             kind.name()
         ),
+        NoPlan::Part(CampaignId(whole)) => format!(
+            "campaign {number} is a part of campaign {whole} and has no plan: name campaign {whole}"
+        ),
         NoPlan::Running => format!("campaign {number} is still running and has no plan yet"),
         NoPlan::NotFinished => format!(
             "campaign {number} is not finished and has no plan yet: continue with pinwise \
@@ -85,11 +88,6 @@ fn without_plan(info: &CampaignInfo) -> String {
         NoPlan::Gone => format!(
             "the plan of campaign {number} is not where it was written: name its file, or write \
              it again with pinwise campaign resume {number}"
-        ),
-        NoPlan::Elsewhere(path) => format!(
-            "the plan of campaign {number} is not next to the store; it was written to {}: name \
-             its file",
-            path.display()
         ),
         NoPlan::None => format!(
             "campaign {number} has no plan: see its answer with pinwise campaign show {number}"

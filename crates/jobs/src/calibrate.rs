@@ -11,7 +11,6 @@ use crate::events::{Events, note};
 use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
 use crate::stored;
-use crate::summary::Summary;
 use crate::threads::{platform, probed, seen};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Step, Store, Strategy,
@@ -21,7 +20,7 @@ use pinwise_measure::{
     Effort, MeasureError, Probed, SchedulingProfile, Setting, ThreadCount, Unit, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_present::Notice;
+use pinwise_present::{Notice, Summary};
 use pinwise_programs::{CommandTemplate, LinuxProber, ProbeOptions, ProbedProgram};
 use pinwise_scheduler::{ModelProber, ModelProgram};
 use pinwise_threads::{Example, ProfilesByNumber, ThreadRange, ThreadsNote, Thresholds, calibrate};

@@ -266,7 +266,8 @@ pub(crate) fn disturbances(
     Ok(together(met.concat()))
 }
 
-fn together(runs: Vec<Disturbances>) -> Vec<ProgramNote> {
+/// Notes on what disturbed these sessions, each note once.
+pub(crate) fn together(runs: Vec<Disturbances>) -> Vec<ProgramNote> {
     let shares: Vec<OtherLoad> = runs.iter().filter_map(|met| met.others).collect();
     let mut notes: Vec<ProgramNote> =
         notable_share(&shares).map(|share| ProgramNote::Busy { share }).into_iter().collect();

@@ -9,7 +9,6 @@ use crate::events::{Event, Events};
 use crate::job::{Caller, Job};
 use crate::simulation::SimulatedProcessor;
 use crate::stored;
-use crate::summary::Summary;
 use benchmarks::{Benchmarks, PlanRuns};
 use caches::look_at_caches;
 use pinwise_campaign::{CampaignInfo, Ending, Kind, NewCampaign, Parent, Record, Store};
@@ -20,7 +19,7 @@ use pinwise_characterization::{
 use pinwise_hardware::HostBench;
 use pinwise_measure::{Bench, Interrupt, Pace, Unit, Workload, optional_value_or_text};
 use pinwise_placement::Budget;
-use pinwise_present::{Files, Notice, Unfinished, did_you_mean};
+use pinwise_present::{Files, Notice, Summary, Unfinished, did_you_mean};
 use pinwise_processor::ModelBench;
 use pinwise_topology::{Alike, Fingerprint, Machine};
 use serde::{Deserialize, Serialize};

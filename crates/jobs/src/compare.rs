@@ -15,7 +15,6 @@ use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, to
 use crate::profiling_cost::{announce_profiling, decide_core_local};
 use crate::resume_check::reopen;
 use crate::stored;
-use crate::summary::Summary;
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Purpose, Record, Store,
 };
@@ -26,7 +25,7 @@ use pinwise_placement::{
     LeftOutReason, Outcome, PlacementQuestion, PlacementSearch, StrategyName, WayResult,
 };
 use pinwise_prediction::ThreadKinds;
-use pinwise_present::{Notice, notice};
+use pinwise_present::{Notice, Summary, notice};
 use pinwise_topology::{Assignment, PerContext, Random, SharingTree, Space, balanced};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,6 @@
 //! The default of a last comparison: the number that a program uses on its own, and which numbers
 //! count as that one.
 
-use crate::threads::HostProgram;
 use pinwise_placement::LastComparisonNote;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::ThreadsNote;
@@ -22,9 +21,9 @@ impl DefaultNumber {
     }
 
     /// Inferred from the threads that the program began with, else assumed to be `cpus`, the number
-    /// of CPUs it may use.
-    pub(crate) fn of(program: &HostProgram, prober: &LinuxProber, cpus: u32) -> Self {
-        let threads = prober.begun_with().filter(|_| program.set.is_some());
+    /// of CPUs it may use. `goes_on`: the program goes on running while its number changes.
+    pub(crate) fn of(prober: &LinuxProber, goes_on: bool, cpus: u32) -> Self {
+        let threads = prober.begun_with().filter(|_| goes_on);
         let (n, known) = match (threads, prober.began_with_parameter()) {
             (Some(threads), Some((n, true))) => {
                 (n, LastComparisonNote::DefaultInferred { n, threads })
@@ -50,20 +49,31 @@ impl DefaultNumber {
         self.n.is_some_and(|own| own == n || [own, n].iter().all(|n| alike.contains(n)))
     }
 
-    /// The number to compare with it: the one that was found, else the fastest of the probed
-    /// `rates` that does not count as the default. `None`: there is none.
+    /// The number to compare with it. The first of these that there is:
+    ///
+    /// 1. the one that was found, unless that counts as the default;
+    /// 2. the fastest of the probed `rates` that does not count as the default;
+    /// 3. the one that was found, or the fastest other one, though it makes the same threads;
+    /// 4. one of `numbers` that was not probed: the nearest to half of the default.
+    ///
+    /// `None`: there is no other number.
     pub(crate) fn rival(
         &self,
         found: u32,
         rates: &[(u32, f64)],
+        numbers: &[u32],
         notes: &[ThreadsNote],
     ) -> Option<u32> {
-        let others = || rates.iter().copied().filter(|&(n, _)| !self.counts_as(n, notes));
-        if self.counts_as(found, notes) {
-            fastest(&others().collect::<Vec<_>>())
-        } else {
-            Some(found)
-        }
+        let fastest = |is_own: &dyn Fn(u32) -> bool| {
+            let others = rates.iter().copied().filter(|&(n, _)| !is_own(n));
+            let others: Vec<(u32, f64)> = others.collect();
+            if is_own(found) { fastest(&others) } else { Some(found) }
+        };
+        let half = self.n.unwrap_or(found) / 2;
+        let unprobed = numbers.iter().copied().filter(|&n| self.n != Some(n));
+        fastest(&|n| self.counts_as(n, notes))
+            .or_else(|| fastest(&|n| self.n == Some(n)))
+            .or_else(|| unprobed.min_by_key(|n| n.abs_diff(half)))
     }
 }
 
@@ -107,12 +117,17 @@ mod tests {
     fn the_rival_of_the_default_is_what_was_found_or_else_the_fastest_other_on_average() {
         let rates = [(2, 5.0), (4, 9.0), (4, 1.0), (3, 5.5), (1, 2.0)];
         let rival = |own, found, notes: &[ThreadsNote]| {
-            DefaultNumber::given(own).rival(found, &rates, notes)
+            DefaultNumber::given(own).rival(found, &rates, &[], notes)
         };
         assert_eq!([rival(2, 4, &[]), rival(2, 2, &[])], [Some(4), Some(3)]);
         assert_eq!(rival(3, 3, &[]), Some(4), "the mean of 4 is 5");
         assert_eq!(rival(4, 2, &capped(true)), Some(3), "2 counts as 4");
-        let alone = [(2, 5.0), (2, 6.0)];
-        assert_eq!(DefaultNumber::given(2).rival(2, &alone, &[]), None);
+        let rates = [(2, 5.0), (4, 6.0)];
+        let alike = |own, found| DefaultNumber::given(own).rival(found, &rates, &[], &capped(true));
+        assert_eq!([alike(4, 2), alike(4, 4)], [Some(2), Some(2)], "there are no others");
+        let alone =
+            |numbers: &[u32]| DefaultNumber::given(8).rival(8, &[(8, 5.0), (8, 6.0)], numbers, &[]);
+        assert_eq!(alone(&[1, 3, 5, 8, 16]), Some(3), "the nearest to half");
+        assert_eq!([alone(&[8, 16]), alone(&[8]), alone(&[])], [Some(16), None, None]);
     }
 }

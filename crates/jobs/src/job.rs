@@ -2,10 +2,9 @@
 
 use crate::error::JobError;
 use crate::events::{Event, Events, Listener, note};
-use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Store};
 use pinwise_measure::Interrupt;
-use pinwise_present::Notice;
+use pinwise_present::{Notice, Summary};
 use serde_json::Value;
 use std::path::PathBuf;
 

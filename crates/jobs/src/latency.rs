@@ -6,7 +6,6 @@ use crate::events::Events;
 use crate::job::{Caller, Job};
 use crate::resume_check::check_machine;
 use crate::stored;
-use crate::summary::Summary;
 use pinwise_campaign::{
     CampaignInfo, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, Trial, settled,
 };
@@ -15,7 +14,7 @@ use pinwise_measure::{
     Detail, Effort, Interrupt, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
 };
 use pinwise_placement::Budget;
-use pinwise_present::{Files, LatencyFindings, Unfinished};
+use pinwise_present::{Files, LatencyFindings, Summary, Unfinished};
 use pinwise_topology::{Alike, CpuId, CpuSet, LatencyLevels, Machine};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -19,7 +19,7 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `place_on`.
-//! - Results: `stored`, `summary`, `plan_file`, `no_plan`, `output_file`, `error`.
+//! - Results: `stored`, `plan_file`, `no_plan`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
 
@@ -49,7 +49,6 @@ mod service_number;
 mod simulation;
 mod stored;
 mod subject;
-mod summary;
 mod threads;
 mod tune;
 mod with_other_load;
@@ -71,14 +70,13 @@ pub use output_file::{check_writable, unwritable_reason};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
 pub use place_on::{OwnTestbedError, place_on};
-pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions, WORKLOAD_METRIC};
+pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
-pub use questions::{Answer, answer, resume};
+pub use questions::{Answer, answer, resume, summary};
 pub use select::{SelectAnswer, SelectRequest};
 pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest};
 pub use subject::{RUNTIME_METRIC, Subject};
-pub use summary::Summary;
 pub use threads::{
     Confirmation, HostProgram, ModelledProgram, ShownProbe, ThreadsAnswer, ThreadsConclusion,
     ThreadsMethod, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, WatchSummary,

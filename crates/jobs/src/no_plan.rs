@@ -1,16 +1,17 @@
 //! [`NoPlan`]: why a campaign has no plan.
 
 use crate::tune::TuneConclusion;
-use pinwise_campaign::{CampaignInfo, CampaignState, Kind};
+use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind};
 use pinwise_placement::{Outcome, StopReason};
 use serde::Deserialize;
-use std::path::PathBuf;
 
 /// Why there is no plan of a campaign beside its store.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NoPlan {
     /// Campaigns of its kind write none.
     Kind(Kind),
+    /// It is a part of this campaign, which answers.
+    Part(CampaignId),
     /// It is still running.
     Running,
     /// It was interrupted, or failed.
@@ -19,8 +20,6 @@ pub enum NoPlan {
     Undecided(Vec<StopReason>),
     /// It wrote one that is not there any more.
     Gone,
-    /// It wrote one to this file.
-    Elsewhere(PathBuf),
     /// Its answer has none.
     None,
 }
@@ -28,6 +27,9 @@ pub enum NoPlan {
 impl NoPlan {
     /// The reason that follows from the conclusion of `info`.
     pub fn of(info: &CampaignInfo) -> Self {
+        if let Some(parent) = &info.new.parent {
+            return Self::Part(parent.id);
+        }
         let conclusion = info.conclusion.as_ref();
         match (info.new.kind, info.state) {
             (Kind::Place, CampaignState::Finished) => match conclusion.map(Outcome::deserialize) {
@@ -38,7 +40,7 @@ impl NoPlan {
             },
             (Kind::Tune, CampaignState::Finished) => {
                 match conclusion.map(TuneConclusion::deserialize) {
-                    Some(Ok(TuneConclusion { plan: Some(path), .. })) => Self::Elsewhere(path),
+                    Some(Ok(TuneConclusion { parameter: Some(_), .. })) => Self::Gone,
                     _ => Self::None,
                 }
             }

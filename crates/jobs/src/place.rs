@@ -11,13 +11,12 @@ use crate::prepare_placement::{PreparedSearch, ensure_choice, prepare_search, to
 use crate::resume_check::reopen;
 use crate::stored;
 use crate::subject::Subject;
-use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, CampaignState, Kind, NewCampaign, Parent, Record, Store};
 use pinwise_placement::{
     Budget, Gain, Outcome, PlacementQuestion, PlacementSearch, Plan, PlanNote, PlanOrigin,
     StopReason,
 };
-use pinwise_present::{Notice, tagged_notes};
+use pinwise_present::{Notice, Summary, tagged_notes};
 use pinwise_topology::{Fingerprint, SharingTree};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -160,8 +159,7 @@ impl Job for PlaceRequest {
         store: &mut Store,
     ) -> Result<PlaceAnswer, JobError> {
         let answer = Self::answer(info, caller, store)?;
-        // A part has no plan.
-        if answer.plan.is_some() || info.new.parent.is_some() {
+        if answer.plan.is_some() {
             return Ok(answer);
         }
         let Self { plan, .. } = stored::question(info)?;
@@ -300,7 +298,7 @@ fn outcome(
 }
 
 /// Makes the plan of an outcome, if there is one, and writes it where the user wants it, or beside
-/// the store.
+/// the store. A part has none: its parent answers.
 fn make_plan(
     store: &Store,
     info: &CampaignInfo,
@@ -308,6 +306,9 @@ fn make_plan(
     fingerprint: Fingerprint,
     wanted: Option<PathBuf>,
 ) -> Result<Option<PathBuf>, JobError> {
+    if info.new.parent.is_some() {
+        return Ok(None);
+    }
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let Some(mut plan) = Plan::from_outcome(&info.new.workload, &tree, fingerprint, outcome) else {
         return Ok(None);

@@ -1,5 +1,6 @@
 //! [`place_on()`]: a placement on a testbed that the caller implements, with or without a store.
 
+use crate::campaign_run::together;
 use pinwise_campaign::{Ending, Journal, StoreError, drive};
 use pinwise_measure::{Interrupt, Testbed};
 use pinwise_placement::{Outcome, PlacementQuestion, PlacementSearch, SearchError};
@@ -33,7 +34,8 @@ pub enum OwnTestbedError {
 
 /// Finds where the threads of a testbed's workload run best. What the testbed can do, it says
 /// itself. The records go to `journal`: [`pinwise_campaign::MemoryJournal`], or a campaign of a
-/// store, which the caller concludes ([`pinwise_campaign::Store::set_state`]).
+/// store, which the caller concludes ([`pinwise_campaign::Store::set_state`]). The notes of the
+/// outcome say what disturbed the testbed, also in earlier sessions that the journal knows.
 ///
 /// # Errors
 /// See [`OwnTestbedError`]. With the same journal, the next call goes on where this one ended.
@@ -50,7 +52,10 @@ pub fn place_on(
     let stop = || interrupt.came();
     let clock = || start.elapsed();
     match drive(journal, &mut search, testbed, &clock, &stop, &mut |_| {})? {
-        (Ending::Finished, records) => Ok(search.outcome(&unit, &records, None)),
+        (Ending::Finished, records) => {
+            let notes = together(journal.disturbances()?);
+            Ok(Outcome { notes, ..search.outcome(&unit, &records, None) })
+        }
         (Ending::Failed(reason), records) => {
             Err(OwnTestbedError::Failed { reason, records: records.len() as u64 })
         }
@@ -69,12 +74,15 @@ mod tests {
     use crate::simulation::SimulatedProcessor;
     use crate::subject::Subject;
     use pinwise_campaign::{MemoryJournal, Record};
-    use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Time, Unit, Workload};
+    use pinwise_measure::{
+        Disturbances, Effort, MeasureError, Measurement, OtherLoad, ProgramNote, Setting, Time,
+        Unit, Workload,
+    };
     use pinwise_placement::Budget;
     use pinwise_topology::Machine;
     use std::time::Duration;
 
-    /// A testbed that starts an instance anew for each measurement of it alone.
+    /// A testbed that starts an instance anew for each measurement of it alone, and was disturbed.
     struct Starts(Box<dyn OpenSubject>, Option<Duration>);
 
     impl Testbed for Starts {
@@ -100,6 +108,10 @@ mod tests {
         fn restart(&self) -> Option<Duration> {
             self.1
         }
+        fn disturbances(&self) -> Disturbances {
+            let others = Some(OtherLoad::new(1.0, 2.0));
+            Disturbances { others, notes: vec![ProgramNote::from("moved".to_owned())] }
+        }
         fn time(&self) -> Time {
             self.0.time()
         }
@@ -109,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_an_instance_takes_to_start_is_known_to_the_search() {
+    fn what_a_testbed_says_reaches_the_search_and_the_outcome() {
         let profiles = |restart: Option<Duration>| {
             let budget = Budget::Time(Duration::from_millis(10));
             let mut request = simulated(SimulatedProcessor::built_in("ultrasparc-t2"), budget);
@@ -118,7 +130,9 @@ mod tests {
             let mut testbed = Starts(open(&request, &Caller::default()).unwrap(), restart);
             let mut journal = MemoryJournal::default();
             let stop = Interrupt::default();
-            place_on(&mut testbed, request.question, &mut journal, &stop).unwrap();
+            let outcome = place_on(&mut testbed, request.question, &mut journal, &stop).unwrap();
+            let moved = ProgramNote::from("moved".to_owned());
+            assert_eq!(outcome.notes, [ProgramNote::Busy { share: 0.5 }, moved]);
             let alone = |record: &&Record| matches!(record.trial.setting, Setting::Profile(_));
             journal.records.iter().filter(alone).count()
         };

@@ -65,7 +65,7 @@ pub struct PlacementRequest {
 pub const DEFAULT_WORKLOAD: &str = "hash1_L1:2";
 
 /// The metric of the built-in workloads, read with the program's own clock.
-pub const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
+const WORKLOAD_METRIC: &str = r"stdout:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)";
 
 /// The metric of a program on a simulated processor. The model counts it, so nothing reads this
 /// name.

@@ -31,10 +31,7 @@ fn folder(store: &Store) -> PathBuf {
 /// counts. If none does, it is an `N.toml` that names no campaign: written by hand, or before plans
 /// named theirs.
 pub fn plan_path(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
-    let like = |path: &Path| {
-        let named = origin(path).flatten().and_then(|origin| origin.campaign);
-        named.map_or(0, |named| likeness(&named, store, info))
-    };
+    let like = |path: &Path| campaign_named(path).map_or(0, |named| likeness(&named, store, info));
     let files = fs::read_dir(folder(store)).into_iter().flatten();
     let latest = files
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -67,13 +64,14 @@ fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
 }
 
 /// Writes a plan next to the store as `NAME.toml`, or if that is taken as `NAME-2.toml`,
-/// `NAME-3.toml`, …. So no other plan, and no edited one, is lost.
+/// `NAME-3.toml`, …. An earlier plan of the same campaign is replaced, and no other file.
 ///
 /// # Errors
 /// The folder or the file cannot be written.
 pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobError> {
     let folder = folder(store);
     fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error))?;
+    let own = plan.origin.as_ref().and_then(|origin| origin.campaign.as_ref());
     let names = std::iter::once(format!("{name}.toml"))
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
@@ -86,7 +84,11 @@ pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBu
                 }
                 return Ok(path);
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                if own.is_some() && campaign_named(&path).as_ref() == own {
+                    return write_plan(&path, plan).map(|()| path);
+                }
+            }
             Err(error) => return Err(cannot("write", &path, &error)),
         }
     }
@@ -156,8 +158,12 @@ pub(crate) fn still_writable(
 
 /// Whether a file is a plan that names this campaign.
 fn is_its_plan(store: &Store, info: &CampaignInfo, path: &Path) -> bool {
-    let named = origin(path).flatten().and_then(|origin| origin.campaign);
-    named.is_some_and(|named| likeness(&named, store, info) > 0)
+    campaign_named(path).is_some_and(|named| likeness(&named, store, info) > 0)
+}
+
+/// The campaign that the plan in a file names.
+fn campaign_named(path: &Path) -> Option<CampaignIdentity> {
+    origin(path).flatten()?.campaign
 }
 
 /// The origin of the plan in a file, as far as it says so; `None`: it is no plan.

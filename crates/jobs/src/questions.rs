@@ -10,10 +10,10 @@ use crate::latency::{LatencyAnswer, LatencyRequest};
 use crate::place::{PlaceAnswer, PlaceRequest};
 use crate::select::SelectAnswer;
 use crate::select::SelectRequest;
-use crate::summary::Summary;
 use crate::threads::{ThreadsAnswer, ThreadsRequest};
 use crate::tune::{TuneAnswer, TuneRequest};
 use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store};
+use pinwise_present::Summary;
 use serde_json::Value;
 
 /// The questions that there are: a variant of [`Kind`] and of [`Answer`], the request, and what
@@ -114,12 +114,10 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
     (steps.answer)(&info, caller, store)
 }
 
-impl Summary {
-    /// The summary of the conclusion of `info`. `None`: it has no answer yet, or is a part without
-    /// one.
-    pub fn of(info: &CampaignInfo) -> Option<Self> {
-        (Steps::of(info.new.kind)?.summary)(info.conclusion.as_ref()?)
-    }
+/// The answer of a campaign in brief, from its conclusion. `None`: it has no answer yet, or is a part
+/// without one.
+pub fn summary(info: &CampaignInfo) -> Option<Summary> {
+    (Steps::of(info.new.kind)?.summary)(info.conclusion.as_ref()?)
 }
 
 /// The campaign that answers: for a part without an answer, its parent.

@@ -10,13 +10,14 @@ use crate::placement_request::PlacementRequest;
 use crate::simulation::SimulationRequest;
 use crate::stored;
 use crate::subject::Subject;
-use crate::summary::Summary;
 use pinwise_campaign::{CampaignInfo, Kind, NewCampaign, Parent, Store};
 use pinwise_measure::Testbed;
 use pinwise_placement::{
     Budget, Outcome, SelectionError, SelectionOutcome, SelectionQuestion, SelectionSearch,
 };
 use pinwise_prediction::ThreadKinds;
+use pinwise_present::Summary;
+use pinwise_processor::SimulatedTestbed;
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, SharingTree, SpaceError};
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,11 @@ impl SelectRequest {
                 "select needs a simulated processor: add --machine ultrasparc-t2".into(),
             )),
         }
+    }
+
+    fn open(&self) -> Result<SimulatedTestbed, JobError> {
+        let Self { question, alone, cpus, .. } = self;
+        open_ready(self.simulation()?, cpus.as_deref(), alone.clone(), question.seed)
     }
 
     /// The program of every ready instance.
@@ -137,7 +143,7 @@ impl Job for SelectRequest {
             }
             error => JobError::usage(error),
         })?;
-        let testbed = open_ready(&self)?;
+        let testbed = self.open()?;
         let mut workload = testbed.workload().clone();
         if let Some(name) = &self.name {
             workload.name.clone_from(name);
@@ -174,7 +180,7 @@ impl Job for SelectRequest {
                 Err(error) => return Err(as_parent_error(error, store, info.id)?),
             };
         }
-        let mut testbed = open_ready(&request)?;
+        let mut testbed = request.open()?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let mut search = SelectionSearch::new(&request.question, &tree, &info.new.workload)?;
         let budget = Budget::Measurements(request.question.budget);
@@ -332,6 +338,9 @@ mod tests {
         let answer = resume(stopped[0].id, &Caller::default(), &mut store, &mut Silent).unwrap();
         let Answer::Select(answer) = answer else { panic!("{answer:?}") };
         assert_eq!(answer.campaign.state, CampaignState::Finished);
+        // Also when it is resumed itself, a part makes no plan.
+        resume(stopped[1].id, &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert!(!folder.path().join("plans").exists());
         // It goes on as if nothing had happened, and the stored answer is the same.
         let mut other = Store::open(&folder.path().join("other.db")).unwrap();
         let at_once = run(request(), &Caller::default(), &mut other, &mut Silent).unwrap();

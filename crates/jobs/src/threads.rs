@@ -20,7 +20,6 @@ use crate::job::{Caller, Job};
 use crate::resume_check::{check_machine, check_processes};
 use crate::service_number::{ServiceNumber, give_back};
 use crate::stored;
-use crate::summary::Summary;
 pub use confirmation::Confirmation;
 use confirmation::{Confirmed, Confirming, confirm, confirmed};
 pub use host_program::HostProgram;
@@ -31,6 +30,7 @@ use pinwise_campaign::{
 use pinwise_linux::{Pid, ProcessLock, described};
 use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, LastComparisonVerdict, Unmeasured};
+use pinwise_present::Summary;
 use pinwise_programs::{LinuxProber, ProbeError};
 use pinwise_scheduler::ModelProber;
 use pinwise_threads::{NumberSearch, ThreadsNote};
@@ -512,7 +512,7 @@ mod tests {
         assert_eq!((shown.choice, shown.announced()), (LastComparisonVerdict::Number, 16));
         let gain = shown.comparison.rounds.gain_of(shown.choice).unwrap();
         assert!(0.2 < gain.low && gain.high < 0.6, "{gain:?}");
-        let summary = Summary::of(&whole.campaign);
+        let summary = crate::summary(&whole.campaign);
         let (n, choice, gain) = (16, Some(shown.choice), Some(gain));
         assert_eq!(summary, Some(Summary::Threads { n, choice, gain }));
         // Three probes, and then one of the fresh windows.
@@ -565,7 +565,7 @@ mod tests {
         assert_eq!(answer.outcome, again.outcome);
         let choice = Some(LastComparisonVerdict::Undecided);
         let summary = Some(Summary::Threads { n: 24, choice, gain: None });
-        assert_eq!(Summary::of(&answer.campaign), summary);
+        assert_eq!(crate::summary(&answer.campaign), summary);
         for outcome in [&answer.outcome, &again.outcome] {
             assert!(outcome.uncompared);
             let told = outcome.answer(outcome.found.as_ref().unwrap(), None);
@@ -576,7 +576,24 @@ mod tests {
         let answer = run(only, &Caller::default(), &mut store, &mut Silent).unwrap();
         assert!(!answer.outcome.uncompared && answer.confirmation.is_none());
         let summary = Some(Summary::Threads { n: 24, choice: None, gain: None });
-        assert_eq!(Summary::of(&answer.campaign), summary);
+        assert_eq!(crate::summary(&answer.campaign), summary);
+    }
+
+    #[test]
+    fn the_only_number_that_was_probed_is_compared_with_another_one_in_the_time_left() {
+        let (_folder, mut store) = store();
+        let (min, max) = (Some(24), Some(32));
+        let mut asked = ThreadsRequest { min, max, ..request(ThreadsMethod::Survey) };
+        let ThreadsProgram::Modelled(program) = &mut asked.program else { panic!() };
+        program.description = Some(Box::new(ModelProgram::built_in("facesim").unwrap()));
+        // Its share is too short for another probe of the search.
+        asked.budget = Some(Duration::from_millis(900));
+        asked.probe = Duration::from_millis(20);
+        let answer = run(asked, &Caller::default(), &mut store, &mut Silent).unwrap();
+        assert_eq!(answer.outcome.probes.len(), 1, "{:?}", answer.outcome.probes);
+        let shown = answer.confirmation.unwrap();
+        assert_eq!((shown.compared.n, shown.compared.default), (32, Some(24)));
+        assert!(shown.comparison.rounds.count() > 0);
     }
 
     #[test]

@@ -22,7 +22,6 @@ use crate::place::{PlaceAnswer, PlaceRequest, StoredSearch};
 use crate::plan_file;
 use crate::resume_check::{check_machine, check_processes};
 use crate::stored;
-use crate::summary::Summary;
 use crate::threads::{
     HostProgram, ThreadsOutcome, ThreadsProgram, ThreadsQuestion, ThreadsRequest, hold,
 };
@@ -32,19 +31,20 @@ use pinwise_measure::ProgramNote as Met;
 use pinwise_measure::{optional_value_or_text, values_or_text};
 use pinwise_placement::{
     Gain, LastComparisonNote, LastComparisonVerdict, PlacementVerdict, Plan, PlanEvidence,
-    PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
+    PlanNote, PlanOrigin, PlannedNumber, TunePart, Unmeasured, Way,
 };
 use pinwise_present::{
-    TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced, unmeasured,
+    Summary, TuneVerdict, last_comparison_note, sentence, tagged, threads_note, unannounced,
+    unmeasured,
 };
 use pinwise_programs::ProbeError;
 use pinwise_threads::ThreadsNote;
-use pinwise_topology::{Machine, SharingTree};
+use pinwise_topology::{Fingerprint, Machine, SharingTree};
 use policies::Policies;
 pub use policies::{PoliciesQuestion, PolicyMeasurement, PolicyMeasurements};
-use program_testbed::TunedProgram;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub struct TunedPlacement {
     pub reason: Option<Unmeasured>,
 }
 
-/// The conclusion of `tune`, as the campaign stores it.
+/// The conclusion of `tune`, as the campaign stores it. In an earlier version it named its plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneConclusion {
     /// The verdict.
@@ -109,8 +109,6 @@ pub struct TuneConclusion {
     /// Notes that the parts do not show.
     #[serde(deserialize_with = "values_or_text")]
     pub notes: Vec<LastComparisonNote>,
-    /// The plan.
-    pub plan: Option<PathBuf>,
     /// The time that everything took.
     pub time: Duration,
 }
@@ -145,6 +143,8 @@ pub struct TuneAnswer {
     pub placements: Vec<TunedPlacement>,
     /// The last comparison, and what follows; `None` before.
     pub concluded: Option<TuneLastComparison>,
+    /// The plan, if there is one.
+    pub plan: Option<PathBuf>,
     /// Notes, besides those of [`Self::threads`].
     pub notes: Vec<LastComparisonNote>,
     /// Failures after the answer.
@@ -192,35 +192,54 @@ impl TuneAnswer {
         comparison.numbers(compared, conclusion.parameter.unwrap_or(compared.n))
     }
 
+    /// The answer with its plan, which is written now.
+    fn with_plan(
+        mut self,
+        store: &Store,
+        request: &TuneRequest,
+        fingerprint: Fingerprint,
+    ) -> Result<Self, JobError> {
+        if let Some(plan) = plan(&self, &request.threads, fingerprint, store)? {
+            let written = match &request.plan {
+                Some(path) => plan_file::write_plan(path, &plan).map(|()| path.clone()),
+                None => plan_file::keep_plan(store, &format!("tune-{}", plan.program), &plan),
+            };
+            // Not the one of an answer before, which rests on fewer windows.
+            self.plan = None;
+            match written {
+                Ok(path) => self.plan = Some(path),
+                Err(error) => self.left_undone.push(LeftUndone::Plan(error)),
+            }
+        }
+        Ok(self)
+    }
+
     /// All notes, each with its kind, values and text: those of the search for the number, then the
     /// rest. One note says for all stages that the machine was busy, with the largest share.
     pub fn tagged_notes(&self) -> Vec<Value> {
-        tagged_notes(self.threads.as_ref(), &self.notes)
+        let number = self.threads.as_ref().map_or(&[][..], |threads| &threads.notes);
+        let busy_there = |note: &ThreadsNote| match note {
+            ThreadsNote::Busy { share } => Some(*share),
+            _ => None,
+        };
+        let busy_here = |note: &LastComparisonNote| match note {
+            LastComparisonNote::Busy { share }
+            | LastComparisonNote::ComparisonBusy { share }
+            | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
+            _ => None,
+        };
+        let shares = number.iter().filter_map(busy_there);
+        let shares = shares.chain(self.notes.iter().filter_map(busy_here));
+        let busy = shares.reduce(f64::max).map(|share| LastComparisonNote::Busy { share });
+        let told = |note: &LastComparisonNote| tagged(note, sentence(&last_comparison_note(note)));
+        let number = number.iter().filter(|note| busy_there(note).is_none());
+        let rest = self.notes.iter().filter(|note| busy_here(note).is_none());
+        busy.iter()
+            .map(told)
+            .chain(number.map(|note| tagged(note, sentence(&threads_note(note)))))
+            .chain(rest.map(told))
+            .collect()
     }
-}
-
-fn tagged_notes(threads: Option<&ThreadsOutcome>, notes: &[LastComparisonNote]) -> Vec<Value> {
-    let number = threads.map_or(&[][..], |threads| &threads.notes);
-    let busy_there = |note: &ThreadsNote| match note {
-        ThreadsNote::Busy { share } => Some(*share),
-        _ => None,
-    };
-    let busy_here = |note: &LastComparisonNote| match note {
-        LastComparisonNote::Busy { share }
-        | LastComparisonNote::ComparisonBusy { share }
-        | LastComparisonNote::WhilePlaced { note: Met::Busy { share }, .. } => Some(*share),
-        _ => None,
-    };
-    let shares = number.iter().filter_map(busy_there).chain(notes.iter().filter_map(busy_here));
-    let busy = shares.reduce(f64::max).map(|share| LastComparisonNote::Busy { share });
-    let told = |note: &LastComparisonNote| tagged(note, sentence(&last_comparison_note(note)));
-    let number = number.iter().filter(|note| busy_there(note).is_none());
-    let rest = notes.iter().filter(|note| busy_here(note).is_none());
-    busy.iter()
-        .map(told)
-        .chain(number.map(|note| tagged(note, sentence(&threads_note(note)))))
-        .chain(rest.map(told))
-        .collect()
 }
 
 impl TunedPlacement {
@@ -295,7 +314,24 @@ impl Job for TuneRequest {
         let measured = held.and_then(|_hold| measure_parts(info, &request, caller, store, events));
         let (left_undone, cut_short) =
             measured.or_else(|error| Err(as_parent_error(error, store, info.id)?))?;
-        Ok(TuneAnswer { left_undone, cut_short, ..answer(store, &store.get(info.id)?)? })
+        let answer = answer(store, &store.get(info.id)?)?;
+        let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::this_machine()?);
+        TuneAnswer { left_undone, cut_short, ..answer }.with_plan(store, &request, fingerprint)
+    }
+
+    fn finished(
+        info: &CampaignInfo,
+        _: &Caller,
+        store: &mut Store,
+    ) -> Result<TuneAnswer, JobError> {
+        let answer = answer(store, info)?;
+        if answer.plan.is_some() {
+            return Ok(answer);
+        }
+        let mut request: Self = stored::question(info)?;
+        request.plan = plan_file::still_writable(store, info, request.plan);
+        // Kernel and settings may be others by now: those of the search are not known any more.
+        answer.with_plan(store, &request, Fingerprint::of(&info.new.machine))
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<TuneAnswer, JobError> {
@@ -383,6 +419,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         notes.extend(met.map(|note| LastComparisonNote::WhilePlaced { n, note }));
     }
     notes.extend(concluded.iter().flat_map(|concluded| concluded.conclusion.notes.iter().cloned()));
+    let planned = concluded.as_ref().is_some_and(|it| it.conclusion.parameter.is_some());
     Ok(TuneAnswer {
         campaign: info.clone(),
         budget: request.threads.time(),
@@ -391,24 +428,36 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         policies,
         placements,
         concluded,
+        plan: plan_file::plan_path(store, info).filter(|_| planned),
         notes,
         left_undone: Vec::new(),
         cut_short: None,
     })
 }
 
-/// The plan for a choice; `None` if there is nothing to do that a plan could say.
+/// The plan of an answer; `None` if there is nothing to do that a plan could say.
 fn plan(
-    info: &CampaignInfo,
-    program: &TunedProgram<'_>,
-    choice: LastComparisonVerdict,
-    parameter: Option<u32>,
-    searched: Option<&StoredSearch>,
-    comparison: &LastComparison,
+    answer: &TuneAnswer,
+    request: &ThreadsRequest,
+    fingerprint: Fingerprint,
     store: &Store,
 ) -> Result<Option<Plan>, JobError> {
-    let Some(n) = parameter else { return Ok(None) };
-    let fingerprint = pinwise_linux::fingerprint(&pinwise_linux::this_machine()?);
+    let Some(TuneLastComparison { comparison, conclusion, .. }) = &answer.concluded else {
+        return Ok(None);
+    };
+    let (Some(n), ThreadsProgram::Here(program)) = (conclusion.parameter, &request.program) else {
+        return Ok(None);
+    };
+    let (choice, workload) = (conclusion.choice, &answer.campaign.new.workload);
+    let (name, environment) = match program.pid {
+        Some(_) => (workload.name.clone(), BTreeMap::new()),
+        None => {
+            let template = program.template()?;
+            (template.name(), template.environment(n))
+        }
+    };
+    let of_n = |placed: &&TunedPlacement| placed.parameter == n;
+    let searched = answer.placements.iter().find(of_n).and_then(|of_n| of_n.searched.as_ref());
     let placed = match (searched, choice) {
         (Some(StoredSearch { info, outcome, .. }), LastComparisonVerdict::Placed) => {
             let tree = SharingTree::new(&info.new.machine, info.new.alike);
@@ -420,12 +469,11 @@ fn plan(
     let measured = comparison.rounds.estimate(choice.way());
     let measured =
         measured.map(|estimate| PlanEvidence::new(&comparison.unit, &estimate, default.as_ref()));
-    let number =
-        PlannedNumber { n, environment: program.environment(n), set: program.set_command(n) };
-    let mut plan = placed.unwrap_or_else(|| Plan::new(program.name(), fingerprint, Vec::new()));
-    (plan.measured, plan.number) = (measured, Some(number));
+    let set = program.set.as_ref().and_then(|set| set.command(n));
+    let mut plan = placed.unwrap_or_else(|| Plan::new(name, fingerprint, Vec::new()));
+    (plan.measured, plan.number) = (measured, Some(PlannedNumber { n, environment, set }));
     plan.origin = Some(PlanOrigin {
-        campaign: Some(store.identity(info)),
+        campaign: Some(store.identity(&answer.campaign)),
         advice: match choice {
             LastComparisonVerdict::Placed => PlacementVerdict::Pin,
             LastComparisonVerdict::Undecided => PlacementVerdict::Undecided,
@@ -434,7 +482,7 @@ fn plan(
             | LastComparisonVerdict::Fewer => PlacementVerdict::KeepDefault,
         },
         simulated: false,
-        notes: Vec::new(),
+        notes: answer.tagged_notes().iter().map(PlanNote::new).collect(),
     });
     Ok(Some(plan))
 }
@@ -445,6 +493,7 @@ mod tests {
     use crate::campaign_run::answered;
     use crate::events::{Event, Listening, Silent, stopping_at};
     use crate::job::{resume_job, run};
+    use crate::no_plan::NoPlan;
     use crate::threads::ThreadsMethod;
     use pinwise_linux::{GUARDIAN_ARGUMENT, guardian_main};
 
@@ -547,7 +596,6 @@ mod tests {
             unplaced: Vec::new(),
             cut_short: Some(Unmeasured::Interrupted),
             notes: Vec::new(),
-            plan: None,
             time: Duration::ZERO,
         };
         answered(&mut store, whole.id, CampaignState::Stopped, &earlier).unwrap();
@@ -578,6 +626,21 @@ mod tests {
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
         assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);
+        // A plan that is absent is written again, now beside the store. One that is there is
+        // replaced by that of the next session.
+        let caller = Caller::default();
+        let written = folder.path().join("plans/tune-sleep.toml");
+        for state in [CampaignState::Finished, CampaignState::Stopped] {
+            store.set_state(whole.id, state, None).unwrap();
+            let info = store.get(whole.id).unwrap();
+            let again = resume_job::<TuneRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
+            assert_eq!(again.plan.as_ref(), Some(&written));
+            assert_eq!(std::fs::read_dir(folder.path().join("plans")).unwrap().count(), 1);
+        }
+        std::fs::remove_file(written).unwrap();
+        let info = store.get(whole.id).unwrap();
+        assert_eq!(NoPlan::of(&info), NoPlan::Gone);
+        assert_eq!(answer(&store, &info).unwrap().plan, None);
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Measurement {
 /// What a testbed observed besides performance, as the testbed's own type serializes it.
 ///
 /// Campaigns store it without knowing the type. The code that made the campaign reads it back.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Detail(serde_json::Value);
 
@@ -118,13 +118,17 @@ pub struct MeasureError {
     /// With this setting the program fell below the floor that the user gave.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub below_floor: bool,
+    /// What the testbed observed all the same, stored with the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<Detail>>,
 }
 
 impl MeasureError {
     /// A failure; see [`Retry`] for what to do next.
     pub fn new(retry: Retry, message: impl Into<String>) -> Self {
         let (interrupted, expired, below_floor) = (false, false, false);
-        Self { message: message.into(), retry, interrupted, expired, below_floor }
+        let message = message.into();
+        Self { message, retry, interrupted, expired, below_floor, detail: None }
     }
 
     /// What a testbed that has no [`crate::Testbed::profiles`] says to a profile of the workload
@@ -148,6 +152,11 @@ impl MeasureError {
     /// The time for all measurements ended before this one did.
     pub fn expired(message: impl Into<String>) -> Self {
         Self { expired: true, ..Self::new(Retry::Never, message) }
+    }
+
+    /// With this setting the program fell below the floor.
+    pub fn below_floor(message: impl Into<String>) -> Self {
+        Self { below_floor: true, ..Self::new(Retry::Other, message) }
     }
 
     /// The run was asked to stop.

@@ -169,13 +169,12 @@ impl Probed {
 /// differ by less.
 const STARVED: f64 = 0.2;
 
-/// How much more than usual a probe lost to others ([`Probed::lost`]), if it is starved. `before`
-/// has what earlier probes lost: their median is usual. Under a steady load only the first probe is
-/// starved.
-pub fn starved(lost: f64, before: &[f64]) -> Option<f64> {
-    let mut before = before.to_vec();
-    before.sort_by(f64::total_cmp);
-    let usual = before.get(before.len() / 2).copied().unwrap_or(0.0);
+/// How much more than usual a probe lost to others ([`Probed::lost`]), if it is starved. `others`
+/// has what other probes lost: their median is usual. Without others nothing is unusual.
+pub fn starved(lost: f64, others: &[f64]) -> Option<f64> {
+    let mut others = others.to_vec();
+    others.sort_by(f64::total_cmp);
+    let usual = others.get(others.len() / 2)?;
     Some(lost - usual).filter(|&more| more > STARVED)
 }
 
@@ -185,7 +184,7 @@ mod tests {
 
     #[test]
     fn starved_is_what_lost_much_more_than_usual() {
-        assert_eq!((starved(0.1, &[]), starved(0.5, &[])), (None, Some(0.5)));
+        assert_eq!((starved(0.5, &[]), starved(0.5, &[0.0])), (None, Some(0.5)));
         assert_eq!((starved(0.5, &[0.5]), starved(0.75, &[0.9, 0.5, 0.0])), (None, Some(0.25)));
     }
 

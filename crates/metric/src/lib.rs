@@ -47,6 +47,7 @@ pub mod reading;
 mod source;
 mod spec;
 mod window;
+mod words;
 
 pub use command::{CommandError, run};
 pub use counter_detection::CounterDetection;

@@ -3,7 +3,7 @@
 use crate::MetricError;
 use crate::number::{self, Comma};
 use crate::source::MetricValue;
-use crate::spec::{self, unit_behind};
+use crate::words::{self, behind_number, unit_behind};
 use regex::{Captures, Regex};
 use std::fmt;
 
@@ -92,7 +92,7 @@ impl Pattern {
     /// What the number is, by the words around it in the pattern. After what stands behind it
     /// there, the unit that a text has `shown` counts.
     pub fn quantity(&self, shown: Option<&str>) -> Option<String> {
-        spec::quantity(self.as_str(), shown)
+        words::quantity(self.as_str(), shown)
     }
 
     fn read(
@@ -119,42 +119,6 @@ impl Pattern {
     pub fn as_str(&self) -> &str {
         self.regex.as_str()
     }
-}
-
-/// The part of a pattern behind the group of its number.
-pub(crate) fn behind_number(pattern: &str) -> Option<&str> {
-    let (_, behind) = around_number(pattern)?;
-    Some(behind)
-}
-
-/// What stands in front of the group of the number, and behind it.
-pub(crate) fn around_number(pattern: &str) -> Option<(&str, &str)> {
-    let named = ["<thousands>", "<decimal>", "<value>"].iter().find_map(|name| pattern.find(name));
-    let group = match named {
-        Some(name) => pattern[..name].rfind('(')?,
-        None => pattern
-            .match_indices('(')
-            .map(|(at, _)| at)
-            .find(|&at| !pattern[at..].starts_with("(?") && !pattern[..at].ends_with('\\'))?,
-    };
-    // To the end of this group: others may stand in it.
-    let (mut depth, mut escaped, mut class) = (0, false, false);
-    for (at, letter) in pattern[group..].char_indices() {
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            ']' => class = false,
-            _ if class => {}
-            '[' => class = true,
-            '(' => depth += 1,
-            ')' if depth == 1 => {
-                return Some((&pattern[..group], &pattern[group + at + 1..]));
-            }
-            ')' => depth -= 1,
-            _ => {}
-        }
-    }
-    Some((&pattern[..group], ""))
 }
 
 impl PartialEq for Pattern {

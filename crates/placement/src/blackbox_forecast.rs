@@ -127,7 +127,11 @@ pub(crate) fn reach(measured: &[(f64, f64)], confidence: f64) -> Option<f64> {
 
 /// Threads allowed per context. It is `asked`, else 1 if the threads fit, else twice the average
 /// load, so that there is a choice.
-pub fn blackbox_per_context(tree: &SharingTree, threads: usize, asked: Option<usize>) -> usize {
+pub(crate) fn blackbox_per_context(
+    tree: &SharingTree,
+    threads: usize,
+    asked: Option<usize>,
+) -> usize {
     let contexts = tree.leaves().len().max(1);
     asked
         .unwrap_or(if threads <= contexts {

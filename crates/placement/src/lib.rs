@@ -21,7 +21,7 @@ mod signed_rank;
 mod statistics;
 mod tune_part;
 
-pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment, blackbox_per_context};
+pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment};
 pub use bound::{Bound, BoundMethod};
 pub use bound_note::BoundNote;
 pub use compare::{

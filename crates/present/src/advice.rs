@@ -3,7 +3,7 @@
 use pinwise_threads::{Interval, NumberAdvice};
 
 /// `n = 26 (23-29), speed-up 11.4 ± 0.3, n = 72 costs 4 ± 2 %`
-pub fn advice_text(advice: &NumberAdvice) -> String {
+pub(crate) fn advice_text(advice: &NumberAdvice) -> String {
     let NumberAdvice { threads: n, between: (low, high), probed, .. } = advice;
     let unprobed = if *probed { "" } else { ", not probed" };
     let answer = format!("n = {n} ({low}-{high}{unprobed})");

@@ -25,12 +25,12 @@ mod reason;
 mod selection;
 mod sheet;
 mod shell;
+mod summary;
 mod threads;
 mod tune;
 mod unfinished;
 mod verdict;
 
-pub use advice::advice_text;
 pub use bound_note::{bound_notes, tagged_bound_notes};
 pub use characterization::{
     absence, characterization_verdict, characterization_warning, doubt, excerpt_reason, sensitivity,
@@ -55,17 +55,20 @@ pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use plan::{plan_caution, plan_differences};
 pub use printable::{one_line, printable};
-pub use reason::{level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons};
+pub use reason::{
+    level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons, unmeasured,
+};
 pub use selection::{alone_rate, selection_name};
 pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
+pub use summary::{Summary, SummaryVerdict};
 pub use threads::{
     NothingCompared, NumberVerdict, fewer_threads, set_aside_text, stopped, threads_answer,
     threads_note,
 };
 pub use tune::{
     TuneVerdict, last_comparison_note, no_tune_verdict, policy_name, tune_next, tune_part,
-    unannounced, unmeasured,
+    unannounced,
 };
 pub use unfinished::{Unfinished, unfinished};
 pub use verdict::{

@@ -2,8 +2,8 @@
 
 use crate::figures;
 use crate::note::{note, time};
+use crate::reason::unmeasured;
 use crate::threads::{is_set, threads_note};
-use crate::tune::unmeasured;
 use crate::verdict::budget_for;
 use pinwise_measure::ProgramNote;
 use pinwise_placement::Unmeasured;

@@ -3,10 +3,10 @@
 use crate::bound_note::bound_notes;
 use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
+use crate::reason::unmeasured;
 use crate::reason::{stop_reasons, strategy_reasons};
 use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
-use crate::tune::unmeasured;
 use crate::verdict::{NextStep, below_floor, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{

@@ -2,7 +2,7 @@
 
 use crate::figures::{counted, duration, group, percent};
 use crate::shell::Files;
-use pinwise_placement::{LevelSource, StopReason, StrategyReason};
+use pinwise_placement::{LevelSource, StopReason, StrategyReason, Unmeasured};
 use std::time::Duration;
 
 /// Why a search ended, in one line.
@@ -148,6 +148,16 @@ pub fn level_source(source: &LevelSource) -> &str {
         LevelSource::Characterized => "found by characterize",
         LevelSource::Usual => "the usual one; pinwise characterize measures it",
         LevelSource::Text { text } => text,
+    }
+}
+
+/// Why a part was not measured, or not to its end, as a clause.
+pub fn unmeasured(why: &Unmeasured) -> String {
+    match why {
+        Unmeasured::NoTime => "no time was left for that".to_owned(),
+        Unmeasured::Interrupted => "interrupted".to_owned(),
+        Unmeasured::Failed { error } => error.clone(),
+        Unmeasured::Text { text } => text.clone(),
     }
 }
 

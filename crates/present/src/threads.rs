@@ -3,7 +3,7 @@
 use crate::advice::advice_text;
 use crate::gain::{against, decided_by, gain_text, raise_budget};
 use crate::other_load::{beside, busy};
-use crate::tune::unmeasured;
+use crate::reason::unmeasured;
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
 use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Unmeasured, Way};

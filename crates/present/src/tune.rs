@@ -5,13 +5,13 @@ use crate::figures;
 use crate::gain::decided_by;
 use crate::note::note;
 use crate::other_load::{beside, busy};
+use crate::reason::unmeasured;
 use crate::shell::{Files, quoted};
 use crate::threads::is_set;
 use crate::verdict::NextStep;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_placement::{
-    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, TunePart, Unmeasured,
-    Way,
+    ComparedRounds, Gain, LastComparisonNote, LastComparisonVerdict, Outcome, TunePart, Way,
 };
 use pinwise_topology::Policy;
 use std::path::Path;
@@ -217,16 +217,6 @@ pub fn tune_part(part: TunePart) -> String {
         TunePart::Policies => "policies of placement".to_owned(),
         TunePart::Place { n, round } => format!("placement of n = {n}, round {round}"),
         TunePart::Finals => "last comparison".to_owned(),
-    }
-}
-
-/// Why a part was not measured, or not to its end, as a clause.
-pub fn unmeasured(why: &Unmeasured) -> String {
-    match why {
-        Unmeasured::NoTime => "no time was left for that".to_owned(),
-        Unmeasured::Interrupted => "interrupted".to_owned(),
-        Unmeasured::Failed { error } => error.clone(),
-        Unmeasured::Text { text } => text.clone(),
     }
 }
 

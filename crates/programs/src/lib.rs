@@ -6,7 +6,7 @@ mod prober;
 mod rerun;
 mod run_metric;
 
-pub use live::{LiveOptions, LiveTestbed};
+pub use live::{FloorDetail, LiveOptions, LiveTestbed, UnpinnedWindow};
 pub use prober::{
     CommandTemplate, CommandTemplateError, HalfDifference, LinuxProber, NumberSetter,
     NumberSetterError, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,

@@ -11,8 +11,11 @@
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place. An
 //! example is a server that restarts a worker. Other new threads run where their process may.
 
+mod floor;
 mod pins;
 mod slot;
+
+pub use floor::{FloorDetail, UnpinnedWindow};
 
 use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{
@@ -72,6 +75,9 @@ impl Default for LiveOptions {
 /// The most looks at a program that creates threads without pause.
 const LOOKS: usize = 20;
 
+/// The windows of a first baseline for the floor, if no record has one.
+const FIRST_BASELINE: f64 = 4.0;
+
 /// A running program as a testbed. To drop it restores everything; see [`pinwise_linux::Guardian`]
 /// for every other way out.
 pub struct LiveTestbed {
@@ -93,6 +99,10 @@ pub struct LiveTestbed {
     respawned: usize,
     /// Mean performance of the unpinned windows and their number.
     baseline: Option<(f64, f64)>,
+    /// When the measurement in hand began.
+    begin: Instant,
+    /// Its unpinned windows, if it is of an assignment.
+    unpinned: Vec<UnpinnedWindow>,
     not_punctual: Option<ProgramNote>,
     /// The last one.
     setting: Setting,
@@ -184,6 +194,8 @@ impl LiveTestbed {
             late_seen: 0,
             respawned: 0,
             baseline: None,
+            begin: Instant::now(),
+            unpinned: Vec::new(),
             not_punctual: None,
             setting: Setting::Unpinned,
             random: Random::new(0),
@@ -330,80 +342,20 @@ impl LiveTestbed {
         self.options.period / 5
     }
 
-    /// Measures `setting`, which is applied, unless the program falls below the floor with it. That
-    /// must happen twice, and each time it was faster unpinned right after. So neither noise nor
-    /// the load of others ends a setting. A part of the window is enough to see that the program is
-    /// slow.
-    fn measure_floored(
+    /// Measures `setting`. The unpinned windows that this takes are left in [`Self::unpinned`].
+    fn measure_setting(
         &mut self,
         setting: &Setting,
-        window: Duration,
-        windows: f64,
-        floor: f64,
+        effort: Effort,
     ) -> Result<Measurement, MeasureError> {
-        let mut tries = 2;
-        loop {
-            let least = self.baseline.map_or(0.0, |(mean, _)| floor * mean);
-            let first = self.window(self.wait_after_move(), window / 4)?;
-            let measured = if first.performance < least {
-                first
-            } else {
-                let rest = self.window(Duration::ZERO, window * 3 / 4)?;
-                joined(&first, &rest)
-            };
-            if measured.performance >= least {
-                return Ok(measured);
-            }
-            self.meter.moved();
-            self.release()?;
-            // It recovers for as long as it was held back.
-            let now = self.window(self.wait_after_move(), window)?;
-            self.know_baseline(now.performance, windows);
-            let slows = measured.performance < floor * now.performance;
-            tries -= 1;
-            if slows && tries == 0 {
-                return Err(self.below_floor(&measured, &now, floor));
-            }
-            self.meter.moved();
-            self.apply(setting)?;
-            if !slows {
-                return self.window(self.wait_after_move(), window);
-            }
-        }
-    }
-
-    fn below_floor(&self, measured: &Measurement, now: &Measurement, floor: f64) -> MeasureError {
-        let show = |one: &Measurement| Scale::new(self.meter.unit(), one.performance);
-        let message = format!(
-            "the program fell below the floor, {} of its speed unpinned ({}): {}",
-            figures::percent(floor),
-            show(now).show(now.performance),
-            show(measured).show(measured.performance)
-        );
-        MeasureError { below_floor: true, ..MeasureError::new(Retry::Other, message) }
-    }
-}
-
-impl Testbed for LiveTestbed {
-    fn machine(&self) -> &Machine {
-        &self.machine
-    }
-
-    fn workload(&self) -> &Workload {
-        &self.workload
-    }
-
-    fn unit(&self) -> &Unit {
-        self.meter.unit()
-    }
-
-    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         if self.cancelled.came() {
             return Err(MeasureError::interrupted());
         }
         if self.options.floor.is_some() && self.baseline.is_none() && *setting != Setting::Unpinned
         {
-            self.measure(&Setting::Unpinned, Effort { windows: 4.0 })?;
+            let windows = FIRST_BASELINE;
+            let first = self.measure_setting(&Setting::Unpinned, Effort { windows })?;
+            self.keep_unpinned(first.performance, windows);
         }
         let _punctual = match RealtimeClass::raise() {
             Ok(raised) => Some(raised),
@@ -448,6 +400,92 @@ impl Testbed for LiveTestbed {
             self.know_baseline(measured.performance, effort.windows);
         }
         Ok(measured)
+    }
+
+    /// Measures `setting`, which is applied, unless the program falls below the floor with it. That
+    /// must happen twice, and each time it was faster unpinned right after. So neither noise nor
+    /// the load of others ends a setting. A part of the window is enough to see that the program is
+    /// slow.
+    fn measure_floored(
+        &mut self,
+        setting: &Setting,
+        window: Duration,
+        windows: f64,
+        floor: f64,
+    ) -> Result<Measurement, MeasureError> {
+        let mut tries = 2;
+        loop {
+            let least = self.baseline.map_or(0.0, |(mean, _)| floor * mean);
+            let first = self.window(self.wait_after_move(), window / 4)?;
+            let measured = if first.performance < least {
+                first
+            } else {
+                let rest = self.window(Duration::ZERO, window * 3 / 4)?;
+                joined(&first, &rest)
+            };
+            if measured.performance >= least {
+                return Ok(measured);
+            }
+            self.meter.moved();
+            self.release()?;
+            // It recovers for as long as it was held back.
+            let now = self.window(self.wait_after_move(), window)?;
+            self.know_baseline(now.performance, windows);
+            self.keep_unpinned(now.performance, windows);
+            let slows = measured.performance < floor * now.performance;
+            tries -= 1;
+            if slows && tries == 0 {
+                return Err(self.below_floor(&measured, &now, floor));
+            }
+            self.meter.moved();
+            self.apply(setting)?;
+            if !slows {
+                return self.window(self.wait_after_move(), window);
+            }
+        }
+    }
+
+    /// Keeps an unpinned window for the detail of the measurement in hand.
+    fn keep_unpinned(&mut self, performance: f64, windows: f64) {
+        let after_s = self.begin.elapsed().as_secs_f64();
+        self.unpinned.push(UnpinnedWindow { performance, windows, after_s });
+    }
+
+    fn below_floor(&self, measured: &Measurement, now: &Measurement, floor: f64) -> MeasureError {
+        let show = |one: &Measurement| Scale::new(self.meter.unit(), one.performance);
+        let message = format!(
+            "the program fell below the floor, {} of its speed unpinned ({}): {}",
+            figures::percent(floor),
+            show(now).show(now.performance),
+            show(measured).show(measured.performance)
+        );
+        MeasureError::below_floor(message)
+    }
+}
+
+impl Testbed for LiveTestbed {
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn unit(&self) -> &Unit {
+        self.meter.unit()
+    }
+
+    fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
+        self.begin = Instant::now();
+        self.unpinned.clear();
+        let mut measured = self.measure_setting(setting, effort);
+        let detail = FloorDetail::of(std::mem::take(&mut self.unpinned));
+        match &mut measured {
+            Ok(measurement) => measurement.detail = detail,
+            Err(error) => error.detail = detail.map(Box::new),
+        }
+        measured
     }
 
     /// Threads that came and went, and a number that may be a total's.

@@ -554,10 +554,10 @@ impl LinuxProber {
     }
 
     /// Checks whether the number of threads follows the parameter at all, by the probes so far. Not
-    /// with a metric: it shows what the parameter does.
+    /// with a metric or whole runs: these show what the parameter does.
     fn check_threads(&self) -> Result<(), ProbeError> {
-        // With a metric n is whatever the user varies, such as GOMAXPROCS.
-        if self.options.progress.is_metric() {
+        // n is whatever the user varies then, such as GOMAXPROCS.
+        if self.options.progress.shows_work_done() {
             return Ok(());
         }
         // A pool that is set to fewer threads may keep the others asleep.

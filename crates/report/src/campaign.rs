@@ -1,13 +1,12 @@
 //! The page of a campaign of any kind, from the answer of its job.
 
+use crate::characterization::runs_so_far_page;
 use crate::comparison::{comparison_page, searches};
 use crate::html_frame::ReportError;
 use crate::selection::{Selection, selection_page};
 use crate::threads::{ThreadsSearch, threads_page};
 use crate::tune::{TuneSearch, tune_page};
-use crate::{
-    calibration_page, characterization_page, latency_page, placement_page, runs_so_far_page,
-};
+use crate::{calibration_page, characterization_page, latency_page, placement_page};
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::Answer;

@@ -46,10 +46,7 @@ pub fn characterization_page(kept: &StoredCharacterization) -> Result<String, Re
 }
 
 /// The page of a characterization that is not complete: what each set of programs gave so far.
-///
-/// # Errors
-/// The template could not be filled in.
-pub fn runs_so_far_page(
+pub(crate) fn runs_so_far_page(
     info: &CampaignInfo,
     unfinished: Option<&Unfinished>,
     runs: &[RunsSoFar],

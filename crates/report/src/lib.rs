@@ -30,7 +30,7 @@ mod tune;
 
 pub use calibration::calibration_page;
 pub use campaign::{campaign_mark, campaign_page};
-pub use characterization::{characterization_mark, characterization_page, runs_so_far_page};
+pub use characterization::{characterization_mark, characterization_page};
 pub use comparison::comparison_page;
 pub use html_frame::ReportError;
 pub use latency::latency_page;

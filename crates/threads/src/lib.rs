@@ -60,7 +60,7 @@ pub use speed_search::{
     PROBE_SHARE, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchError, SpeedSearchStep,
 };
 pub use sweep::{SweepQuestion, SweepResult};
-pub use thread_ceiling::ThreadCeiling;
+pub use thread_ceiling::{CountedProbe, ThreadCeiling};
 pub use thread_range::{ThreadRange, ThreadRangeError, counted_threads};
 pub use threads_per_n::{ThreadsPerN, ThreadsPerNError};
 pub use thresholds::{

@@ -30,7 +30,7 @@ use pinwise_measure::{
     Effort, Measure, MeasureError, Measurement, Probe, Probed, Progress, Retry, Setting,
     ThreadCount,
 };
-use probe_judge::{Doubt, ProbeJudge};
+use probe_judge::{Doubt, ProbeJudge, error_of_starved};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -309,7 +309,7 @@ impl NumberQuestion {
         &self,
         convert: &dyn Fn(u32) -> u32,
         records: &[Record],
-    ) -> Result<FoundNumber, Unfound> {
+    ) -> Result<FoundNumber, Box<Unfound>> {
         self.state(convert, records).answer()
     }
 
@@ -495,6 +495,8 @@ impl<'a> State<'a> {
                 window: self.progressed.window,
                 most_time: question.most_time.map(|most| most.saturating_sub(spent)),
                 whole_runs: stage == ProbeStage::Runs && self.timed,
+                // A whole run shows what a number does, however many threads it makes.
+                counted: question.counted && stage != ProbeStage::Runs,
                 ..question.clone()
             })
             .map(|surveyor| MethodState::Survey(Box::new(surveyor)))
@@ -629,6 +631,12 @@ impl<'a> State<'a> {
                     surveyor.give_up(sample)?;
                 } else {
                     surveyor.observe(sample)?;
+                }
+                if let (Some(more), [first, _]) =
+                    (self.judge.first_was_starved(), self.attempts.as_slice())
+                    && !first.below_floor
+                {
+                    surveyor.doubt_first(error_of_starved(more, first.probe.progress));
                 }
             }
             MethodState::Reinforcer(reinforcer) => {
@@ -802,13 +810,13 @@ impl<'a> State<'a> {
         }
     }
 
-    fn answer(self) -> Result<FoundNumber, Unfound> {
+    fn answer(self) -> Result<FoundNumber, Box<Unfound>> {
         let known = self.attempts.len() + self.set_aside.total();
         let set_aside = SetAside { earlier: self.records.saturating_sub(known), ..self.set_aside };
         let (attempts, why) =
             (self.attempts, self.failed.or(self.tried.map(NumberSearchError::from)));
         let Some(Chosen { number, advice, stopped, loss }) = self.chosen else {
-            return Err(Unfound { attempts, records: self.attempted, set_aside, why });
+            return Err(Unfound { attempts, records: self.attempted, set_aside, why }.into());
         };
         let seen = attempts.iter().find(|attempt| attempt.asked == number);
         Ok(FoundNumber {

@@ -31,8 +31,9 @@
 //! and not chosen. Its value counts for the numbers near it.
 //!
 //! **Numbers that make the same threads.** If several numbers make the largest count of threads
-//! observed, the greatest candidate is probed once. If it makes no more threads either, all of them
-//! count as the least of them. Greater ones are then no candidates any more ([`ThreadCeiling`]).
+//! observed, the greatest candidate is probed once. If it makes no more threads either, and the
+//! speeds of all agree, they count as the least of them. Greater ones are no candidates any more
+//! ([`ThreadCeiling`]).
 //!
 //! Limits: a short probe does not show what comes later in a run (see [`crate::PhaseChange`]). Nor
 //! does it show how a fixed number of pieces divides among the threads at its end. If that number
@@ -46,7 +47,7 @@ pub use question::SpeedQuestion;
 use crate::advice::{NumberAdvice, SpeedSearchEnd};
 use crate::equal_pieces::Evenness;
 use crate::posterior::{LEAST_ERROR, Posterior, Prior, Reading, common_error};
-use crate::thread_ceiling::ThreadCeiling;
+use crate::thread_ceiling::{CountedProbe, ThreadCeiling};
 use decision::{DOUBTS, Decision, OpenChoice, REPEATS};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -132,9 +133,8 @@ pub struct SpeedSearch {
     /// The part of the speed seen that the end of a run leaves, for each candidate.
     ends: Vec<Evenness>,
     samples: Vec<(usize, Duration, SpeedSample)>,
-    /// Each candidate that was probed and the threads it was seen to make, if these are
-    /// counted.
-    made: Vec<(u32, u32)>,
+    /// Each probe, with the threads that its candidate was seen to make, if these are counted.
+    made: Vec<CountedProbe>,
     /// Candidates that are neither probed again nor chosen, and what it took to learn that of those
     /// without a sample.
     given_up: Vec<(u32, Duration)>,
@@ -200,6 +200,14 @@ impl SpeedSearch {
         Ok(&self.next)
     }
 
+    /// Gives the first sample this error: it was found to be doubtful only later.
+    pub fn doubt_first(&mut self, error: f64) {
+        if let Some((.., first)) = self.samples.first_mut() {
+            first.error = Some(error);
+            self.next = self.decide();
+        }
+    }
+
     /// The candidates that may be probed and chosen.
     fn left(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.question.candidates.len()).filter(|&place| !self.is_given_up(place))
@@ -219,7 +227,8 @@ impl SpeedSearch {
             .unwrap_or(0);
         self.samples.push((place, window, sample));
         if self.question.counted {
-            self.made.push((threads, sample.threads));
+            let SpeedSample { value: speed, error, threads: made, .. } = sample;
+            self.made.push(CountedProbe { number: threads, threads: made, speed, error });
         }
         self.pool();
     }
@@ -236,8 +245,8 @@ impl SpeedSearch {
             return;
         }
         self.question.candidates = all[..kept].to_vec();
-        for ((place, ..), (threads, _)) in self.samples.iter_mut().zip(&self.made) {
-            *place = all.partition_point(|candidate| candidate < threads).min(kept - 1);
+        for ((place, ..), made) in self.samples.iter_mut().zip(&self.made) {
+            *place = all.partition_point(|candidate| *candidate < made.number).min(kept - 1);
         }
         (self.prior, self.ends) = (self.question.prior(), self.question.ends());
     }

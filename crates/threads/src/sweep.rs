@@ -23,9 +23,9 @@ pub struct SweepQuestion {
     pub rounds: u32,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
-    /// Whether the threads of probes are counted. They are if each probe starts the program anew,
-    /// which promises more threads for a greater number. If it makes no more from some number on
-    /// ([`ThreadCeiling`]), greater ones count as that one.
+    /// Whether the threads of probes are counted: each probe starts the program anew, which
+    /// promises more threads for a greater number. If it makes no more from some number on, and is
+    /// no faster ([`ThreadCeiling`]), greater ones count as that one. Whole runs are not counted.
     pub counted: bool,
 }
 
@@ -67,9 +67,9 @@ impl SweepQuestion {
     pub fn swept(&self, attempts: &[Attempt]) -> Option<SweepResult> {
         let all = self.candidates.len() * self.rounds as usize;
         let attempts = attempts.get(..all).filter(|all| !all.is_empty())?;
-        let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
-        let fewest =
-            ThreadCeiling::of(seen).filter(|_| self.counted).map_or(u32::MAX, |cap| cap.fewest());
+        let seen = attempts.iter().map(|attempt| (attempt.asked, &attempt.probe));
+        let ceiling = ThreadCeiling::of_probes(seen).filter(|_| self.counted);
+        let fewest = ceiling.map_or(u32::MAX, |cap| cap.fewest());
         let kept = self.candidates.partition_point(|&threads| threads <= fewest);
         let candidates = &self.candidates[..kept];
         let rate = |attempt: &Attempt| attempt.probe.progress.rate;

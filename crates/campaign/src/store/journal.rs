@@ -39,6 +39,10 @@ impl Journal for StoreJournal<'_> {
         self.store.records(self.id)
     }
 
+    fn disturbances(&self) -> Result<Vec<Disturbances>, StoreError> {
+        self.store.disturbances(self.id)
+    }
+
     fn append(&mut self, record: &Record) -> Result<(), StoreError> {
         if std::mem::replace(&mut self.added, true) {
             return self.store.append(self.id, record);

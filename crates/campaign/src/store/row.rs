@@ -17,6 +17,8 @@ const UNPINNED: &str = "unpinned";
 
 /// How its `retry` column says that the time for all measurements was over.
 const EXPIRED: &str = "expired";
+/// How it says that the program fell below the floor.
+const BELOW_FLOOR: &str = "below_floor";
 /// How a number of threads begins; the program's own is [`DEFAULT`].
 const NUMBER: &str = "n=";
 const DEFAULT: &str = "default";
@@ -58,17 +60,24 @@ pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
     let seconds = |column, value: f64| {
         Duration::try_from_secs_f64(value).map_err(|error| malformed(column, error))
     };
+    let detail = match row.get::<_, Option<String>>(10)? {
+        Some(_) => Some(parsed(row, 10)?),
+        None => None,
+    };
     let outcome = match row.get::<_, Option<String>>(7)? {
-        Some(message) if row.get::<_, String>(8)? == EXPIRED => Err(MeasureError::expired(message)),
-        Some(message) => Err(MeasureError::new(worded(row, 8)?, message)),
+        Some(message) => {
+            let error = match row.get::<_, String>(8)?.as_str() {
+                EXPIRED => MeasureError::expired(message),
+                BELOW_FLOOR => MeasureError::below_floor(message),
+                _ => MeasureError::new(worded(row, 8)?, message),
+            };
+            Err(MeasureError { detail: detail.map(Box::new), ..error })
+        }
         None => Ok(Measurement {
             performance: row.get(4)?,
             duration: seconds(5, row.get(5)?)?,
             spread: row.get(6)?,
-            detail: match row.get::<_, Option<String>>(10)? {
-                Some(_) => Some(parsed(row, 10)?),
-                None => None,
-            },
+            detail,
         }),
     };
     Ok(Record {
@@ -85,7 +94,11 @@ pub(super) fn record_row(row: &Row<'_>) -> rusqlite::Result<Record> {
 
 /// Whether another try makes sense, as the `retry` column says it.
 pub(super) fn retry_text(error: &MeasureError) -> String {
-    if error.expired { EXPIRED.to_owned() } else { word(&error.retry) }
+    match error {
+        MeasureError { expired: true, .. } => EXPIRED.to_owned(),
+        MeasureError { below_floor: true, .. } => BELOW_FLOOR.to_owned(),
+        _ => word(&error.retry),
+    }
 }
 
 /// A setting as the `assignment` column holds it.

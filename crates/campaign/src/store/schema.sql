@@ -43,7 +43,7 @@ CREATE TABLE record (
                                                        -- where known
     error       TEXT,                                  -- what failed
     retry       TEXT,                                  -- whether another try makes sense: same,
-                                                       -- other, expired
+                                                       -- other, below_floor, expired
     detail      TEXT,                                  -- JSON: what else was observed
     elapsed_s   REAL NOT NULL,                         -- time spent measuring since the campaign
                                                        -- began

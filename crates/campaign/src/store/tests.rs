@@ -169,9 +169,13 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
         store.append(id, &made).unwrap();
         assert_eq!(Store::open(&path).unwrap().records(id).unwrap().last(), Some(&made));
     }
-    let late = Record { outcome: Err(MeasureError::expired("over")), ..record(11, 0.0) };
-    store.append(id, &late).unwrap();
-    assert_eq!(store.records(id).unwrap().last(), Some(&late));
+    let slow = MeasureError { detail: detail.map(Box::new), ..MeasureError::below_floor("slow") };
+    let gone = MeasureError::new(Retry::Other, "gone");
+    for (number, error) in [(11, MeasureError::expired("over")), (12, slow), (13, gone)] {
+        let failed = Record { outcome: Err(error), ..record(number, 0.0) };
+        store.append(id, &failed).unwrap();
+        assert_eq!(store.records(id).unwrap().last(), Some(&failed));
+    }
 }
 
 /// A store of an earlier format, with these campaigns: kind, parent and question. The first has a
@@ -330,10 +334,9 @@ fn what_parts_met_comes_back_and_nothing_from_stores_of_before() {
     store.keep_disturbances(id, 1, &Disturbances::default()).unwrap();
     store.keep_disturbances(other, 0, &met(9.0, "another's")).unwrap();
     let mut store = Store::open(&path).unwrap();
-    assert_eq!(
-        store.disturbances(id).unwrap(),
-        [met(0.3, "it's \"late\""), Disturbances::default()]
-    );
+    let of_id = [met(0.3, "it's \"late\""), Disturbances::default()];
+    assert_eq!(store.disturbances(id).unwrap(), of_id);
+    assert_eq!(store.journal(id).unwrap().disturbances().unwrap(), of_id);
     assert_eq!((store.next_session(id).unwrap(), store.next_session(other).unwrap()), (2, 1));
     store.delete(id).unwrap();
     assert_eq!(

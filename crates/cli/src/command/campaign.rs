@@ -9,9 +9,8 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
-use pinwise_jobs::{Answer, Caller, Summary};
-use pinwise_placement::{Gain, LastComparisonVerdict, PlacementVerdict};
-use pinwise_present::{figures, one_line, shell, tagged, texts};
+use pinwise_jobs::{Answer, Caller};
+use pinwise_present::{Summary, SummaryVerdict, figures, one_line, shell, tagged, texts};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -142,7 +141,7 @@ struct Listed {
     id: CampaignId,
     kind: Kind,
     parent: Option<CampaignId>,
-    verdict: Option<PlacementVerdict>,
+    verdict: Option<SummaryVerdict>,
     parameter: Option<u32>,
     /// The answer with its kind, its values and its text.
     answer: Option<Value>,
@@ -162,21 +161,18 @@ impl Listed {
     /// A campaign among `kinds` of all that are there, and the measurements of its parts.
     fn new(info: CampaignInfo, kinds: &BTreeMap<CampaignId, Kind>, of_parts: u64) -> Self {
         let parent = info.new.parent.as_ref().map(|parent| parent.id);
-        let summary = Summary::of(&info);
+        let summary = pinwise_jobs::summary(&info);
         Self {
             id: info.id,
             kind: info.new.kind,
             parent,
-            verdict: match &summary {
-                Some(Summary::Place { advice, .. }) => Some(*advice),
-                _ => None,
-            },
+            verdict: summary.as_ref().and_then(Summary::verdict),
             parameter: match &summary {
                 Some(Summary::Threads { n, .. }) => Some(*n),
                 Some(Summary::Tune { n, .. }) => *n,
                 _ => None,
             },
-            answer: summary.as_ref().map(|summary| tagged(summary, brief(summary))),
+            answer: summary.as_ref().map(|summary| tagged(summary, summary.text())),
             started: info.started,
             state: state(&info),
             part_of: parent.and_then(|parent| kinds.get(&parent)).map(|kind| kind.name()),
@@ -188,37 +184,6 @@ impl Listed {
             seed: info.new.seed,
             command: info.new.command,
         }
-    }
-}
-
-/// An answer in a few words: `pin, +12 %`.
-fn brief(summary: &Summary) -> String {
-    let gain = |gain: &Option<Gain>| {
-        gain.map_or(String::new(), |gain| format!(", {}", figures::change(gain.mean)))
-    };
-    match summary {
-        Summary::Place { advice: PlacementVerdict::Pin, gain: of } => format!("pin{}", gain(of)),
-        Summary::Place { advice: PlacementVerdict::KeepDefault, .. }
-        | Summary::Threads { choice: Some(LastComparisonVerdict::Default), .. }
-        | Summary::Tune { choice: LastComparisonVerdict::Default, .. } => {
-            "keep the default".to_owned()
-        }
-        Summary::Place { advice: PlacementVerdict::Undecided, .. }
-        | Summary::Threads { choice: Some(LastComparisonVerdict::Undecided), .. }
-        | Summary::Tune { choice: LastComparisonVerdict::Undecided, .. } => "undecided".to_owned(),
-        Summary::Compare { best: Some(best) } => format!("best: {best}"),
-        Summary::Compare { best: None } => "no best known".to_owned(),
-        Summary::Select { speedup } => format!("{speedup:.2} times alone"),
-        Summary::Threads { n, gain: of, .. } => format!("n = {n}{}", gain(of)),
-        Summary::Calibrate { lock } => format!("LOCK from {lock:.1} %"),
-        Summary::Tune { choice, n, gain: of } => {
-            let n = n.map_or("its own n".to_owned(), |n| format!("n = {n}"));
-            let pinned = if *choice == LastComparisonVerdict::Placed { ", pinned" } else { "" };
-            format!("{n}{pinned}{}", gain(of))
-        }
-        Summary::Characterize { critical: Some(resource) } => format!("critical: {resource}"),
-        Summary::Characterize { critical: None } => "nothing critical".to_owned(),
-        Summary::Latency { levels } => figures::counted(*levels as u64, "level"),
     }
 }
 

@@ -11,7 +11,7 @@ use pinwise_campaign::Record;
 use pinwise_linux::{Pid, Streams, Target, process};
 use pinwise_measure::{Interrupt, ProgramNote, Setting, Testbed as _};
 use pinwise_metric::{Metric, MetricError, MetricOptions, MetricSpec};
-use pinwise_programs::{LiveOptions, LiveTestbed};
+use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
 use pinwise_topology::{CpuSet, Fingerprint, Machine};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -22,10 +22,8 @@ const ENDING: Duration = Duration::from_millis(300);
 
 impl OpenSubject for LiveTestbed {
     fn recall(&mut self, records: &[Record]) {
-        for record in records.iter().filter(|record| record.trial.setting == Setting::Unpinned) {
-            if let Ok(measured) = &record.outcome {
-                self.know_baseline(measured.performance, record.trial.effort.windows);
-            }
+        for (performance, windows) in records.iter().flat_map(unpinned) {
+            self.know_baseline(performance, windows);
         }
     }
 
@@ -58,6 +56,21 @@ impl OpenSubject for LiveTestbed {
 
     fn fingerprint(&self) -> Fingerprint {
         pinwise_linux::fingerprint(self.machine())
+    }
+}
+
+/// The performance and the length of each unpinned window of a record: its own, or those that judged
+/// the floor.
+fn unpinned(record: &Record) -> Vec<(f64, f64)> {
+    let detail = || record.detail()?.read::<FloorDetail>().ok();
+    match (&record.trial.setting, &record.outcome) {
+        (Setting::Unpinned, Ok(own)) => vec![(own.performance, record.trial.effort.windows)],
+        // The pieces of a profile are separate programs.
+        (Setting::Pinned(_), _) => {
+            let windows = detail().into_iter().flat_map(|detail| detail.unpinned);
+            windows.map(|window| (window.performance, window.windows)).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -177,6 +190,10 @@ fn too_short(metric: &str, waited: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_campaign::{Purpose, Trial};
+    use pinwise_measure::{Detail, Effort, MeasureError, Measurement};
+    use pinwise_programs::UnpinnedWindow;
+    use pinwise_topology::Assignment;
 
     /// As with `taskset -c 0 pinwise place --pid PID`.
     #[test]
@@ -186,6 +203,35 @@ mod tests {
         // CPU 9 is offline or does not exist.
         let program = CpuSet::parse_list("1-3,9").unwrap();
         assert_eq!(allowed_to(&program, machine).allowed.to_string(), "1-3");
+    }
+
+    #[test]
+    fn a_resumed_search_knows_the_windows_that_judged_the_floor() {
+        let windows = [(90.0, 4.0), (110.0, 1.0)];
+        let kept = windows.map(|(performance, windows)| UnpinnedWindow {
+            performance,
+            windows,
+            after_s: 0.5,
+        });
+        let detail = Detail::of(&FloorDetail { unpinned: kept.to_vec() });
+        let record = |setting, outcome| Record {
+            number: 0,
+            trial: Trial { setting, purpose: Purpose::Sample, effort: Effort { windows: 2.0 } },
+            outcome,
+            elapsed: Duration::ZERO,
+        };
+        let pinned = Setting::Pinned(Assignment::new(vec![0]));
+        let fast = Measurement::new(100.0, Duration::ZERO);
+        let slow = MeasureError {
+            detail: detail.clone().map(Box::new),
+            ..MeasureError::below_floor("slow")
+        };
+        let recovered = Measurement { detail, ..fast.clone() };
+        assert_eq!(unpinned(&record(Setting::Unpinned, Ok(fast.clone()))), [(100.0, 2.0)]);
+        assert_eq!(unpinned(&record(pinned.clone(), Err(slow.clone()))), windows);
+        assert_eq!(unpinned(&record(pinned.clone(), Ok(recovered))), windows);
+        assert_eq!(unpinned(&record(pinned, Ok(fast))), []);
+        assert_eq!(unpinned(&record(Setting::Profile(Vec::new()), Err(slow))), []);
     }
 
     #[test]

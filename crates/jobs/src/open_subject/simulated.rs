@@ -3,7 +3,6 @@
 use super::{OpenSubject, allowed_machine, usage};
 use crate::error::JobError;
 use crate::placement_request::PlacementRequest;
-use crate::select::SelectRequest;
 use crate::simulation::SimulationRequest;
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
@@ -34,13 +33,15 @@ pub(super) fn open(
         .map_err(usage)
 }
 
-/// The ready programs of a selection.
-pub(crate) fn open_ready(selected: &SelectRequest) -> Result<SimulatedTestbed, JobError> {
-    let Parts { processor, machine, programs, window } =
-        parts(selected.simulation()?, selected.cpus.as_deref())?;
-    let alone = selected.alone.clone();
-    SimulatedTestbed::of_ready(processor, machine, programs, alone, window, selected.question.seed)
-        .map_err(usage)
+/// Ready programs, of which some run together. `alone`: the performance of each alone.
+pub(crate) fn open_ready(
+    simulation: &SimulationRequest,
+    cpus: Option<&str>,
+    alone: Vec<f64>,
+    seed: u64,
+) -> Result<SimulatedTestbed, JobError> {
+    let Parts { processor, machine, programs, window } = parts(simulation, cpus)?;
+    SimulatedTestbed::of_ready(processor, machine, programs, alone, window, seed).map_err(usage)
 }
 
 /// The parts of a simulated testbed.

@@ -10,7 +10,8 @@
 //! budget.
 //!
 //! *Limits.* It says nothing about a third number. If the search found the program's own number,
-//! that one is compared with the fastest other one that was probed.
+//! that one is compared with the fastest other one that was probed. If no other one was probed, it
+//! is compared with one that was not.
 
 use super::program_opening::usable;
 use super::request::{ThreadsMethod, ThreadsProgram, ThreadsQuestion, ThreadsRequest};
@@ -159,7 +160,7 @@ enum Contenders {
     Two(LastComparisonQuestion),
     /// The program's own number is above the user's limit.
     AboveMax(ThreadsNote),
-    /// There are other numbers, but no probe of them.
+    /// There are other numbers, but no probe of them, and no time.
     NoneProbed,
     /// There is no other number.
     NoOther,
@@ -238,8 +239,7 @@ fn contenders(
     program: &HeldProgram,
 ) -> Result<Contenders, JobError> {
     let own = default(question, program)?;
-    let counting = question.counting()?;
-    let most = counting.parameter(question.range.max);
+    let most = question.counting()?.parameter(question.range.max);
     // A number above the user's limit is tried only if it is the program's default.
     if let Some(default) = own.n.filter(|&n| own.is_guess() && n > most)
         && question.request.max.is_some()
@@ -251,12 +251,10 @@ fn contenders(
     let probes = probes.filter(|probe| !found.gave_up(probe.parameter));
     let rates: Vec<(u32, f64)> =
         probes.map(|probe| (probe.parameter, probe.progress.rate)).collect();
-    let Some(n) = own.rival(found.parameter, &rates, &outcome.notes) else {
-        let (convert, threads) =
-            (|threads| counting.parameter(threads), |n: u32| counting.threads(n));
-        let mut numbers = question.range.candidates(convert, threads).into_iter().map(convert);
-        let is_open = numbers.any(|n| !own.counts_as(n, &outcome.notes) && !found.gave_up(n));
-        return Ok(if is_open { Contenders::NoneProbed } else { Contenders::NoOther });
+    let mut numbers = question.numbers()?;
+    numbers.retain(|&n| !found.gave_up(n));
+    let Some(n) = own.rival(found.parameter, &rates, &numbers, &outcome.notes) else {
+        return Ok(Contenders::NoOther);
     };
     let timed = |shown: &ShownProbe| shown.probe.progress.measure == Measure::Runs;
     let whole = question.request.per_run || outcome.probes.iter().any(timed);
@@ -266,6 +264,14 @@ fn contenders(
         ThreadsMethod::Sweep | ThreadsMethod::Reinforcer => Duration::ZERO,
     };
     let time = question.request.time().saturating_sub(spent);
+    // An unprobed number is compared if two windows fit, each as long as a probe was.
+    let probes = found.attempts.len().max(1) as u32;
+    if found.parameter != n
+        && rates.iter().all(|&(probed, _)| probed != n)
+        && time < found.cost() * 2 / probes
+    {
+        return Ok(Contenders::NoneProbed);
+    }
     let [window, base] = [outcome.window, question.search.window]
         .map(|window| window.as_secs_f64().max(f64::MIN_POSITIVE));
     // Windows are shorter if such long ones would leave too few rounds.
@@ -303,7 +309,7 @@ fn default(question: &ThreadsQuestion, program: &HeldProgram) -> Result<DefaultN
         return Ok(DefaultNumber { n: Some(n), known });
     }
     let cpus = usable(prober.machine(), here.pid.map(Pid))?.allowed;
-    Ok(DefaultNumber::of(here, prober, cpus))
+    Ok(DefaultNumber::of(prober, here.set.is_some(), cpus))
 }
 
 fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {

@@ -18,7 +18,7 @@ use pinwise_present::{
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
     Attempt, FoundNumber, Interval, NumberAdvice, NumberSearchEnd, NumberSearchError, SearchMethod,
-    SearchPosition, SetAside, ThreadCeiling, ThreadsNote, Unfound, counted_threads,
+    SearchPosition, SetAside, ThreadCeiling, ThreadsNote, counted_threads,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -138,7 +138,7 @@ impl ThreadsOutcome {
                 found.advice = found.advice.map(|advice| counting.in_parameters(advice));
                 Ok(found)
             }
-            Err(Unfound { why, .. }) => Err(why),
+            Err(unfound) => Err(unfound.why),
         };
         let mut outcome = Self {
             question,
@@ -385,13 +385,9 @@ fn capped(
     candidates: &[u32],
     counting: &Counting,
 ) -> Option<ThreadsNote> {
-    let counted = match &question.request.program {
-        ThreadsProgram::Here(program) => program.counts_threads(),
-        ThreadsProgram::Modelled(_) => false,
-    };
-    let seen = attempts.iter().map(|attempt| (attempt.asked, attempt.probe.threads));
+    let seen = attempts.iter().map(|attempt| (attempt.asked, &attempt.probe));
     let ThreadCeiling { threads, numbers, follows } =
-        ThreadCeiling::of(seen).filter(|_| counted)?;
+        ThreadCeiling::of_probes(seen).filter(|_| question.request.counts_threads())?;
     let numbers: Vec<u32> = numbers.into_iter().map(|asked| counting.parameter(asked)).collect();
     let method = question.request.method;
     if method == ThreadsMethod::Survey && numbers.last() < candidates.last() {

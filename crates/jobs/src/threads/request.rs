@@ -226,10 +226,11 @@ impl ThreadsQuestion {
         let range = request.range(contexts, &counting)?;
         let candidates =
             range.candidates(|threads| counting.parameter(threads), |n| counting.threads(n));
-        let (goes_on, counted) = match &request.program {
-            ThreadsProgram::Here(program) => (program.set.is_some(), program.counts_threads()),
-            ThreadsProgram::Modelled(_) => (false, false),
+        let goes_on = match &request.program {
+            ThreadsProgram::Here(program) => program.set.is_some(),
+            ThreadsProgram::Modelled(_) => false,
         };
+        let counted = request.counts_threads();
         let (within, window) = (request.within, request.probe);
         let method = match request.method {
             ThreadsMethod::Survey => {
@@ -270,6 +271,14 @@ impl ThreadsQuestion {
         let doubts_on = Some(contexts);
         let search = NumberQuestion { method, window, objective, runs, goes_on, doubts_on };
         Ok(Self { request, contexts, range, search, limited })
+    }
+
+    /// All numbers that may be tried, as the program is given them.
+    pub(crate) fn numbers(&self) -> Result<Vec<u32>, JobError> {
+        let counting = self.counting()?;
+        let (convert, threads) =
+            (|threads| counting.parameter(threads), |n: u32| counting.threads(n));
+        Ok(self.range.candidates(convert, threads).into_iter().map(convert).collect())
     }
 
     /// The unit in which progress is shown, if probes count it in `unit`.
@@ -473,6 +482,15 @@ impl ThreadsRequest {
             _ if self.grants() => contexts,
             ThreadsMethod::Reinforcer => ThreadRange::published_on(contexts).max,
             ThreadsMethod::Survey | ThreadsMethod::Sweep => contexts.saturating_mul(2),
+        }
+    }
+
+    /// Whether the threads that probes see show what n does. A metric and whole runs show it
+    /// themselves.
+    pub(super) fn counts_threads(&self) -> bool {
+        match &self.program {
+            ThreadsProgram::Here(program) => !self.per_run && program.counts_threads(),
+            ThreadsProgram::Modelled(_) => false,
         }
     }
 

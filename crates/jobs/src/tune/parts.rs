@@ -7,14 +7,14 @@
 //!
 //! Each part is a campaign that names its step. A part in the store is not measured again: if it
 //! has ended, its records are read, else it is continued. So a killed campaign goes on where it
-//! was. The ways of the last comparison are chosen once, when its part is made. At the end the plan
-//! is written and the whole campaign concluded.
+//! was. The ways of the last comparison are chosen once, when its part is made. At the end the whole
+//! campaign is concluded.
 
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};
 use super::program_testbed::{TunedProgram, seen};
 use super::{
-    LeftUndone, NUMBER, TuneConclusion, TuneRequest, TunedPlacement, answer, number_question, plan,
-    stored_placements, tagged_notes,
+    LeftUndone, NUMBER, TuneConclusion, TuneRequest, TunedPlacement, number_question,
+    stored_placements,
 };
 use crate::campaign_run::{EndContext, answered, conclude, measure_on, unanswered};
 use crate::error::JobError;
@@ -24,19 +24,17 @@ use crate::last_comparison::{
     Comparing, FEWEST_ROUNDS, GOOD_ROUNDS, LastComparison, LastComparisonQuestion, UnplacedNumber,
 };
 use crate::place::{StoredSearch, place_part};
-use crate::plan_file;
 use crate::stored;
 use crate::threads::{HeldProgram, Searched, ThreadsOutcome, ThreadsQuestion, search_threads};
 use pinwise_campaign::{
     CampaignId, CampaignInfo, CampaignState, Ending, Kind, NewCampaign, Parent, Store,
 };
 use pinwise_linux::Pid;
-use pinwise_placement::{Budget, LastComparisonNote, Plan, PlanNote, TunePart, Unmeasured, Way};
+use pinwise_placement::{Budget, LastComparisonNote, TunePart, Unmeasured, Way};
 use pinwise_present::Notice;
 use pinwise_programs::LinuxProber;
 use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::Machine;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Share of the budget for finding placements. The number has its own share ([`NUMBER`]), and the
@@ -118,21 +116,6 @@ fn place_and_compare(
     let mut left_undone = Vec::new();
     let mut notes: Vec<LastComparisonNote> = compared.default_known.clone().into_iter().collect();
     notes.extend(comparison.notes());
-    // Not what an earlier session concluded.
-    let so_far = answer(store, &CampaignInfo { conclusion: None, ..info.clone() })?;
-    let unplaced = compared.unplaced.iter().cloned();
-    let unplaced = unplaced
-        .map(|UnplacedNumber { parameter: n, reason }| LastComparisonNote::NotPlaced { n, reason })
-        .collect();
-    let caveats = [so_far.notes, unplaced, notes.clone()].concat();
-    let caveats = tagged_notes(so_far.threads.as_ref(), &caveats);
-    let plan = plan(info, program, choice, parameter, best, &comparison, store)?;
-    let plan = plan.and_then(|mut plan| {
-        let notes = plan.origin.iter_mut().map(|origin| &mut origin.notes);
-        notes.for_each(|notes| *notes = caveats.iter().map(PlanNote::new).collect());
-        let written = write(&plan, request, store);
-        written.map_err(|error| left_undone.push(LeftUndone::Plan(error))).ok()
-    });
     match program.leave(parameter.unwrap_or(n), choice.way() == Way::Default) {
         Ok(note) => notes.extend(note),
         Err(error) => left_undone.push(LeftUndone::Number(error)),
@@ -149,7 +132,6 @@ fn place_and_compare(
         unplaced: compared.unplaced,
         cut_short: comparison.cut_short,
         notes,
-        plan,
         time: clock.used(),
     };
     answered(store, info.id, state, &conclusion)?;
@@ -197,6 +179,8 @@ fn contenders(
         .into_iter()
         .filter_map(|one| Some(UnplacedNumber { parameter: one.parameter, reason: one.reason? }));
     let unplaced = unplaced.collect();
+    let mut numbers = number.outcome.question.numbers()?;
+    numbers.retain(|&n| !number.found.gave_up(n));
     let placed = stored_placements(store, info)?;
     let best = |n| {
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
@@ -204,8 +188,8 @@ fn contenders(
     };
     stored::part_for(store, info, &TunePart::Finals, |new| {
         let (own, notes) = (&program.default, &number.outcome.notes);
-        // Something has to be compared with the default.
-        let rival = || own.rival(n, &rates, notes).unwrap_or(n);
+        // Something has to be compared with the default, if there is another number.
+        let rival = || own.rival(n, &rates, &numbers, notes).unwrap_or(n);
         let n = if best(n).is_some() { n } else { rival() };
         let question = LastComparisonQuestion {
             n,
@@ -407,15 +391,6 @@ fn place_number(
         Err(error) => return Err(error),
     };
     Ok(TunedPlacement { parameter: n, searched, reason })
-}
-
-/// Writes the plan where the user wants it, or beside the store.
-fn write(plan: &Plan, request: &TuneRequest, store: &Store) -> Result<PathBuf, JobError> {
-    let Some(path) = &request.plan else {
-        return plan_file::keep_plan(store, &format!("tune-{}", plan.program), plan);
-    };
-    plan_file::write_plan(path, plan)?;
-    Ok(path.clone())
 }
 
 /// The time that the parts of a campaign took.

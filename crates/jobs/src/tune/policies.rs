@@ -131,8 +131,8 @@ fn numbers(
     machine: &Machine,
 ) -> Vec<(u32, u32)> {
     let tree = SharingTree::new(machine, Alike::ExceptNuma);
-    let made = outcome.probes.iter().map(|shown| (shown.probe.parameter, shown.probe.threads));
-    let ceiling = ThreadCeiling::of(made).filter(|_| !program.goes_on());
+    let made = outcome.probes.iter().map(|shown| (shown.probe.parameter, &shown.probe));
+    let ceiling = ThreadCeiling::of_probes(made).filter(|_| !program.goes_on());
     let ceiling = ceiling.map(|ceiling| ceiling.fewest());
     let range = outcome.question.range;
     let full = filling_numbers(&tree)

@@ -11,7 +11,7 @@ use crate::service_number::{ServiceNumber, give_back};
 use crate::subject::{RUNTIME_METRIC, Subject};
 use crate::threads::{HostProgram, ThreadsProgram, ThreadsRequest, usable};
 use crate::with_other_load::WithOtherLoad;
-use pinwise_linux::{Pid, described, process};
+use pinwise_linux::{Pid, process};
 use pinwise_measure::{
     Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Placed, Retry, Setting,
     Testbed, ThreadCount, Unit, Workload,
@@ -97,7 +97,7 @@ impl<'a> TunedProgram<'a> {
         let default = match request.default {
             Some(default) => DefaultNumber::given(default),
             None if by_variable => DefaultNumber { n: None, known: None },
-            None => DefaultNumber::of(program, &prober, cpus),
+            None => DefaultNumber::of(&prober, program.set.is_some(), cpus),
         };
         let sure = default.sure();
         let mut tuned = Self {
@@ -124,12 +124,6 @@ impl<'a> TunedProgram<'a> {
         own.into_iter().for_each(|own| self.prober.know_own(own));
     }
 
-    /// The program's name, as the user would call it.
-    pub(super) fn name(&self) -> String {
-        let process = || self.program.pid.map_or_else(String::new, |pid| described(Pid(pid)));
-        self.template.as_ref().map_or_else(process, CommandTemplate::name)
-    }
-
     /// The command line as a shell takes it, with the place of the number; `None` if it is not
     /// started with the number.
     pub(super) fn command(&self) -> Option<String> {
@@ -142,16 +136,6 @@ impl<'a> TunedProgram<'a> {
         let words = self.program.command.iter();
         let words = words.map(|word| if plain(word) { word.clone() } else { quoted(word) });
         Some(words.collect::<Vec<_>>().join(" "))
-    }
-
-    /// The environment variables that give it `n`.
-    pub(super) fn environment(&self, n: u32) -> BTreeMap<String, String> {
-        self.template.as_ref().map(|template| template.environment(n)).unwrap_or_default()
-    }
-
-    /// The command that gives it `n` while it runs.
-    pub(super) fn set_command(&self, n: u32) -> Option<String> {
-        self.program.set.as_ref()?.command(n)
     }
 
     /// Whether it goes on running while its number changes.

@@ -13,17 +13,13 @@
 //! choice say nothing about it, and losses come from the verdict alone. A round is in random order,
 //! and losses are taken round by round. So changes over time affect all alike.
 
-use crate::compare::ways::ComparedWays;
+use crate::compare::ways::{ComparedWays, EXTREMES};
 use crate::fresh_windows::BASELINE_WINDOWS;
 use crate::statistics::mean;
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
 use pinwise_measure::{Effort, Retry, Setting};
 use pinwise_topology::{Assignment, Random};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// How many draws of a way may turn out to be its worst, and how many of all the best known. Single
-/// windows decide which.
-const EXTREMES: usize = 3;
 
 /// The way for which a window of the verdict counts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,18 +106,7 @@ impl ComparisonStrategy {
 
     /// How many measurements it takes at most, if none is repeated.
     pub fn measurements(ways: &ComparedWays) -> u64 {
-        Self::measurements_beside(ways, ways.announced().count())
-    }
-
-    /// Like [`Self::measurements`], for a given number of announced assignments.
-    pub(crate) fn measurements_beside(ways: &ComparedWays, announced: usize) -> u64 {
-        let draws: usize = ways.drawn().map(|(_, drawn)| drawn.len()).sum();
-        let drawn = ways.drawn().count();
-        let choice = announced + EXTREMES * (drawn + 1);
-        let unpinned = if ways.unpinned() { BASELINE_WINDOWS } else { 0 };
-        // The worst of each way and the best known, which may be a draw.
-        let verdict = announced + drawn + 1 + unpinned;
-        (2 * draws + ways.rounds * (choice + verdict)) as u64
+        ways.expected(ways.announced().count())
     }
 
     /// The chosen assignments; none before the verdict began.

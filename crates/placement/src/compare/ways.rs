@@ -1,11 +1,15 @@
 //! The ways of placing that are compared, and what each announced.
 
 use crate::StopReason;
-use crate::compare::strategy::ComparisonStrategy;
+use crate::fresh_windows::BASELINE_WINDOWS;
 use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
+
+/// How many draws of a way may turn out to be its worst, and how many of all to be the best known:
+/// single windows decide which.
+pub(crate) const EXTREMES: usize = 3;
 
 /// The result that a way of placing announced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -144,7 +148,13 @@ impl ComparedWays {
 
     /// How many windows it takes if the searches announce this number of assignments.
     pub fn expected(&self, announced: usize) -> u64 {
-        ComparisonStrategy::measurements_beside(self, announced)
+        let draws: usize = self.drawn().map(|(_, drawn)| drawn.len()).sum();
+        let drawn = self.drawn().count();
+        let choice = announced + EXTREMES * (drawn + 1);
+        let unpinned = if self.unpinned() { BASELINE_WINDOWS } else { 0 };
+        // The worst of each way and the best known, which may be a draw.
+        let verdict = announced + drawn + 1 + unpinned;
+        (2 * draws + self.rounds * (choice + verdict)) as u64
     }
 
     /// The windows of the fewest rounds: see [`Self::fitted`].

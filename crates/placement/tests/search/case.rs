@@ -1,6 +1,6 @@
 //! Populations of assignments with a known optimum, as test cases for the search.
 
-use pinwise_campaign::{Record, Step, Strategy, TRIES};
+use pinwise_campaign::{Kind, NewCampaign, Record, Step, Strategy, TRIES};
 use pinwise_measure::{Retry, Testbed, Thread, Unit, Workload};
 use pinwise_placement::{Budget, Outcome, PlacementQuestion, PlacementSearch, StrategyName};
 use pinwise_synthetic::{Disturbance, Replay};
@@ -70,6 +70,22 @@ impl Case {
 
     pub(crate) fn search(&self, question: &PlacementQuestion) -> PlacementSearch {
         PlacementSearch::new(question, &self.tree, &self.workload).unwrap()
+    }
+
+    /// A campaign of a store.
+    pub(crate) fn campaign(&self, question: &PlacementQuestion) -> NewCampaign {
+        NewCampaign {
+            kind: Kind::Place,
+            parent: None,
+            command: vec!["pinwise".into(), "place".into()],
+            machine: self.machine.clone(),
+            alike: question.alike,
+            workload: self.workload.clone(),
+            unit: Unit::rate("ops/s"),
+            simulated: false,
+            question: serde_json::to_value(question).unwrap(),
+            seed: question.seed,
+        }
     }
 
     /// A campaign without a store, which is what makes hundreds of them quick.

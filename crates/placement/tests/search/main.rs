@@ -3,7 +3,7 @@
 mod case;
 
 use case::{Case, question, scattered, small};
-use pinwise_campaign::{Ending, Kind, NewCampaign, Purpose, Record, Step, Store, Strategy, TRIES};
+use pinwise_campaign::{Ending, Purpose, Record, Step, Store, Strategy, TRIES};
 use pinwise_evt::Refusal;
 use pinwise_measure::{MeasureError, Measurement, Retry, Setting, Testbed, Unit};
 use pinwise_placement::{
@@ -221,17 +221,23 @@ fn a_target_that_no_assignment_suits_is_given_up() {
 #[test]
 fn a_floor_under_which_the_program_falls_with_every_assignment_is_the_reason() {
     let case = small();
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
+    store.sync_each(false).unwrap();
     for strategy in STRATEGIES {
-        let mut search = case.search(&question(strategy, 600, 1));
+        let question = question(strategy, 600, 1);
+        let id = store.create(&case.campaign(&question)).unwrap();
+        let mut search = case.search(&question);
         let mut records: Vec<Record> = Vec::new();
         while let Step::Measure(trial) = search.step(&records) {
-            let below = MeasureError::new(Retry::Other, "the program fell below the floor");
             let outcome = match trial.setting {
                 Setting::Unpinned => Ok(Measurement::new(80.0, Duration::from_millis(50))),
-                _ => Err(MeasureError { below_floor: true, ..below }),
+                _ => Err(MeasureError::below_floor("the program fell below the floor")),
             };
             let number = records.len() as u64;
-            records.push(Record { number, trial, outcome, elapsed: Duration::ZERO });
+            store.append(id, &Record { number, trial, outcome, elapsed: Duration::ZERO }).unwrap();
+            // What a resumed search sees.
+            records = store.records(id).unwrap();
         }
         let outcome = search.outcome(&Unit::rate("ops/s"), &records, None);
         let error = "the program fell below the floor".to_owned();
@@ -488,18 +494,7 @@ fn a_search_killed_at_any_moment_and_resumed_gives_the_same_outcome() {
     let question = question(StrategyName::Climb, 130, 3);
     let folder = tempfile::tempdir().unwrap();
     let mut store = Store::open(&folder.path().join("pinwise.db")).unwrap();
-    let new = NewCampaign {
-        kind: Kind::Place,
-        parent: None,
-        command: vec!["pinwise".into(), "place".into()],
-        machine: case.machine.clone(),
-        alike: question.alike,
-        workload: case.workload.clone(),
-        unit: Unit::rate("ops/s"),
-        simulated: false,
-        question: serde_json::to_value(&question).unwrap(),
-        seed: question.seed,
-    };
+    let new = case.campaign(&question);
     let mut go = |id, kills: &[usize]| {
         for &limit in kills.iter().chain([&usize::MAX]) {
             // Measuring ahead is no part of the outcome: the run without kills makes one

@@ -35,9 +35,9 @@ pub enum ProgressSource {
 }
 
 impl ProgressSource {
-    /// A number of the user's.
-    pub(super) fn is_metric(&self) -> bool {
-        matches!(self, Self::Metric(..) | Self::Runs(RunMetric::Output { .. }))
+    /// Whether it says what the program is for, not only how much it works.
+    pub(super) fn shows_work_done(&self) -> bool {
+        matches!(self, Self::Metric(..) | Self::Runs(_))
     }
 }
 

@@ -6,7 +6,7 @@ use pinwise_linux::{
     affinity, process, restore_abandoned, thread::SchedulerTimes,
 };
 use pinwise_measure::{Effort, Interrupt, LeftAlone, ProgramNote, Retry, Setting, Testbed};
-use pinwise_programs::{LiveOptions, LiveTestbed};
+use pinwise_programs::{FloorDetail, LiveOptions, LiveTestbed};
 use pinwise_topology::{Assignment, CpuSet};
 use rustix::process::{Pid as RawPid, Signal, kill_process, setpriority_process};
 use std::io::{BufRead, BufReader};
@@ -517,11 +517,14 @@ fn a_setting_below_the_floor_is_abandoned_and_the_target_released() {
     assert!(error.below_floor, "{error}");
     let told = "the program fell below the floor, 50 % of its speed unpinned (100 things/s): 30.0";
     assert!(error.message.starts_with(told), "{error}");
+    // Its record has the first baseline, and the window after each try.
+    let FloorDetail { unpinned } = error.detail.unwrap().read().unwrap();
+    let windows: Vec<_> = unpinned.iter().map(|one| (one.performance, one.windows)).collect();
+    assert_eq!(windows, [(100.0, 4.0), (100.0, 50.0), (100.0, 50.0)]);
+    assert!(unpinned.is_sorted_by(|one, next| one.after_s < next.after_s), "{unpinned:?}");
     assert_eq!(affinity::get(watched).unwrap(), whole(), "it recovers unpinned");
-    assert_eq!(
-        testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap().performance,
-        100.0
-    );
+    let fast = testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();
+    assert_eq!((fast.performance, fast.detail), (100.0, None));
     // It was faster in an earlier run of the campaign. Now it is slower with every assignment.
     testbed.know_baseline(1e6, 1000.0);
     let slow_anyway = testbed.measure(&all_on(&testbed, 1), Effort::default()).unwrap();

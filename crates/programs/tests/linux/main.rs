@@ -27,7 +27,7 @@ fn __program() {
         // A second number is taken and has no effect.
         ["spin", count] | ["spin", count, _] => spinners(count.parse().unwrap()),
         ["late", count] => prober::late(count.parse().unwrap()),
-        ["brief", count] => prober::brief(count.parse().unwrap()),
+        ["brief", count, ..] => prober::brief(count.parse().unwrap()),
         ["pool", path] => prober::pool(path),
         ["fill", path, _] => prober::fill(path),
         ["respawn", folder] => respawner(folder.as_ref()),

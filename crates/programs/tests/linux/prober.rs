@@ -342,6 +342,15 @@ fn with_a_metric_the_threads_need_not_follow_n() {
 }
 
 #[test]
+fn with_whole_runs_the_threads_need_not_follow_n() {
+    let progress = ProgressSource::Runs(RunMetric::Runtime);
+    let mut pool = prober(template("brief 6 {n}"), ProbeOptions { progress, ..options() });
+    for n in [1, 2] {
+        assert_eq!(pool.probe(n, WINDOW).map(|probed| probed.probe.parameter), Ok(n));
+    }
+}
+
+#[test]
 fn the_last_value_of_a_run_is_its_progress() {
     let script = "echo 'ops 1'; sleep 0.1; echo 'ops {n}.5k'";
     let program =

@@ -8,8 +8,9 @@
 //! three times. Each repeat is longer. A probe below the floor is never doubtful: to make it again
 //! would hurt the program again.
 //!
-//! *Limits.* What is usual follows from the other probes of the stage. So the first one is held
-//! against nothing.
+//! *The first probe.* What is usual follows from the earlier probes of the stage. So the first one
+//! is judged by the second one ([`ProbeJudge::first_was_starved`]). It is not made again. It counts
+//! less.
 
 use pinwise_measure::{Measurement, Probed, Progress, starved};
 use std::time::Duration;
@@ -37,13 +38,17 @@ pub(super) enum Doubt {
 impl Doubt {
     /// The standard error of a probe that stays doubtful.
     pub(super) fn error(doubt: Option<Self>, progress: Progress) -> Option<f64> {
-        let own = progress.error;
         match doubt {
-            // The speed may be off by about half of what was lost.
-            Some(Self::Starved(more)) => Some(own.unwrap_or(0.0).hypot(progress.rate * more / 2.0)),
-            _ => own,
+            Some(Self::Starved(more)) => Some(error_of_starved(more, progress)),
+            _ => progress.error,
         }
     }
+}
+
+/// The standard error of a probe that lost this much more than usual: the speed may be off by about
+/// half of it.
+pub(super) fn error_of_starved(more: f64, progress: Progress) -> f64 {
+    progress.error.unwrap_or(0.0).hypot(progress.rate * more / 2.0)
 }
 
 /// Judges the probes of one stage.
@@ -107,6 +112,15 @@ impl ProbeJudge {
         }
         let times = value? / median(before)?;
         (!(1.0 / JUMP..=JUMP).contains(&times)).then_some(Doubt::Jumped(times))
+    }
+
+    /// How much more the first probe lost than the second one, if that makes it starved. `None`:
+    /// there are not just these two.
+    pub(super) fn first_was_starved(&self) -> Option<f64> {
+        let ([lost, rest], [taken, others]) = (self.lost.as_slice(), self.taken.as_slice()) else {
+            return None;
+        };
+        starved(*lost, &[*rest]).filter(|_| starved(*taken, &[*others]).is_some())
     }
 
     /// Whether a doubtful probe is made again now.

@@ -165,6 +165,29 @@ fn brief(n: u32, windows: f64, record: usize, stage: ProbeStage) -> Result<Probe
     }
 }
 
+/// One thread beside the first does the work of every number.
+#[test]
+fn whole_runs_show_what_a_number_does_however_many_threads_it_makes() {
+    let survey = survey(4);
+    let SearchMethod::Survey(question) = survey.method else { panic!() };
+    let survey = SearchMethod::Survey(SpeedQuestion { counted: true, ..question });
+    let SearchMethod::Sweep(question) = sweep(&[1, 2, 3, 4], 2).method else { panic!() };
+    let sweep = SearchMethod::Sweep(SweepQuestion { counted: true, ..question });
+    for method in [survey, sweep] {
+        for (runs, measure) in
+            [(WholeRuns::Always, Measure::Runs), (WholeRuns::Never, Measure::CpuTime)]
+        {
+            let search = NumberQuestion { runs, ..search(method.clone()) };
+            let (_, records) = whole(&search, &same, |n, _, _, _| {
+                let progress = Progress { rate: 1.0, error: Some(0.01), measure };
+                Ok(Probe { progress, ..probe(n, 2, 1.0) })
+            });
+            let more = search.answer(&same, &records).unwrap().advice.and_then(|found| found.more);
+            assert_eq!(more.is_some(), runs == WholeRuns::Always, "{measure}: {more:?}");
+        }
+    }
+}
+
 #[test]
 fn a_program_that_ends_soon_is_measured_by_whole_runs_also_after_a_kill() {
     let search = NumberQuestion { runs: WholeRuns::WhereShort, ..survey(8) };
@@ -256,10 +279,22 @@ fn a_starved_probe_is_repeated_and_decides_nothing() {
     // A steady load is as it is everywhere.
     let (_, steady) = beside(&search, &[0.9; 40], |_, _| 1.0);
     let found = search.answer(&same, &steady).unwrap();
-    assert_eq!((found.parameter, found.records[0]), (4, 1), "only the first looks unusual");
+    assert_eq!((found.parameter, found.set_aside.total()), (4, 0));
     // Earlier versions took probes as they were.
     let (_, records) = beside(&NumberQuestion { doubts_on: None, ..search }, &[0.0, 0.9], slow);
     assert_ne!(records[1].trial.setting, records[2].trial.setting);
+}
+
+/// Only the second one shows that the first was unusual.
+#[test]
+fn a_first_probe_that_was_starved_counts_less() {
+    let search = survey(4);
+    let slow = |_: u32, record: usize| if record == 0 { 0.4 } else { 1.0 };
+    let (_, records) = beside(&search, &[0.9, 0.0], slow);
+    let found = search.answer(&same, &records).unwrap();
+    assert_eq!((found.parameter, found.set_aside.total()), (4, 0));
+    let (_, records) = beside(&search, &[0.0, 0.0], slow);
+    assert_ne!(search.answer(&same, &records).unwrap().parameter, 4, "a slow one counts");
 }
 
 #[test]

@@ -35,8 +35,8 @@ pub struct SpeedQuestion {
     /// Values are runs per second.
     pub whole_runs: bool,
     /// The threads that probes see are counted: each starts the program anew, which promises more
-    /// threads for a greater candidate. If it makes no more from some candidate on
-    /// ([`ThreadCeiling`](crate::ThreadCeiling)), greater ones are that one.
+    /// threads for a greater candidate. If it makes no more from some candidate on, and is no
+    /// faster ([`ThreadCeiling`](crate::ThreadCeiling)), greater ones are that one.
     pub counted: bool,
     /// The greatest number is probed once if time is left, as the least is. False in searches that
     /// an earlier version stored.

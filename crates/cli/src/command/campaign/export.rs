@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
-use pinwise_measure::{OtherLoad, Placed, Retry, Setting};
+use pinwise_measure::{Detail, OtherLoad, Placed, Retry, Setting};
 use pinwise_present::tagged_program_notes;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -48,6 +48,11 @@ struct RecordJson {
     elapsed_s: f64,
     error: Option<String>,
     retry: Option<Retry>,
+    expired: bool,
+    below_floor: bool,
+    /// What else was observed, as it is stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<Detail>,
 }
 
 /// What disturbed a session.
@@ -206,6 +211,9 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
             elapsed_s: record.elapsed.as_secs_f64(),
             error: failed.map(|error| error.message.clone()),
             retry: failed.map(|error| error.retry),
+            expired: failed.is_some_and(|error| error.expired),
+            below_floor: failed.is_some_and(|error| error.below_floor),
+            detail: record.detail().cloned(),
         }
     };
     records.iter().map(row).collect()
@@ -223,7 +231,9 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
     use pinwise_campaign::{CampaignId, CampaignState, NewCampaign, Trial};
-    use pinwise_measure::{Effort, MeasureError, Seat, Seating, ThreadCount, Unit, Workload};
+    use pinwise_measure::{
+        Effort, MeasureError, Measurement, Seat, Seating, ThreadCount, Unit, Workload,
+    };
     use pinwise_topology::{Alike, Assignment, Machine, Policy};
     use std::time::Duration;
 
@@ -233,9 +243,10 @@ mod tests {
         assert_eq!(quoted("no \"x\", sorry"), "\"no \"\"x\"\", sorry\"");
     }
 
-    /// What was tried is in the rows: the number beside the CPUs, a policy, benchmarks.
+    /// What was tried is in the rows: the number beside the CPUs, a policy, benchmarks. So is what
+    /// else was observed, and why there is no value.
     #[test]
-    fn a_row_has_what_was_tried() {
+    fn a_row_has_what_was_tried_and_all_that_was_observed() {
         let new = NewCampaign {
             kind: Kind::Characterize,
             parent: None,
@@ -265,15 +276,33 @@ mod tests {
             threads(None),
             Setting::Benchmarks(Seating { seats, seed: 1 }),
         ];
+        let detail = Detail::of(&serde_json::json!({ "locked": 0.25 }));
+        let measured = Measurement::new(1.0, Duration::ZERO);
         let record = |(number, setting)| Record {
             number,
             trial: Trial { setting, purpose: Purpose::Probe, effort: Effort::default() },
-            outcome: Err(MeasureError::new(Retry::Never, "no number")),
+            outcome: match number {
+                0 => Ok(Measurement { detail: detail.clone(), ..measured.clone() }),
+                1 => Err(MeasureError::below_floor("slow")),
+                2 => Err(MeasureError::expired("late")),
+                _ => Err(MeasureError::new(Retry::Never, "no number")),
+            },
             elapsed: Duration::ZERO,
         };
         let records: Vec<Record> = (0..).zip(settings).map(record).collect();
         let names = ["intadd", "mem"].map(str::to_owned);
         let records = rows(&info, &records, &names);
+        let observed = records.iter().map(|row| {
+            let row = serde_json::to_value(row).unwrap();
+            ["detail", "below_floor", "expired"].map(|field| row[field].clone())
+        });
+        let expected = [
+            serde_json::json!([{ "locked": 0.25 }, false, false]),
+            serde_json::json!([null, true, false]),
+            serde_json::json!([null, false, true]),
+            serde_json::json!([null, false, false]),
+        ];
+        assert_eq!(serde_json::json!(observed.collect::<Vec<_>>()), serde_json::json!(expected));
         let csv = csv(&CampaignExportJson {
             campaign: info,
             answer: None,

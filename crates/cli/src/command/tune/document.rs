@@ -167,7 +167,7 @@ impl<'a> TuneJson<'a> {
             "notes": self.answer.tagged_notes(),
             "budget_seconds": self.answer.budget.as_secs_f64(),
             "seconds": self.conclusion.time.as_secs_f64(),
-            "plan": self.conclusion.plan,
+            "plan": self.answer.plan,
         })
     }
 

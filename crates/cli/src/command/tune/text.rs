@@ -20,7 +20,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
     notes(&mut sheet, document.answer);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
-    match (&conclusion.plan, conclusion.choice) {
+    match (&document.answer.plan, conclusion.choice) {
         (Some(plan), LastComparisonVerdict::Undecided) => {
             sheet.line("plan", &format!("{}, undecided: the default", plan.to_string_lossy()));
         }

@@ -34,7 +34,7 @@ impl ProgramRun {
             None => {
                 let expected =
                     options.threads.as_ref().map_or(parameter, |threads| threads(parameter));
-                let alone = options.progress.is_metric();
+                let alone = options.progress.shows_work_done();
                 self.wait_busy(parameter, expected as usize, alone, options.limit)
             }
         }
