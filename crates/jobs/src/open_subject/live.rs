@@ -59,7 +59,7 @@ impl OpenSubject for LiveTestbed {
     }
 }
 
-/// The performance and the length of each unpinned window of a record: its own, or those that judged
+/// The performance and the length of each unpinned window of a record: its own, or those that judge
 /// the floor.
 fn unpinned(record: &Record) -> Vec<(f64, f64)> {
     let detail = || record.detail()?.read::<FloorDetail>().ok();
