@@ -1,7 +1,7 @@
 //! The sentences about a search for a number of threads.
 
-use crate::advice::advice_text;
 use crate::gain::{against, decided_by, gain_text, raise_budget};
+use crate::number_advice::advice_text;
 use crate::other_load::{beside, busy};
 use crate::reason::unmeasured;
 use crate::verdict::SIMULATED;

@@ -14,7 +14,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo, Purpose, Record, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::CompareQuestion;
 use pinwise_measure::{ProgramNote, Setting};
-use pinwise_placement::{Comparison, Loss, Row, Standing};
+use pinwise_placement::{Comparison, ComparisonRow, Loss, WayStanding};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
@@ -122,10 +122,10 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
         let Loss { estimate, low, high } = row.loss;
         let at = (rows.len() - 1 - index) as f64;
         // The bar of a loss that may be none begins at the edge.
-        let told = low > 0.0 || matches!(row.standing, Standing::Best | Standing::Better);
+        let told = low > 0.0 || matches!(row.standing, WayStanding::Best | WayStanding::Better);
         let low = if told { low } else { f64::NEG_INFINITY };
         chart = chart.bar(ink(row), at, (100.0 * low, 100.0 * estimate, 100.0 * high));
-        let best = row.standing == Standing::Best;
+        let best = row.standing == WayStanding::Best;
         table.row([
             row.name.clone(),
             loses(&row.loss),
@@ -174,7 +174,7 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     }
 }
 
-fn ink(row: &Row) -> Ink {
+fn ink(row: &ComparisonRow) -> Ink {
     if row.campaign.is_some() { Ink::Best } else { Ink::Baseline }
 }
 

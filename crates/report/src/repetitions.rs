@@ -8,7 +8,7 @@ use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
-use pinwise_placement::{Best, Estimate, Outcome};
+use pinwise_placement::{Estimate, Outcome, PlacedAssignment};
 use pinwise_present::figures::Scale;
 use pinwise_present::placement_gain;
 
@@ -85,7 +85,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
 }
 
 fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<ChartRow> {
-    let pinned = |name: String, best: &Best| ChartRow {
+    let pinned = |name: String, best: &PlacedAssignment| ChartRow {
         name,
         ink: Ink::Best,
         estimate: best.performance,
