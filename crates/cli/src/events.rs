@@ -177,8 +177,8 @@ pub(crate) fn failed(error: JobError) -> anyhow::Error {
     }
 }
 
-/// What to type if the metric was a total, which a campaign that was begun without --counter
-/// cannot go on with.
+/// What to type if the metric was a total. A campaign that was begun without --counter cannot go on
+/// with it.
 fn again(mut words: Vec<String>) -> String {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     words.insert(end, "--counter".to_owned());

@@ -19,8 +19,8 @@ pub(crate) fn laid_out(command: Command, words: &[OsString]) -> Command {
     literal(if own.contains(&"-h") { command } else { full(command, &own) })
 }
 
-/// Moves what only the long form shows into the short form, which is compact: of the command that
-/// the first of `words` name. Lists of commands stay short.
+/// Moves what only the long form shows into the short form, which is compact. The first of `words`
+/// name the command. Lists of commands stay short.
 fn full(command: Command, words: &[&str]) -> Command {
     let inner = words.first().and_then(|word| subcommand(&command, word));
     let Some(inner) = inner.map(|inner| inner.get_name().to_owned()) else {

@@ -115,8 +115,8 @@ impl MachineArgument {
 pub(crate) struct Simulated;
 
 impl Simulated {
-    /// The simulated processor that `name` means: a built-in one, or where it has a `/` or ends in
-    /// `.toml`, what that file describes. The error says what `command` does take, and which
+    /// The simulated processor that `name` means. It is a built-in one, or what the file describes
+    /// if the name has a `/` or ends in `.toml`. The error says what `command` does take, and which
     /// commands look at a machine without running anything on it.
     pub(crate) fn named(name: &str, command: &str) -> Result<SimulatedProcessor, Usage> {
         if Processor::MODELS.contains(&name) {

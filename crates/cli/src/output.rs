@@ -159,8 +159,8 @@ pub(crate) fn width() -> usize {
     columns(terminal, std::env::var("COLUMNS").ok().as_deref())
 }
 
-/// The lines of a table, at most `width` columns wide. Where it is wider, it loses columns of
-/// `spare`, which other text or JSON has, one after the other; then cells are broken.
+/// The lines of a table, at most `width` columns wide. If it is wider, it loses columns of `spare`,
+/// which other text or JSON has, one after the other. Then cells are broken.
 pub(crate) fn fitted(mut table: Table, width: usize, spare: &[usize]) -> String {
     // A terminal fits what its 16 bits can tell.
     let columns = width.clamp(40, usize::from(u16::MAX));
@@ -180,8 +180,7 @@ pub(crate) fn fitted(mut table: Table, width: usize, spare: &[usize]) -> String 
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// A terminal that does not know its width, and a variable that is no number, are as if they were
-/// not there.
+/// A terminal that does not know its width counts as absent. So does a variable that is no number.
 fn columns(terminal: Option<usize>, said: Option<&str>) -> usize {
     let known = |columns: &usize| *columns > 0;
     terminal.filter(known).or_else(|| said?.parse().ok().filter(known)).unwrap_or(100)

@@ -7,8 +7,8 @@ use pinwise_campaign::Store;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Where pinwise keeps what it writes, in the user's data directory. `remedy` tells a user without
-/// a store what to do.
+/// Where pinwise keeps what it writes, in the user's data directory. `remedy` says to a user
+/// without a store what to do.
 pub(crate) fn data_folder(remedy: &str) -> Result<PathBuf, Usage> {
     // The XDG base directory specification has relative paths ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

@@ -1,4 +1,4 @@
-//! What `place` says when it cannot: one line with what, why and what to do, and an exit code that
+//! What `place` says when it cannot. It is one line with what, why and what to do. The exit code
 //! tells bad usage (2) from failure (1).
 
 mod support;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use support::{PINWISE, Program, affinities, wait_until};
 use tempfile::TempDir;
 
-/// Runs `place` and gives its exit code and its complaint, which is the last line on stderr; checks
+/// Runs `place` and gives its exit code and its complaint, which is the last line on stderr. Checks
 /// that nothing comes after it.
 fn refused(words: &[&str]) -> (i32, String) {
     let folder = TempDir::new().unwrap();

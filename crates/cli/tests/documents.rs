@@ -228,8 +228,8 @@ fn documents() -> BTreeMap<&'static str, Value> {
     ])
 }
 
-/// Whether `value` has a field at `path`, such as `levels[].name`; every element of a list, and at
-/// least one, has to.
+/// Whether `value` has a field at `path`, such as `levels[].name`. Every element of a list, and at
+/// least one, has to have it.
 fn has(value: &Value, path: &str) -> bool {
     let (field, rest) =
         path.split_once('.').map_or((path, None), |(field, rest)| (field, Some(rest)));

@@ -1,5 +1,5 @@
 //! Golden transcripts: every `$ pinwise ...` in `tests/cmd/**/*.trycmd` is run and must print what
-//! stands below it. `tests/README.md` tells how to record them again and how to add a machine.
+//! stands below it. `tests/README.md` says how to record them again and how to add a machine.
 
 mod support;
 

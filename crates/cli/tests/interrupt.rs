@@ -1,5 +1,5 @@
-//! A signal ends `place` at any moment: exit code 130, the affinities as they were, a launched
-//! program ended, and the command that goes on printed.
+//! A signal ends `place` at any moment. The exit code is 130, affinities are as they were, a
+//! launched program has ended, and the command that goes on is printed.
 
 mod support;
 

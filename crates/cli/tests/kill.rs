@@ -42,7 +42,8 @@ fn recorded(store: &Path) -> u64 {
     count.map_or(0, |count| count as u64)
 }
 
-/// Kills pinwise again and again on one target; gives how many kills met pinned threads.
+/// Kills pinwise again and again on one target; gives how many kills came while threads were
+/// pinned.
 fn kill_again_and_again(seed: u64) -> u64 {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
@@ -134,7 +135,7 @@ struct Outlasted {
     answer: Value,
     /// Of every campaign.
     records: Vec<Vec<Record>>,
-    /// Kills that met a running pinwise and a record.
+    /// Kills that came while pinwise ran and had a record.
     met: usize,
 }
 

@@ -37,8 +37,8 @@ fn place(folder: &TempDir, words: &[&str]) -> Value {
     json(&pinwise(options.iter().chain(words)))
 }
 
-/// Whether a performance is above 0; or 0, where the answer says that other programs left this one
-/// no CPU time.
+/// Whether a performance is above 0. It may be 0 if the answer says that other programs left this
+/// one no CPU time.
 fn worked(result: &Value, of: &Value) -> bool {
     let busy = result["notes"].to_string().contains("The machine was busy: other programs took");
     of["performance"].as_f64().is_some_and(|value| value > 0.0 || (value == 0.0 && busy))

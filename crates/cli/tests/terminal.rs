@@ -1,4 +1,4 @@
-//! Names in a store, a plan or a recorded machine are others' text: none of them reaches a terminal
+//! Names in a store, a plan or a recorded machine are others' text. None of them reaches a terminal
 //! as control characters.
 
 mod support;

@@ -38,7 +38,7 @@ fn check(answer: &Value) {
     for way in answer["ways"].as_array().unwrap() {
         let number =
             |field: &str| way[field].as_f64().unwrap_or_else(|| panic!("{field} in {answer:#}"));
-        // Few rounds of a cost may tell no upper end, and a single one tells no end.
+        // Few rounds of a cost may give no upper end, and a single one gives no end.
         let high = if way["high"].is_null() { f64::INFINITY } else { number("high") };
         let low = if way["n"] == 1 { 0.0 } else { number("low") };
         assert!(low <= number("performance") && number("performance") <= high, "{way:#}");
@@ -318,8 +318,8 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     let pinned = |answer: &Value| {
         of(answer, "trials", 3).into_iter().find(|trial| trial["policy"].is_string())
     };
-    // Where others keep the machine busy, what is there to be tried takes longer than its share of
-    // a short time.
+    // If others have the machine busy, what is to be tried takes longer than its share of a short
+    // time.
     let answers = ["20s", "60s", "180s"]
         .map(|budget| [&options[..], &metric, &["--budget", budget]].concat())
         .into_iter();

@@ -39,8 +39,8 @@ fn stopped<J: Job>(folder: &TempDir, request: J) -> PathBuf {
     path
 }
 
-/// The text, the JSON document and the page of campaign 1; the first two and the last tell how far
-/// it is and the command that goes on.
+/// The text, the JSON document and the page of campaign 1. The first two and the last say how far
+/// it is, and give the command that goes on.
 fn shown(folder: &TempDir, store: &str) -> (String, Value, String) {
     let show = ["campaign", "show", "1", "--store", store];
     let text = pinwise(show);

@@ -9,7 +9,7 @@ mod noise;
 pub(crate) mod permission;
 mod system;
 
-pub use finding::{Capability, Events, Finding, State};
+pub use finding::{Capability, Events, Finding, FindingState};
 pub use pinwise_monitor::Layer;
 
 use pinwise_topology::Machine;

@@ -10,7 +10,7 @@
 //!   Physical addresses decide which slice of the last-level cache, or which home agent, a line
 //!   belongs to.
 //! - *time*: [`BATCHES`] batches of round trips for each line. A batch ([`BATCH`]) is so long that
-//!   the cost of the clock is negligible, and so short that most batches see no interrupt. The
+//!   the cost of the clock is negligible. It is so short that most batches see no interrupt. The
 //!   result holds their distribution, not one figure.
 //!
 //! Before each direction the pair plays for [`WARM_UP`], and on until four batches in a row agree.
@@ -101,8 +101,8 @@ pub struct DirectedLatency {
     pub to: CpuId,
     /// For each line its batches, in nanoseconds one way. Fewer than planned if time ran out.
     pub lines: Vec<Vec<f64>>,
-    /// The share of the time that the thread which waited longer was ready to run and did not get
-    /// its CPU.
+    /// The share of the time in which the thread which waited longer was ready to run and had no
+    /// CPU.
     pub waited: f64,
 }
 
@@ -149,8 +149,8 @@ impl DirectedLatency {
         medians
     }
 
-    /// The spread that the address does not explain: the middle half of the batches, each relative
-    /// to the median of its line. `None` if time ran out before the first.
+    /// The spread that the address does not explain. It is the middle half of the batches, each
+    /// relative to the median of its line. `None` if time ran out before the first.
     pub fn spread(&self) -> Option<f64> {
         let relative = self.lines.iter().flat_map(|line| {
             let median = Quantiles::of(line.clone()).map_or(f64::NAN, |quantiles| quantiles.median);
@@ -176,7 +176,7 @@ impl Latencies {
     }
 
     /// Every pair of `contexts` in both directions, in the order in which they are measured. The
-    /// order of pairs is random, by `seed`: a change of frequency over the run then does not look
+    /// order of pairs is random, by `seed`. So a change of frequency over the run does not look
     /// like structure. Error: fewer than two contexts.
     pub fn order(contexts: &CpuSet, seed: u64) -> Result<Vec<(CpuId, CpuId)>, LatencyRunError> {
         let contexts: Vec<CpuId> = contexts.iter().collect();
@@ -227,8 +227,8 @@ fn steady_counter() -> bool {
         .all(|flag| flags.split_whitespace().any(|word| word == *flag))
 }
 
-/// The time stamp counter, read against the clock: if it does not stop or change (x86), how many
-/// ticks a nanosecond has.
+/// The time stamp counter, read against the clock. If it does not stop or change (x86), it gives
+/// how many ticks a nanosecond has.
 #[derive(Debug)]
 pub struct TickRate {
     begin: Instant,

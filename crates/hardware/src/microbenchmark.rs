@@ -4,7 +4,7 @@
 //! changes it (V. Čakarević et al., MICRO 2009, section 3.2).
 //!
 //! - Arithmetic runs in eight independent chains. With one chain, an out-of-order core would leave
-//!   a unit idle during each result's latency, and two programs could share the unit unnoticed.
+//!   a unit idle during each result's latency. Two programs could then share the unit unnoticed.
 //! - Loads run in one chain, where every address comes from the load before ([`pointer_chase`]). So
 //!   the time is the latency of one cache.
 //! - Programs that load the path to memory wait for nothing: successive reads and writes
@@ -13,9 +13,9 @@
 //! The caches of a core are measured first ([`cache_sizes`]). A slowdown compares with the same
 //! programs in the pauses of their stressors ([`run`]).
 //!
-//! Time is the CPU time of the thread, read from the kernel before and after each repetition of a
-//! few milliseconds. CPU time that other programs take does not count as slowdown. It disturbs all
-//! the same, so it is reported ([`pinwise_measure::Pace::share`]).
+//! Time is the CPU time of the thread. It is read from the kernel before and after each repetition
+//! of a few milliseconds. CPU time that other programs take does not count as slowdown. It disturbs
+//! all the same, so it is reported ([`pinwise_measure::Pace::share`]).
 //!
 //! The threads stay in the ordinary scheduling class. With a real-time class the machine would not
 //! answer while all its contexts spin.

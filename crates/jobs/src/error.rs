@@ -143,7 +143,7 @@ failures!(
     pinwise_placement::SearchError,
     pinwise_placement::SelectionError,
     pinwise_topology::SpaceError,
-    crate::place_on::OwnTestbedError,
+    crate::own_testbed::OwnTestbedError,
     serde_json::Error,
 );
 

@@ -14,11 +14,11 @@
 //! # Map
 //!
 //! - One file for each question: `place`, `compare`, `select`, `threads`, `tune`, `characterize`,
-//!   `latency`, `calibrate`. `job` has their trait, `questions` their list.
+//!   `latency`, `calibrate`. `job` has their trait, `job_table` their list.
 //! - From request to campaign: `placement_request`, `subject`, `simulation`, `open_subject`,
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
-//!   `service_number`, `events`, `place_on`.
+//!   `service_number`, `events`, `own_testbed`.
 //! - Results: `stored`, `plan_file`, `no_plan`, `delete`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
@@ -32,18 +32,18 @@ mod delete;
 mod error;
 mod events;
 mod job;
+mod job_table;
 mod last_comparison;
 mod latency;
 mod no_plan;
 mod open_subject;
 mod output_file;
+mod own_testbed;
 mod place;
-mod place_on;
 mod placement_request;
 mod plan_file;
 mod prepare_placement;
 mod profiling_cost;
-mod questions;
 mod resume_check;
 mod select;
 mod service_number;
@@ -64,18 +64,18 @@ pub use delete::{DeleteError, Deleted, DeletedContents, Deletion, delete};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
 pub use job::{Caller, Job, run};
+pub use job_table::{Answer, answer, resume, summary};
 pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestion};
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use no_plan::NoPlan;
 pub use open_subject::scope;
 pub use output_file::{check_writable, unwritable_reason};
+pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};
-pub use place_on::{OwnTestbedError, place_on};
 pub use placement_request::{DEFAULT_WORKLOAD, PlacementRequest, ReadingOptions};
 pub use plan_file::plan_path;
 pub use profiling_cost::{ProfilingCost, profiling_cost};
-pub use questions::{Answer, answer, resume, summary};
 pub use select::{SelectAnswer, SelectRequest};
 pub use simulation::{DESCRIPTION_EXTENSION, SimulatedProcessor, SimulationRequest};
 pub use subject::{RUNTIME_METRIC, Subject};

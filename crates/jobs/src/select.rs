@@ -282,8 +282,8 @@ mod tests {
     use super::*;
     use crate::events::Silent;
     use crate::job::run;
+    use crate::job_table::{Answer, resume};
     use crate::placement_request::simulated;
-    use crate::questions::{Answer, resume};
     use crate::simulation::SimulatedProcessor;
     use pinwise_campaign::CampaignState;
     use pinwise_placement::SelectionQuestion;

@@ -27,7 +27,7 @@ pub use outcome::{ShownProbe, ThreadsConclusion, ThreadsOutcome};
 use pinwise_campaign::{
     CampaignInfo, CampaignState, Ending, Journal, Kind, NewCampaign, Record, Store, drive,
 };
-use pinwise_linux::{Hold, Pid, described};
+use pinwise_linux::{Pid, ProcessLock, described};
 use pinwise_measure::{Interrupt, Probed, Setting, ThreadCount, Unit, Workload};
 use pinwise_placement::{Budget, LastComparisonVerdict, Unmeasured};
 use pinwise_present::Summary;
@@ -388,12 +388,12 @@ pub(crate) fn search_threads(
 
 /// Keeps others from a process that runs already. It is let go after the prober has put its limits
 /// back.
-pub(crate) fn hold(request: &ThreadsRequest) -> Result<Hold, JobError> {
+pub(crate) fn hold(request: &ThreadsRequest) -> Result<ProcessLock, JobError> {
     let pid = match &request.program {
         ThreadsProgram::Here(program) => program.pid.map(Pid),
         ThreadsProgram::Modelled(_) => None,
     };
-    Hold::of(pid.as_slice()).map_err(JobError::failed)
+    ProcessLock::of(pid.as_slice()).map_err(JobError::failed)
 }
 
 /// The parameter of a probe and what it cost, which is nothing if it failed.

@@ -16,7 +16,7 @@
 //! for the helper, however long it waits.
 //!
 //! The kernel accounts a wait when it is over (`/proc/PID/task/TID/schedstat`, second field). A
-//! thread that still waits shows in its state: it is runnable from one look to the next and has not
+//! thread that still waits shows in its state. It is runnable from one look to the next and has not
 //! run.
 
 use crate::thread::SchedulerTimes;
@@ -93,8 +93,8 @@ impl CpuDemand {
     }
 
     /// The share of a CPU, 0 to 1, that it would have used in `elapsed` without waiting. If a
-    /// thread waited for more than half of the time and never ran, the answer is 1, because nothing
-    /// else is known.
+    /// thread waited for more than half of the time and never ran, the answer is 1. Nothing else is
+    /// known.
     pub fn share(&self, elapsed: Duration) -> f64 {
         let (ran, waited) = (self.ran().as_secs_f64(), self.waited().as_secs_f64());
         let elapsed = elapsed.as_secs_f64();

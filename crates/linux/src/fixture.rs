@@ -2,8 +2,8 @@
 
 use std::process::Child;
 
-/// A program started for a test; killed by its own number when the test is done with it, however
-/// that ends.
+/// A program started for a test. It is killed by its own number when the test is done with it,
+/// however that ends.
 pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {

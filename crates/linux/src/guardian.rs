@@ -21,21 +21,21 @@
 //! - A process that was confined as a whole gets its mask back, and so do its threads that have
 //!   less.
 //! - Files of control groups get the text they had.
-//! - A running process whose number of threads a command of the user's changed gets its own number
-//!   back, by that command. The number is the one that was entered last.
-//! - Programs that pinwise launched are ended first, because nobody reads their output any more: by
-//!   SIGTERM, and by SIGKILL after two seconds. A mark in the environment finds a program that was
-//!   launched at the very moment of the kill.
+//! - The user's command may have changed the number of threads of a running process. It gets its
+//!   own number back by that command. The number is the one that was entered last.
+//! - Programs that pinwise launched are ended first, because nobody reads their output any more.
+//!   SIGTERM comes first, and SIGKILL after two seconds. A mark in the environment finds a program
+//!   that was launched at the very moment of the kill.
 //!
 //! *Limits.*
 //! - If guardian and pinwise are killed together, for example with their whole cgroup, threads stay
-//!   pinned until pinwise is started again ([`ledger`]). The guardian is not called pinwise, so
-//!   `killall -9 pinwise` does not find it. If only the guardian is killed, pinwise starts another
-//!   at the next step.
-//! - A thread that is created during the search and confined to one CPU by the program looks like
-//!   one that inherited a pin.
-//! - The kernel remembers that a mask was set. If the cpuset of the cgroup grows later, a restored
-//!   thread keeps its original CPUs, while one that was never touched would spread.
+//!   pinned. The next start of pinwise releases them ([`ledger`]). The guardian is not called
+//!   pinwise, so `killall -9 pinwise` does not find it. If only the guardian is killed, pinwise
+//!   starts another at the next step.
+//! - A thread may be created during the search and confined to one CPU by the program. It looks
+//!   like one that inherited a pin.
+//! - The kernel remembers that a mask was set. The cpuset of the cgroup may grow later. Then a
+//!   restored thread keeps its original CPUs, while one that was never touched would spread.
 
 mod launched;
 mod ledger;
@@ -48,8 +48,8 @@ pub(crate) use ledger::boot_folder;
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 
-use crate::hold::Hold;
 use crate::process;
+use crate::process_lock::ProcessLock;
 use crate::realtime::{RealtimeClass, keep_nice};
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
@@ -81,7 +81,7 @@ const READY: &str = "guardian ready";
 const RESTORING: Duration = Duration::from_millis(900);
 /// The longest time that a command which changes a process or puts it back may take. A guess.
 pub const SETTING_LIMIT: Duration = Duration::from_secs(5);
-/// The longest time that the guardian is at work: it puts affinities back, waits for a command,
+/// The longest time that the guardian is at work. It puts affinities back, waits for a command,
 /// runs another, and gives programs time to end.
 pub(crate) const AT_WORK: Duration = Duration::from_millis(
     (RESTORING.as_millis() + 2 * SETTING_LIMIT.as_millis() + GRACE.as_millis()) as u64,
@@ -319,7 +319,7 @@ pub fn guardian_main() {
     }
     let mut entries = Vec::new();
     // A line without its end was never relied on: the thread in it is not pinned yet.
-    let (mut hold, mut shared) = (Hold::default(), HashSet::new());
+    let (mut lock, mut shared) = (ProcessLock::default(), HashSet::new());
     for line in io::stdin().lock().lines().map_while(Result::ok) {
         let Ok(entry) = serde_json::from_str(&line) else { continue };
         if let GuardianEntry::Process { pid, .. }
@@ -327,7 +327,7 @@ pub fn guardian_main() {
         | GuardianEntry::Command { pid, .. } = &entry
             && shared.insert(*pid)
         {
-            hold.share(*pid);
+            lock.share(*pid);
         }
         entries.push(entry);
     }
@@ -441,7 +441,7 @@ fn is_refused(set: Result<(), AffinityError>) -> bool {
     !matches!(set, Ok(()) | Err(AffinityError::Gone(_)))
 }
 
-/// Releases threads and child processes of the entered processes that inherited a pin: none that
+/// Releases threads and child processes of the entered processes that inherited a pin. None of them
 /// was entered itself, or existed before. Returns the entered processes of those that were refused.
 pub(crate) fn release_heirs(entries: &[GuardianEntry]) -> HashSet<Pid> {
     let known = entries.iter().flat_map(|entry| match entry {

@@ -125,8 +125,8 @@ impl LaunchedProgram {
         Exit::of(self.pid())
     }
 
-    /// Ends the program, its process group, and whatever it has started that left the group: first
-    /// by SIGTERM, after a while by SIGKILL.
+    /// Ends the program, its process group, and whatever it has started that left the group.
+    /// SIGTERM comes first, after a while SIGKILL.
     pub fn end(&self) {
         let Some(group) = RawPid::from_raw(self.pid().0) else { return };
         let strangers = || {
@@ -193,8 +193,8 @@ impl Launch {
         Path::new(&self.program).file_name().unwrap_or(&self.program).to_string_lossy().into_owned()
     }
 
-    /// Starts the program as the leader of a new process group, so that Ctrl-C reaches only pinwise
-    /// and children end with the program. The guardian hears of it before and after.
+    /// Starts the program as the leader of a new process group. So Ctrl-C reaches only pinwise and
+    /// children end with the program. The guardian hears of it before and after.
     pub fn start(&self, guardian: &mut Guardian) -> Result<LaunchedProgram, TargetError> {
         let failed = |cause| TargetError::Launch {
             program: self.program.to_string_lossy().into_owned(),

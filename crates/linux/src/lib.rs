@@ -8,11 +8,11 @@ mod fingerprint;
 mod fixture;
 mod fork_watch;
 mod guardian;
-mod hold;
 mod launch;
 mod machine_snapshot;
 mod plan_pinner;
 pub mod process;
+mod process_lock;
 mod quota;
 mod realtime;
 mod roster;
@@ -35,15 +35,15 @@ pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, LeftChanged, Restored,
     SETTING_LIMIT, SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
 };
-pub use hold::{HeldError, Hold};
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};
+pub use process_lock::{ProcessLock, ProcessLockedError};
 pub use quota::Quota;
 pub use realtime::{RealtimeClass, keep_nice};
 pub use roster::{Changes, Member, Roster, Scope};
 pub use run_delay::RunDelay;
-pub use stream::{Line, Streams, Tail, each_line, follow, quotable};
+pub use stream::{OutputLine, Streams, Tail, each_line, follow, quotable};
 pub use target::{Target, common_contexts, described, pause, usual_mask};
 pub use target_error::TargetError;
 pub use thread::{Pid, StartTime, ThreadId, Tid};

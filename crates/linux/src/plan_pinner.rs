@@ -1,15 +1,15 @@
 //! Pins a program's threads by name while they come and go.
 //!
 //! Names are those of [`crate::thread_names`]: comm and order of creation. Both settle only while a
-//! program starts. A new thread carries the comm of its creator until it gives itself one, and
-//! `pigz` becomes `pigz#0` when the second appears. So it computes the names again whenever a
-//! thread or a comm has changed, and moves a thread whose name has another place.
+//! program starts. A new thread carries the comm of its creator until it gives itself one. `pigz`
+//! becomes `pigz#0` when the second appears. So it computes the names again whenever a thread or a
+//! comm has changed. It moves a thread whose name has another place.
 //!
-//! A new thread inherits the affinity of its creator. If a thread that no plan names appears with
-//! the CPUs of a pinned one, it gets the affinity of its process, as it would have without pinwise.
+//! A new thread inherits the affinity of its creator. A thread that no plan names may appear with
+//! the CPUs of a pinned one. It gets the affinity of its process, as it would have without pinwise.
 //!
-//! *Limit.* Between two looks (1 ms while threads appear, then up to 20 ms) a new thread runs where
-//! its creator is pinned.
+//! *Limit.* Between two looks a new thread runs where its creator is pinned. Looks are 1 ms apart
+//! while threads appear, then up to 20 ms.
 
 use crate::affinity::{self, AffinityError};
 use crate::roster::{Roster, Scope};
@@ -209,7 +209,7 @@ impl PlanPinner {
         thread_names::name(&found)
     }
 
-    /// Finds which of the wanted names each thread has. A name depends on all threads, so names are
+    /// Finds which of the wanted names each thread has. A name depends on all threads. So names are
     /// made anew only when one has come, gone or changed its comm.
     fn find_wanted(&mut self) {
         if self.wanted.is_empty() {
@@ -266,7 +266,7 @@ impl PlanPinner {
         changed
     }
 
-    /// The pins that the next look would make on the threads that exist now: each with the CPUs it
+    /// The pins that the next look would make on the threads that exist now. Each has the CPUs it
     /// may use now. Does nothing.
     pub fn preview(&self) -> Vec<(Pinned, CpuSet)> {
         let moves = self.moves().into_iter().filter_map(|(index, wanted)| {

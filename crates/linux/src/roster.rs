@@ -1,8 +1,8 @@
 //! The processes and threads of a target, as they come and go.
 //!
-//! A target is one process or several with the children they create from now on, whole process
-//! trees, or everything in a cgroup. Polling `/proc` misses threads that live for less than the
-//! time between two looks. Such threads are too short to place anyway.
+//! A target is one process or several with the children they create from now on. Or it is whole
+//! process trees, or everything in a cgroup. Polling `/proc` misses threads that live for less than
+//! the time between two looks. Such threads are too short to place anyway.
 
 use crate::affinity;
 use crate::fork_watch::ForkWatch;

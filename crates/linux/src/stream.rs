@@ -1,7 +1,7 @@
 //! The output of a launched program.
 //!
 //! A thread per pipe reads to the end, so the program never blocks on a full pipe. It stores the
-//! last lines for messages, and hands every line with the time it was read to the holder of the
+//! last lines for messages. It hands every line with the time it was read to the holder of the
 //! receiver. A dropped receiver costs nothing: the thread goes on reading.
 
 use crate::run_delay::RunDelay;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// One line of output, and when it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutputLine {
     /// When the line was read.
     pub at: Instant,
     /// How long before `at` the reader was kept from running. The line may have been there for that
@@ -28,9 +28,9 @@ pub struct Line {
 #[derive(Debug, Default)]
 pub struct Streams {
     /// Its standard output.
-    pub stdout: Option<Receiver<Line>>,
+    pub stdout: Option<Receiver<OutputLine>>,
     /// Its standard error.
-    pub stderr: Option<Receiver<Line>>,
+    pub stderr: Option<Receiver<OutputLine>>,
 }
 
 /// The last lines of a stream, kept for error messages.
@@ -53,7 +53,7 @@ const LONGEST: u64 = 64 * 1024;
 /// rather than memory filled.
 const WAITING: usize = 65_536;
 /// How long to wait for the end of a stream. A program that has ended may still have output in the
-/// pipe, and a child of it may hold the pipe open for ever.
+/// pipe. A child of it may hold the pipe open for ever.
 const DRAINING: Duration = Duration::from_millis(500);
 
 impl Tail {
@@ -82,7 +82,7 @@ impl Tail {
     }
 }
 
-/// A line of a program, ready to quote in a message: control characters are written out, and a long
+/// A line of a program, ready to quote in a message. Control characters are written out, and a long
 /// line is cut. It quotes no binary output.
 pub fn quotable(line: &str) -> String {
     let binary = |character: &char| *character == char::REPLACEMENT_CHARACTER;
@@ -110,7 +110,7 @@ pub fn quotable(line: &str) -> String {
 /// Reads `pipe` to its end on its own thread and passes every line to `take`.
 pub fn each_line(
     pipe: impl Read + Send + 'static,
-    take: impl FnMut(Line) + Send + 'static,
+    take: impl FnMut(OutputLine) + Send + 'static,
 ) -> io::Result<Tail> {
     let tail = Tail::default();
     let kept = tail.clone();
@@ -124,7 +124,7 @@ pub fn each_line(
 }
 
 /// Does the same as [`each_line`], and sends the lines to a receiver.
-pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<Line>, Tail)> {
+pub fn follow(pipe: impl Read + Send + 'static) -> io::Result<(Receiver<OutputLine>, Tail)> {
     let (sender, receiver) = sync_channel(WAITING);
     // Full: the receiver is behind. Disconnected: nobody wants the lines.
     let tail = each_line(pipe, move |line| drop(sender.try_send(line)))?;
@@ -146,7 +146,7 @@ impl<R: Read> Read for Delayed<R> {
     }
 }
 
-fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(Line), tail: &Tail) {
+fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(OutputLine), tail: &Tail) {
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
@@ -164,7 +164,7 @@ fn read(mut pipe: BufReader<Delayed<impl Read>>, mut take: impl FnMut(Line), tai
             }
             last.lines.push_back(text.clone());
         });
-        take(Line { at, late, text });
+        take(OutputLine { at, late, text });
     }
 }
 

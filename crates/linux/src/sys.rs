@@ -60,8 +60,8 @@ pub fn affinity(tid: i32) -> io::Result<CpuSet> {
 /// There is no such process.
 pub fn cpu_time(pid: i32) -> io::Result<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // The kernel's encoding of the clock of a whole process, as the C library makes it: its number,
-    // inverted, and which kind of clock.
+    // The kernel's encoding of the clock of a whole process, as the C library makes it. It has its
+    // number, inverted, and which kind of clock.
     let clock = (!pid << 3) | 2;
     // SAFETY: the kernel writes one time to the given place.
     let done = unsafe { libc::clock_gettime(clock, &raw mut time) };

@@ -2,9 +2,9 @@
 
 use crate::affinity::{self, AffinityError};
 use crate::guardian::{Guardian, GuardianEntry, release_inherited};
-use crate::hold::Hold;
 use crate::launch::{Launch, LaunchedProgram};
 use crate::process;
+use crate::process_lock::ProcessLock;
 use crate::roster::{Changes, Member, Roster, Scope};
 use crate::stream::Streams;
 use crate::target_error::TargetError;
@@ -17,8 +17,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The machine as far as both the target and pinwise may use it, and for each leaf of its sharing
-/// tree a set of one context.
+/// The machine as far as both the target and pinwise may use it. For each leaf of its sharing tree
+/// there is a set of one context.
 pub fn common_contexts(
     machine: &Machine,
     name: &str,
@@ -39,7 +39,7 @@ pub fn common_contexts(
     Ok((machine, leaves))
 }
 
-/// The CPUs on which threads with these masks are placed: the mask that most of them have, of
+/// The CPUs on which threads with these masks are placed. It is the mask that most of them have, of
 /// equally frequent ones the largest. A thread that may not use all of them has no place there.
 pub fn usual_mask(masks: &[CpuSet]) -> CpuSet {
     let frequency = |mask: &&CpuSet| masks.iter().filter(|other| other == mask).count();
@@ -64,7 +64,7 @@ pub struct Target {
     /// `None` only while dropping.
     guardian: Option<Guardian>,
     /// Let go once the guardian has put everything back.
-    hold: Hold,
+    lock: ProcessLock,
 }
 
 impl Target {
@@ -105,9 +105,9 @@ impl Target {
             return Err(TargetError::Empty(name));
         }
         let pids: Vec<Pid> = roster.members().iter().map(|member| member.pid).collect();
-        let hold = Hold::of(&pids)?;
+        let lock = ProcessLock::of(&pids)?;
         let mut target = Self::new(name, roster, None, Guardian::start()?);
-        target.hold = hold;
+        target.lock = lock;
         Ok(target)
     }
 
@@ -125,7 +125,7 @@ impl Target {
             guarded: HashSet::new(),
             programs: HashMap::new(),
             guardian: Some(guardian),
-            hold: Hold::default(),
+            lock: ProcessLock::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::affinity::AffinityError;
 use crate::guardian::GuardianError;
-use crate::hold::HeldError;
+use crate::process_lock::ProcessLockedError;
 use crate::thread::Pid;
 use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
@@ -27,7 +27,7 @@ pub enum TargetError {
     NoProcess(Pid),
     /// Another pinwise measures or pins it.
     #[error(transparent)]
-    Held(#[from] HeldError),
+    Held(#[from] ProcessLockedError),
     /// The cgroup cannot be read.
     #[error("cannot read cgroup {}: {cause}", path.display())]
     Cgroup {

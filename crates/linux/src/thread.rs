@@ -1,7 +1,7 @@
 //! One thread: its number, its life, and what `/proc` says about it.
 //!
 //! Numbers are reused; a number together with the start time names one life of a thread. A thread
-//! may be gone at any moment, which is data and not a failure: [`gone`] distinguishes it from real
+//! may be gone at any moment, which is data and not a failure. [`gone`] distinguishes it from real
 //! errors.
 
 use pinwise_topology::CpuId;
@@ -135,11 +135,11 @@ impl Stat {
 /// The scheduler's account of a thread since it started (`/proc/PID/task/TID/schedstat`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerTimes {
-    /// Time on a CPU. Exact for a thread that is not running, stale by up to two clock ticks (8 ms
-    /// at 250 Hz) for one that is.
+    /// Time on a CPU. Exact for a thread that is not running. It is stale by up to two clock ticks
+    /// (8 ms at 250 Hz) for one that is.
     pub ran: Duration,
-    /// Time it was runnable and waited for a CPU, without a wait that is not over; zero if the
-    /// kernel does not report it.
+    /// Time it was runnable and waited for a CPU, without a wait that is not over. It is zero if
+    /// the kernel does not report it.
     pub waited: Duration,
     /// How many times it got a CPU; zero if the kernel does not report it.
     pub slices: u64,
@@ -176,8 +176,8 @@ fn from_ticks(ticks: u64) -> Duration {
     Duration::from_secs(ticks) / rustix::param::clock_ticks_per_second().clamp(1, 1_000_000) as u32
 }
 
-/// Whether an error from `/proc` says that the thread or process has ended: no such file, or ended
-/// while it was read.
+/// Whether an error from `/proc` says that the thread or process has ended. There is no such file,
+/// or it ended while it was read.
 pub fn gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }

@@ -11,8 +11,8 @@
 //! | `x265` several times, and no `x266` (role) | `x265` | that of the process |
 //! | `pigz` ten times (the program's name) | `pigz` | that of the process |
 //!
-//! If several threads share a comm, their names get the order of creation, counted from 0 over the
-//! whole application: `pigz#3` is the fourth. A name means the same thread in every run if the
+//! If several threads share a comm, their names get the order of creation. It counts from 0 over
+//! the whole application: `pigz#3` is the fourth. A name means the same thread in every run if the
 //! program creates its threads in the same order.
 
 use pinwise_measure::Thread;
@@ -77,7 +77,7 @@ pub fn name(found: &[UnnamedThread<'_>]) -> Vec<Thread> {
         .collect()
 }
 
-/// The number of each thread among those of its comm, in the order of creation; `None` if it is the
+/// The number of each thread among those of its comm, in the order of creation. `None` if it is the
 /// only one. With its comm it is the thread's name.
 pub(crate) fn orders<'a>(comms: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<usize>> {
     let mut alike: HashMap<&str, usize> = HashMap::new();
@@ -92,8 +92,8 @@ pub(crate) fn orders<'a>(comms: impl Iterator<Item = &'a str> + Clone) -> Vec<Op
         .collect()
 }
 
-/// The comm and the number that a thread with this name has, for each way to read the name: a `#`
-/// may also be part of the comm.
+/// The comm and the number that a thread with this name has. There is one for each way to read the
+/// name, as a `#` may also be part of the comm.
 pub(crate) fn readings(name: &str) -> impl Iterator<Item = (&str, Option<usize>)> {
     let numbered = name.rsplit_once('#').and_then(|(comm, digits)| {
         let order: usize = digits.parse().ok()?;

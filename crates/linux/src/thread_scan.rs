@@ -6,7 +6,7 @@
 //! ([`CpuDemand`]). It comes from the kernel's own account over a window.
 //!
 //! A thread that hardly got a CPU in the window has shown nothing yet. On such a crowded machine
-//! the window is extended, until every thread has had some time or the limit is reached.
+//! the window is extended. It ends when every thread has had some time or the limit is reached.
 
 use crate::cpu_demand::{CpuDemand, ThreadSample};
 use crate::roster::Roster;
@@ -62,8 +62,8 @@ pub fn look_at(id: ThreadId, at: Duration) -> io::Result<(ThreadSample, String)>
 }
 
 /// Watches every thread for `window`, or longer on a crowded machine. The answer is in the order of
-/// creation. Threads that appear meanwhile are left to the next scan, because they may not have
-/// run long enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
+/// creation. Threads that appear meanwhile are left to the next scan. They may not have run long
+/// enough to have a name of their own. `pause` sleeps; `cancelled` ends the scan early.
 pub(crate) fn scan(
     roster: &mut Roster,
     window: Duration,
@@ -125,9 +125,8 @@ pub(crate) fn scan(
         .collect())
 }
 
-/// The later of two scans, with the shares of both averaged. A helper near the limit is then
-/// judged by twice the time, and a thread that began to work only in the second scan still
-/// counts.
+/// The later of two scans, with the shares of both averaged. A helper near the limit is then judged
+/// by twice the time. A thread that began to work only in the second scan still counts.
 pub fn averaged(before: &[ScannedThread], mut after: Vec<ScannedThread>) -> Vec<ScannedThread> {
     for one in &mut after {
         if let Some(earlier) = before.iter().find(|earlier| earlier.id == one.id) {
@@ -139,7 +138,7 @@ pub fn averaged(before: &[ScannedThread], mut after: Vec<ScannedThread>) -> Vec<
     after
 }
 
-/// Whether every thread that runs in one of two scans exists in the other: none was created or
+/// Whether every thread that runs in one of two scans exists in the other. Then none was created or
 /// ended between them.
 pub fn same_crew(one: &[ScannedThread], other: &[ScannedThread]) -> bool {
     let exist = |these: &[ScannedThread], those: &[ScannedThread]| {

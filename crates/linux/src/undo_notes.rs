@@ -9,9 +9,10 @@
 //!
 //! The affinity that a thread has is not always its own. After the first plan, a worker that is
 //! created again has the pin of its creator when the next plan finds it. Therefore an affinity
-//! counts as inherited if it is one CPU and the pin of a thread noted before, in the same process
-//! or an ancestor. The affinity of the process is then noted instead. The first note of a process
-//! names all its threads: these have inherited nothing, so what they have is theirs.
+//! counts as inherited if it is one CPU and the pin of a thread noted before. That thread must be
+//! in the same process or an ancestor. The affinity of the process is then noted instead. The first
+//! note of a process names all its threads: these have inherited nothing, so what they have is
+//! theirs.
 //!
 //! *Limit.* A thread that inherited a pin and was not noted is recognised only if the pin was to
 //! one CPU.
@@ -48,7 +49,7 @@ pub struct Released {
 
 impl UndoNotes {
     /// Opens the notes below `folder`, which is created if absent. Removes notes that can never be
-    /// used again: those of earlier boots of this host and of processes that have ended.
+    /// used again. They are those of earlier boots of this host and of processes that have ended.
     ///
     /// # Errors
     /// The folder cannot be created or read.
@@ -84,7 +85,8 @@ impl UndoNotes {
             let threads = match existing {
                 Some(threads) => threads,
                 None if pinned_before.is_empty() => process::family_threads(&[pid]),
-                // An earlier version noted the ancestor: its heirs cannot be told from others.
+                // An earlier version noted the ancestor: its heirs cannot be distinguished from
+                // others.
                 None => Vec::new(),
             };
             entries.push(GuardianEntry::Existing { threads });
@@ -175,7 +177,7 @@ impl UndoNotes {
     }
 }
 
-/// The affinity to note for a thread: `mask`, or that of its process if it appeared later and
+/// The affinity to note for a thread. It is `mask`, or that of its process if it appeared later and
 /// `mask` is the pin of a thread noted before.
 fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     let existed = noted
@@ -264,7 +266,7 @@ mod tests {
         let before = affinity::get(shell.tid).unwrap();
         let one: CpuSet = before.first().into_iter().collect();
         notes.note(parent, &[(shell, before.clone())]).unwrap();
-        // As if the child had been created afterwards, and met by a second plan.
+        // As if the child had been created afterwards, and a second plan found it.
         let noted = fs::read_to_string(notes.path(parent.pid)).unwrap();
         let without = |line: &&str| !line.contains("Existing");
         let noted: Vec<&str> = noted.lines().filter(without).collect();

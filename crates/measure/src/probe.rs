@@ -110,7 +110,7 @@ impl Probed {
             let threads = self.roles.iter().map(|role| f64::from(role.threads) * of(role));
             threads.sum::<f64>() / f64::from(contexts)
         };
-        // The hypervisor stops whoever runs.
+        // The hypervisor stops the running thread.
         let (ran, waited) = (share(|role| role.ran), share(|role| role.waited));
         let its = if stolen > 0.0 { stolen * ran / (ran + here.max(0.0)) } else { 0.0 };
         let lost = here.min(waited) + its;

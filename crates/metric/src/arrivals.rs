@@ -7,7 +7,7 @@ use crate::pattern::Pattern;
 use crate::reading::Interpretation;
 use crate::source::{Failure, MetricValue, Source, sleep_until};
 use pinwise_figures::counted;
-use pinwise_linux::{Line, quotable};
+use pinwise_linux::{OutputLine, quotable};
 use pinwise_measure::{MeasureError, Retry};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -83,7 +83,7 @@ const CREATING: Duration = Duration::from_secs(2);
 
 /// Where lines come from.
 pub(crate) enum Lines {
-    Stream(Receiver<Line>),
+    Stream(Receiver<OutputLine>),
     File(FileLines),
 }
 
@@ -118,7 +118,7 @@ impl Arrivals for MatchingLines {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match receiver.recv_timeout(left.min(Duration::from_millis(10))) {
-                Ok(Line { at, late, text }) => {
+                Ok(OutputLine { at, late, text }) => {
                     self.count += 1;
                     self.bytes += text.len() as u64 + 1;
                     if let Some(sample) = self.pattern.find(&text).map_err(Failure::from)? {
@@ -361,7 +361,7 @@ pub(crate) mod tests {
         let (sender, receiver) = sync_channel(10);
         let say = |text: &str| {
             let (at, late) = (Instant::now(), Duration::ZERO);
-            sender.send(Line { at, late, text: text.into() }).unwrap();
+            sender.send(OutputLine { at, late, text: text.into() }).unwrap();
         };
         let mut lines = MatchingLines::new(
             Lines::Stream(receiver),

@@ -1,7 +1,7 @@
 //! A file to which a program writes its progress. pinwise follows it like `tail -F`. It reads the
 //! file again from its start if it is replaced, truncated or overwritten.
 
-use pinwise_linux::{Line, RealtimeClass, RunDelay};
+use pinwise_linux::{OutputLine, RealtimeClass, RunDelay};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, inotify};
 use std::fs::{File, OpenOptions};
@@ -186,7 +186,7 @@ fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
 /// dropped.
 #[derive(Debug)]
 pub(crate) struct FileLines {
-    pub(crate) lines: Receiver<Line>,
+    pub(crate) lines: Receiver<OutputLine>,
     stop: Arc<AtomicBool>,
 }
 
@@ -229,11 +229,14 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
 
 /// Passes on the new lines. Returns false if nobody listens any more. An error, such as a file made
 /// unreadable, may pass.
-fn forward(follower: &mut Follower, delay: &mut RunDelay, sender: &SyncSender<Line>) -> bool {
+fn forward(follower: &mut Follower, delay: &mut RunDelay, sender: &SyncSender<OutputLine>) -> bool {
     let lines = follower.lines().unwrap_or_default();
     let (at, late) = (Instant::now(), delay.since_last());
     lines.into_iter().all(|text| {
-        !matches!(sender.try_send(Line { at, late, text }), Err(TrySendError::Disconnected(_)))
+        !matches!(
+            sender.try_send(OutputLine { at, late, text }),
+            Err(TrySendError::Disconnected(_))
+        )
     })
 }
 

@@ -54,6 +54,6 @@ pub use activity::{Activity, ThreadActivity};
 pub use layer::{CostBase, Layer, Obstacle, Unavailable, UnknownLayer};
 pub use layer_choice::LayerChoice;
 pub use monitor::{Monitor, MonitorError, best_layer};
-pub use other_load::{Moment, OtherLoad, OtherLoadMeter, OtherLoadWatch};
+pub use other_load::{CpuTimeReading, OtherLoad, OtherLoadMeter, OtherLoadWatch};
 pub use overhead::Overhead;
 pub use power::{Energy, POWERCAP, Power, PowerError};

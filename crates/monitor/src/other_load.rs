@@ -22,7 +22,7 @@ pub struct OtherLoadMeter(CpuSet);
 
 /// The times at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
+pub struct CpuTimeReading {
     at: Instant,
     /// CPU time that all programs took, stolen time included.
     busy: Duration,
@@ -40,25 +40,30 @@ impl OtherLoadMeter {
     }
 
     /// The times now; `None` if the kernel does not report them.
-    pub fn moment(&self) -> Option<Moment> {
+    pub fn reading(&self) -> Option<CpuTimeReading> {
         let [busy, stolen] =
             busy_and_stolen(&std::fs::read_to_string("/proc/stat").ok()?, &self.0)?;
         let pressure = std::fs::read_to_string("/proc/pressure/cpu");
         let waiting = pressure.ok().and_then(|text| waiting(&text));
         let own = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
         let own = Duration::new(own.tv_sec.unsigned_abs(), own.tv_nsec.unsigned_abs() as u32);
-        Some(Moment { at: Instant::now(), busy, stolen, waiting, own })
+        Some(CpuTimeReading { at: Instant::now(), busy, stolen, waiting, own })
     }
 
     /// CPU time that others took since `before`, in seconds, while the program took `program`.
     /// Right on average. A single value is off by some ticks and may be below 0.
-    pub fn since(&self, before: Option<Moment>, program: Duration) -> Option<OtherLoad> {
-        self.between(before?, self.moment()?, program)
+    pub fn since(&self, before: Option<CpuTimeReading>, program: Duration) -> Option<OtherLoad> {
+        self.between(before?, self.reading()?, program)
     }
 
     /// `None` if the kernel's times went back. A guest was moved to another host, or a CPU was
     /// removed and came back.
-    fn between(&self, before: Moment, after: Moment, program: Duration) -> Option<OtherLoad> {
+    fn between(
+        &self,
+        before: CpuTimeReading,
+        after: CpuTimeReading,
+        program: Duration,
+    ) -> Option<OtherLoad> {
         let [busy, stolen, own] = [
             after.busy.checked_sub(before.busy)?,
             after.stolen.checked_sub(before.stolen)?,
@@ -81,7 +86,7 @@ impl OtherLoadMeter {
 #[derive(Clone, Debug)]
 pub struct OtherLoadWatch {
     meter: OtherLoadMeter,
-    before: Moment,
+    before: CpuTimeReading,
     program: Duration,
 }
 
@@ -90,7 +95,7 @@ impl OtherLoadWatch {
     /// children. `None` if the kernel does not report the times.
     pub fn begin(cpus: &CpuSet, pids: &[Pid]) -> Option<Self> {
         let meter = OtherLoadMeter(cpus.clone());
-        Some(Self { before: meter.moment()?, meter, program: taken(pids) })
+        Some(Self { before: meter.reading()?, meter, program: taken(pids) })
     }
 
     /// The load until now. `pids` are the program's processes now. `None` if the kernel does not
@@ -243,28 +248,28 @@ mod tests {
     fn times_that_went_back_tell_nothing_of_others() {
         let meter = OtherLoadMeter(CpuSet::parse_list("0-1").unwrap());
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let moment = |at: u32, busy: u32, own: u32| Moment {
+        let reading = |at: u32, busy: u32, own: u32| CpuTimeReading {
             at: start + second * at,
             busy: second * busy,
             stolen: second * at / 2,
             waiting: Some(second * at / 3),
             own: second * own,
         };
-        let share = |after: Moment| meter.between(moment(1, 100, 10), after, second);
-        let found = share(moment(4, 106, 11)).unwrap();
+        let share = |after: CpuTimeReading| meter.between(reading(1, 100, 10), after, second);
+        let found = share(reading(4, 106, 11)).unwrap();
         assert_eq!((found.taken, found.of, found.stolen), (4.0, 6.0, 1.5));
         assert!((found.pressure.unwrap() - 1.0 / 3.0).abs() < 1e-6, "{found:?}");
-        let unknown = Moment { waiting: None, ..moment(4, 106, 11) };
+        let unknown = CpuTimeReading { waiting: None, ..reading(4, 106, 11) };
         assert_eq!(share(unknown).unwrap().pressure, None);
         // The sums since boot fell, since the figures of a CPU are gone. They say nothing of the
         // others.
-        assert_eq!((share(moment(4, 99, 11)), share(moment(4, 106, 9))), (None, None));
+        assert_eq!((share(reading(4, 99, 11)), share(reading(4, 106, 9))), (None, None));
     }
 
     #[test]
     fn what_the_program_and_we_take_is_not_the_others() {
         let meter = OtherLoadMeter::here().unwrap();
-        let Some(before) = meter.moment() else {
+        let Some(before) = meter.reading() else {
             return pinwise_synthetic::not_judged("this machine does not count what CPUs do");
         };
         let program = Duration::from_secs(1000);

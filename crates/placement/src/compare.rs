@@ -5,7 +5,8 @@ mod strategy;
 mod ways;
 
 pub use comparison::{
-    BeforeRounds, ClaimVerdict, Comparison, JudgedClaim, Leader, Loss, Row, Standing, Unclear,
+    BeforeRounds, ClaimVerdict, Comparison, ComparisonRow, JudgedClaim, LeadingWay, Loss,
+    OpenComparison, WayStanding,
 };
 pub use strategy::ComparisonStrategy;
 pub use ways::{BoundClaim, ComparedWays, Contender, LeftOut, LeftOutReason, WayResult};

@@ -25,14 +25,16 @@ pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment};
 pub use bound::{Bound, BoundMethod};
 pub use bound_note::BoundNote;
 pub use compare::{
-    BeforeRounds, BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonStrategy,
-    Contender, JudgedClaim, Leader, LeftOut, LeftOutReason, Loss, Row, Standing, Unclear,
-    WayResult,
+    BeforeRounds, BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonRow,
+    ComparisonStrategy, Contender, JudgedClaim, LeadingWay, LeftOut, LeftOutReason, Loss,
+    OpenComparison, WayResult, WayStanding,
 };
 pub use export::{Export, ExportError, ExportNote, FORMATS, Format, LeftOutBy};
 pub use last_comparison::{ComparedRounds, Gain, LastComparisonVerdict, Way};
 pub use last_comparison_note::{LastComparisonNote, Unmeasured};
-pub use outcome::{Best, Cost, Drift, Estimate, Outcome, OutcomeNote, PlacementVerdict};
+pub use outcome::{
+    Drift, Estimate, Outcome, OutcomeNote, PlacedAssignment, PlacementVerdict, SearchCost,
+};
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{Plan, PlanError, PlanEvidence, PlanNote, PlanOrigin, PlannedNumber, PlannedThread};
 pub use question::{

@@ -84,7 +84,7 @@ pub(crate) fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64,
 
 /// An assignment and how it performed on fresh windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Best {
+pub struct PlacedAssignment {
     /// In canonical form, leaf indices of the sharing tree.
     pub assignment: Assignment,
     /// On fresh windows. The interval is corrected for the choice among several (Bonferroni over
@@ -106,7 +106,7 @@ pub struct Drift {
 
 /// The cost of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
+pub struct SearchCost {
     /// Measurements made, failed ones included.
     pub measurements: u64,
     /// The failed ones among these.
@@ -138,11 +138,11 @@ pub struct Outcome {
     /// The unit of performance.
     pub unit: Unit,
     /// The best assignment.
-    pub best: Option<Best>,
+    pub best: Option<PlacedAssignment>,
     /// If there is no best, the assignment with the highest mean of the search's own windows, and
     /// the interval of these. It was chosen by them, so that they overstate it.
     #[serde(default)]
-    pub so_far: Option<Best>,
+    pub so_far: Option<PlacedAssignment>,
     /// The unpinned baseline on fresh windows of the same length.
     pub baseline: Option<Estimate>,
     /// The program before anything was pinned for the first time; `None` if that was not
@@ -156,7 +156,7 @@ pub struct Outcome {
     /// Every other assignment with fresh windows that do not differ from those of the best beyond
     /// chance, best mean first. An assignment without fresh windows is none of them. It may even be
     /// the best by the windows before ([`StopReason::FewLeft`]).
-    pub ties: Vec<Best>,
+    pub ties: Vec<PlacedAssignment>,
     /// The bound on the best possible.
     pub bound: Bound,
     /// Number of different assignments in the space (decimal, exact).
@@ -167,7 +167,7 @@ pub struct Outcome {
     #[serde(default, deserialize_with = "values_or_text")]
     pub notes: Vec<ProgramNote>,
     /// The cost of the search.
-    pub cost: Cost,
+    pub cost: SearchCost,
     /// Why the last measurement that failed did.
     #[serde(default, deserialize_with = "optional_value_or_text")]
     pub failure: Option<Unmeasured>,
@@ -208,9 +208,9 @@ impl Outcome {
         let announce = |assignment: Assignment| {
             fresh
                 .estimate(&assignment, confidence)
-                .map(|performance| Best { assignment, performance })
+                .map(|performance| PlacedAssignment { assignment, performance })
         };
-        let mut ties: Vec<Best> = leader
+        let mut ties: Vec<PlacedAssignment> = leader
             .iter()
             .flat_map(|leader| fresh.ties(leader, confidence))
             .filter_map(announce)
@@ -246,7 +246,7 @@ impl Outcome {
             let announced = best.as_ref().map(|best| (best.performance.mean, best.performance.low));
             Bound::of_all(question, residual_bound, alone, &history, announced)
         };
-        let cost = Cost::of(records);
+        let cost = SearchCost::of(records);
         // The reason was decided before the first measurement, from an estimate.
         let all = BigUint::from(cost.classes) == count;
         let strategy = strategy.into_iter().map(|reason| match reason {
@@ -311,10 +311,10 @@ fn as_found(records: &[Record], confidence: f64) -> Option<Estimate> {
 }
 
 /// The assignment that leads in the windows of the search.
-fn so_far(history: &History, confidence: f64) -> Option<Best> {
+fn so_far(history: &History, confidence: f64) -> Option<PlacedAssignment> {
     let (assignment, _) = history.ranking().into_iter().next()?;
     let performance = estimate(&history.class(assignment)?.windows, confidence)?;
-    Some(Best { assignment: assignment.clone(), performance })
+    Some(PlacedAssignment { assignment: assignment.clone(), performance })
 }
 
 /// The share of the windows measured in which the metric did not move.
@@ -345,7 +345,7 @@ impl PlacementVerdict {
     }
 }
 
-impl Cost {
+impl SearchCost {
     fn of(records: &[Record]) -> Self {
         let classes: BTreeSet<&Setting> = records
             .iter()

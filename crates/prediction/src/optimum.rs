@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn where_the_domains_differ_in_place_the_bound_still_holds() {
         // Cores of one package are nearer each other than those of two. So which cores they are is
-        // more than a domain's content tells.
+        // more than a domain's content shows.
         for (shape, instances) in [("2x3x2", "RWW RW"), ("2x2x2", "RPT AB"), ("3x2x2", "RW RW")] {
             let obedient = Obedient::new(shape, DomainKind::Core, instances);
             check(&obedient.profile(), &obedient.space(), 5, &format!("{shape} {instances}"));

@@ -4,7 +4,7 @@ use crate::figures::{self, Scale};
 use crate::reason::stop_reasons;
 use pinwise_measure::ProgramNote;
 use pinwise_placement::{
-    ClaimVerdict, Comparison, JudgedClaim, LeftOutReason, Loss, Row, Standing,
+    ClaimVerdict, Comparison, ComparisonRow, JudgedClaim, LeftOutReason, Loss, WayStanding,
 };
 
 /// If more ways than this cannot be distinguished from the best known, they are counted, not
@@ -23,7 +23,7 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
         return format!("{} reaches {reaches}.", best.name);
     }
     // The first row is the program as nobody pins it.
-    let default = comparison.rows.first().filter(|row| row.standing == Standing::Worse);
+    let default = comparison.rows.first().filter(|row| row.standing == WayStanding::Worse);
     let against = default.map_or(String::new(), |row| {
         format!(
             " {} loses {} against it ({}).",
@@ -32,7 +32,7 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
             lost(&row.loss)
         )
     });
-    let tied = comparison.rows.iter().filter(|row| row.standing == Standing::Tied);
+    let tied = comparison.rows.iter().filter(|row| row.standing == WayStanding::Tied);
     let tied: Vec<&str> = tied.map(|row| row.name.as_str()).collect();
     let tied = match tied.as_slice() {
         [] => String::new(),
@@ -124,13 +124,13 @@ pub fn against(comparison: &Comparison) -> String {
 }
 
 /// What a way is beside the others, in a word or two.
-pub fn standing(comparison: &Comparison, row: &Row) -> &'static str {
+pub fn standing(comparison: &Comparison, row: &ComparisonRow) -> &'static str {
     match row.standing {
-        Standing::Best if comparison.contradiction().is_some() => "led before",
-        Standing::Best => "best known",
-        Standing::Tied => "not told apart",
-        Standing::Worse => "",
-        Standing::Better => "better",
+        WayStanding::Best if comparison.contradiction().is_some() => "led before",
+        WayStanding::Best => "best known",
+        WayStanding::Tied => "not told apart",
+        WayStanding::Worse => "",
+        WayStanding::Better => "better",
     }
 }
 

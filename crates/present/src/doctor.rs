@@ -301,7 +301,7 @@ fn use_of(capability: Capability) -> &'static str {
 mod tests {
     use super::*;
     use crate::one_line::every;
-    use pinwise_hardware::doctor::{Events, Layer, State};
+    use pinwise_hardware::doctor::{Events, FindingState, Layer};
     use pinwise_topology::CpuSet;
 
     fn findings() -> Vec<Finding> {
@@ -374,7 +374,7 @@ mod tests {
     fn every_lack_has_a_remedy_and_what_is_in_order_has_none() {
         for one in findings() {
             let (text, remedy) = (finding(&one), finding_remedy(&one));
-            assert_eq!(one.state() == State::Ok, remedy.is_none(), "{one:?}: {remedy:?}");
+            assert_eq!(one.state() == FindingState::Ok, remedy.is_none(), "{one:?}: {remedy:?}");
             assert!(!text.is_empty() && !text.contains('\n'), "{text}");
         }
     }

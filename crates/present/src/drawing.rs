@@ -11,7 +11,7 @@
 //! and, in brackets, its threads. Free contexts in a row and free domains side by side are drawn
 //! once. Plain ASCII, no colour.
 
-use crate::outline::{Outline, runs};
+use crate::machine_outline::{Outline, runs};
 use crate::printable::one_line;
 use pinwise_topology::{Assignment, CpuId, CpuSet, Machine};
 use std::collections::BTreeMap;

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod advice;
 mod bound_note;
 mod characterization;
 mod comparison;
@@ -10,21 +9,22 @@ mod doctor;
 mod drawing;
 mod export_note;
 mod gain;
+mod labelled_lines;
 mod latency;
 mod machine_note;
+mod machine_outline;
 mod note;
-mod notice;
+mod number_advice;
 mod number_answer;
 #[cfg(test)]
 mod one_line;
 mod other_load;
 mod outcome;
-mod outline;
 mod plan;
 mod printable;
+mod progress_notice;
 mod reason;
 mod selection;
-mod sheet;
 mod shell;
 mod summary;
 mod threads;
@@ -44,24 +44,24 @@ pub use doctor::{finding, finding_remedy};
 pub use drawing::draw_assignment;
 pub use export_note::{export_note, tagged_export_notes};
 pub use gain::gain_text;
+pub use labelled_lines::LabelledLines;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};
+pub use machine_outline::{Entry, Outline, runs};
 pub use note::{note, sentence, tagged, tagged_program_notes, texts};
-pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use number_answer::{NumberAnswer, NumberEstimate, tagged_threads_notes, tagged_tune_notes};
 pub use other_load::notable_share;
 pub use outcome::{
     bound_text, certified, gap_text, outcome_text, placement_gain, profiling_end, typical,
 };
-pub use outline::{Entry, Outline, runs};
 pub use pinwise_figures as figures;
 pub use plan::{plan_caution, plan_differences};
 pub use printable::{one_line, printable};
+pub use progress_notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use reason::{
     level_source, stop_reason, stop_reasons, strategy_reason, strategy_reasons, unmeasured,
 };
 pub use selection::{alone_rate, selection_name};
-pub use sheet::Sheet;
 pub use shell::{Files, quoted, shell};
 pub use summary::{Summary, SummaryVerdict};
 pub use threads::{

@@ -1,8 +1,8 @@
 //! The answer of a search for a number, alone or with a placement, and its notes.
 
-use crate::advice::advice_text;
 use crate::figures;
 use crate::note::{sentence, tagged};
+use crate::number_advice::advice_text;
 use crate::threads::{NothingCompared, NumberVerdict, threads_note};
 use crate::tune::last_comparison_note;
 use pinwise_measure::ProgramNote as Met;

@@ -3,15 +3,15 @@
 use crate::bound_note::bound_notes;
 use crate::drawing::draw_assignment;
 use crate::figures::{self, Scale};
+use crate::labelled_lines::{INDENT, LabelledLines};
 use crate::reason::unmeasured;
 use crate::reason::{stop_reasons, strategy_reasons};
-use crate::sheet::{INDENT, Sheet};
 use crate::shell::Files;
 use crate::verdict::{NextStep, below_floor, next_steps, notes, simulated, verdict};
 use pinwise_campaign::CampaignInfo;
 use pinwise_placement::{
-    Best, BlackboxForecast, Bound, BoundMethod, Cost, Outcome, PlacementQuestion, PlacementVerdict,
-    ProfilingEnd,
+    BlackboxForecast, Bound, BoundMethod, Outcome, PlacedAssignment, PlacementQuestion,
+    PlacementVerdict, ProfilingEnd, SearchCost,
 };
 use pinwise_topology::{CpuId, SharingTree};
 
@@ -31,7 +31,7 @@ pub fn outcome_text(
     width: usize,
 ) -> String {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let mut sheet = Sheet { text: String::new(), width };
+    let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &verdict(info, question, outcome).to_string());
     let simulated = simulated(info);
     for note in simulated.iter().cloned().chain(notes(info, outcome)) {
@@ -81,7 +81,7 @@ pub fn typical(outcome: &Outcome) -> f64 {
 }
 
 fn evidence(
-    sheet: &mut Sheet,
+    sheet: &mut LabelledLines,
     info: &CampaignInfo,
     question: &PlacementQuestion,
     outcome: &Outcome,
@@ -164,7 +164,7 @@ fn evidence(
 
 /// What the best predicted was predicted to do, how far predictions were off, and what they rest
 /// on.
-fn predicted(sheet: &mut Sheet, forecast: &BlackboxForecast, scale: &Scale) {
+fn predicted(sheet: &mut LabelledLines, forecast: &BlackboxForecast, scale: &Scale) {
     if let Some(first) = forecast.finalists.first() {
         let by = if forecast.measured < forecast.slowdown {
             format!(" ({} if all were profiled)", scale.range(first.low, first.high))
@@ -296,7 +296,7 @@ pub fn certified(question: &PlacementQuestion, bound: &Bound) -> Option<(bool, f
     Some((bound.gap_high? <= question.within, question.within))
 }
 
-fn cost(cost: &Cost, assignments: &str) -> String {
+fn cost(cost: &SearchCost, assignments: &str) -> String {
     let failed = if cost.failed > 0 {
         format!(" ({} failed)", figures::count(cost.failed))
     } else {
@@ -313,7 +313,7 @@ fn cost(cost: &Cost, assignments: &str) -> String {
 }
 
 /// Commands stand on lines of their own, so that they can be copied.
-fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) {
+fn next(sheet: &mut LabelledLines, info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) {
     let mut steps = next_steps(info, outcome, files);
     steps.push(NextStep {
         what: "see every measurement on a page",
@@ -326,7 +326,7 @@ fn next(sheet: &mut Sheet, info: &CampaignInfo, outcome: &Outcome, files: Files<
 }
 
 /// An assignment in one line: the threads on each used context, by the kernel's numbers.
-fn place(best: &Best, tree: &SharingTree, info: &CampaignInfo) -> String {
+fn place(best: &PlacedAssignment, tree: &SharingTree, info: &CampaignInfo) -> String {
     let mut cpus: Vec<(CpuId, Vec<&str>)> = Vec::new();
     for (thread, found) in info.new.workload.threads.iter().enumerate() {
         let cpu = tree.leaves()[best.assignment.leaf(thread)];

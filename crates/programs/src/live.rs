@@ -1,6 +1,6 @@
 //! [`LiveTestbed`]: a running program, re-pinned while it runs.
 //!
-//! A measurement is one period: the threads are moved, the first fifth is discarded, and the rest
+//! A measurement is one period. The threads are moved, the first fifth is discarded, and the rest
 //! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
 //! period is 50 ms by default.
 //!
@@ -8,8 +8,8 @@
 //! that most threads have. A thread that may not use all of these is left alone. If every thread
 //! has one CPU, as in DPDK, the search takes the CPUs of all of them together.
 //!
-//! Threads come and go. If a placed thread ends, the next one of its name takes its place, as when
-//! a server restarts a worker. Other new threads run where their process may.
+//! Threads come and go. If a placed thread ends, the next one of its name takes its place. An
+//! example is a server that restarts a worker. Other new threads run where their process may.
 
 mod floor;
 mod pins;
@@ -43,7 +43,7 @@ pub struct LiveOptions {
     /// Time per measurement at [`Effort`] 1. Its first fifth is the wait after a move.
     pub period: Duration,
     /// Abandon a setting with which the program falls below this fraction of the baseline (0.5 for
-    /// 50 %), and is faster unpinned right after.
+    /// 50 %). It must also be faster unpinned right after.
     pub floor: Option<f64>,
     /// How long threads are watched to find those that run. This happens twice, and the answers
     /// have to agree.
@@ -138,8 +138,8 @@ impl LiveTestbed {
         // One that has ended has none, and its place will be filled.
         let mut masks: Vec<CpuSet> =
             placed.iter().map(own).filter(|mask| !mask.is_empty()).collect();
-        // Threads that all have one CPU each were laid out by their program, and to be laid out
-        // anew is what is asked for.
+        // Threads that all have one CPU each were laid out by their program. The user asks for
+        // another layout.
         let pinned = !masks.is_empty() && masks.iter().all(|mask| mask.len() == 1);
         let theirs = if masks.is_empty() {
             target.mask()
@@ -237,8 +237,8 @@ impl LiveTestbed {
         self.options.period
     }
 
-    /// About how long a measurement takes, including settling: a period, or as long as the meter's
-    /// first answer took if its numbers come more slowly.
+    /// About how long a measurement takes, including settling. It is a period, or as long as the
+    /// meter's first answer took if its numbers come more slowly.
     pub fn each(&self) -> Duration {
         self.options.period.max(self.answered)
     }
@@ -402,9 +402,10 @@ impl LiveTestbed {
         Ok(measured)
     }
 
-    /// Measures `setting`, which is applied, unless the program falls below the floor with it:
-    /// twice, and each time it was faster unpinned right after. So neither noise nor the load of
-    /// others ends a setting. A part of the window is enough to see that the program is slow.
+    /// Measures `setting`, which is applied, unless the program falls below the floor with it. That
+    /// must happen twice, and each time it was faster unpinned right after. So neither noise nor
+    /// the load of others ends a setting. A part of the window is enough to see that the program is
+    /// slow.
     fn measure_floored(
         &mut self,
         setting: &Setting,

@@ -3,8 +3,8 @@
 //!
 //! *One probe.* pinwise starts the program with its parameter ([`CommandTemplate`]) and waits for
 //! the end of its initialization, however long it takes. Initialization ends when as many threads
-//! exist as the parameter promises and some of them work, or when a line of output says so. The
-//! program gets a moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its
+//! exist as the parameter promises and some of them work. Or it ends when a line of output says so.
+//! The program gets a moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its
 //! threads for the window. At the end pinwise ends the program with everything it started.
 //!
 //! *Progress*, best first:
@@ -90,8 +90,8 @@ pub struct LinuxProber {
     error: Option<ProbeError>,
 }
 
-/// Gives the running process `pid` the parameter `n` by `command`, and waits until the number of
-/// its threads stays the same.
+/// Gives the running process `pid` the parameter `n` by `command`. It waits until the number of its
+/// threads stays the same.
 pub fn set_number(pid: Pid, command: &str, n: u32) -> Result<(), ProbeError> {
     let limits = Limits { most_written: None, until: None, cancelled: Interrupt::default() };
     let mut guardian = Guardian::start().map_err(pinwise_linux::TargetError::from)?;
@@ -251,7 +251,7 @@ impl LinuxProber {
         if whole {
             seen.threads = seen.threads.max(seen.lasting_threads());
             let promised = self.options.threads.as_ref().map_or(parameter, |of| of(parameter));
-            // No worker was met: how many there were is not known.
+            // No worker was seen, so their number is not known.
             if seen.threads == 1 && promised > 1 && seen.missed_most() {
                 seen.threads = promised;
                 seen.notes.push(ProgramNote::ThreadsMissed);
@@ -278,8 +278,8 @@ impl LinuxProber {
         Ok(seen)
     }
 
-    /// Starts the program, watches it for the window or, if whole runs are measured, to its end
-    /// (unless that is only to be timed), and ends it.
+    /// Starts the program, watches it for the window and ends it. If whole runs are measured, it
+    /// watches it to its end (unless that is only to be timed).
     fn run_once(
         &mut self,
         template: &CommandTemplate,
@@ -291,7 +291,7 @@ impl LinuxProber {
         program_run::choose_streams(&mut launch, &self.options);
         let whole = matches!(self.options.progress, ProgressSource::Runs(_));
         let limits = self.limits();
-        let before = self.other_load.as_ref().and_then(OtherLoadMeter::moment);
+        let before = self.other_load.as_ref().and_then(OtherLoadMeter::reading);
         let progress = &self.options.progress;
         let mut session =
             ProgramRun::start(&launch, parameter, &mut self.guardian, limits, progress)?;
@@ -457,7 +457,7 @@ impl LinuxProber {
         self.live.as_ref().map(|session| session.root)
     }
 
-    /// The threads it had before it was given a parameter; `None` before the first probe, or if
+    /// The threads it had before it was given a parameter. `None` before the first probe, or if
     /// that is not known.
     pub fn begun_with(&self) -> Option<u32> {
         self.begun
@@ -621,9 +621,9 @@ impl Drop for LinuxProber {
 }
 
 impl LinuxProber {
-    /// Starts the program with `parameter`, or sets it, waits until it works, watches it for
-    /// `window`, and ends it if it was started for this probe. A window of nothing stands for
-    /// one whole run if whole runs are measured.
+    /// Starts the program with `parameter`, or sets it, waits until it works, and watches it for
+    /// `window`. It ends the program if it was started for this probe. A window of nothing stands
+    /// for one whole run if whole runs are measured.
     ///
     /// Errors: [`Retry::Other`] if other means would do. The program ended before pinwise ended it,
     /// and whole runs can be measured instead. Or the one run took longer than its limit.
@@ -681,9 +681,9 @@ const BUSIER: f64 = 0.8;
 /// greater.
 ///
 /// The other explanation is that its input has no work for more than `least`. Then it makes at
-/// least two threads and no more than `least` promises: `promised` if known, else n or one more,
-/// the first, which waits. And it has work for no more contexts (`wanted`: those its threads ran on
-/// or waited for).
+/// least two threads and no more than `least` promises. That is `promised` if known, else n or one
+/// more, the first, which waits. And it has work for no more contexts (`wanted`: those its threads
+/// ran on or waited for).
 fn ignores_parameter(threads: u32, least: u32, promised: Option<u32>, wanted: f64) -> bool {
     let most = promised.unwrap_or(least + 1);
     !(2..=most).contains(&threads) || promised.is_none() && wanted > f64::from(least) + BUSIER

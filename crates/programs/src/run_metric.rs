@@ -1,6 +1,6 @@
 //! The performance of a whole run: its time, or a number that it prints.
 
-use pinwise_linux::{LaunchedProgram, Line, Tail, each_line};
+use pinwise_linux::{LaunchedProgram, OutputLine, Tail, each_line};
 use pinwise_measure::{MeasureError, Retry, Unit};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};
 use std::io::{self, Read};
@@ -78,7 +78,7 @@ impl RunMetric {
         let Some(pipe) = pipe else { return Ok(None) };
         let wanted = matches!(self, Self::Output { stream, .. } if *stream == which);
         let output = wanted.then(|| output.clone());
-        let keep = move |line: Line| output.iter().for_each(|output| output.add(&line.text));
+        let keep = move |line: OutputLine| output.iter().for_each(|output| output.add(&line.text));
         each_line(pipe, keep).map(Some)
     }
 

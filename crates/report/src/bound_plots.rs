@@ -155,7 +155,7 @@ fn curve_figure(
     Figure { title, says, reading, chart: Some(chart), table }
 }
 
-/// From a density to the probability of more than each x: a density on a reversed axis would need
+/// From a density to the probability of more than each x. A density on a reversed axis would need
 /// another height, this does not.
 fn survival(density: &[Point]) -> Vec<(f64, f64)> {
     let mut beyond = 0.0;

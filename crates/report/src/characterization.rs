@@ -206,8 +206,8 @@ struct Cell {
     title: String,
 }
 
-/// The rows of every place and kind of core that have the most stressors, in the order in which
-/// they were measured.
+/// The rows of every place and kind of core that have the most stressors. They are in the order in
+/// which they were measured.
 fn full(
     characterization: &Characterization,
 ) -> Vec<(String, usize, Option<String>, Vec<&Slowdown>)> {

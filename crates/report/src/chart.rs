@@ -1,7 +1,7 @@
 //! A chart as data: what `page.js` draws with uPlot.
 //!
 //! The page's script knows nothing of performance, bounds or placements. It gets axes, series,
-//! marks and bars, all in displayed units, and a name of a colour that the style sheet defines for
+//! marks and bars, all in displayed units. Colours are names that the style sheet defines for
 //! light, dark and paper.
 //!
 //! Values that are not finite never reach the page: JSON has no word for them. They are left out
@@ -178,8 +178,8 @@ impl Chart {
     }
 }
 
-/// At most about `limit` of `points`, which are ordered in x: of each run of neighbours the lowest
-/// and the highest, so that no extreme is lost.
+/// At most about `limit` of `points`, which are ordered in x. Of each run of neighbours it has the
+/// lowest and the highest, so that no extreme is lost.
 pub(crate) fn thin(points: &[(f64, f64)], limit: usize) -> Vec<(f64, f64)> {
     if points.len() <= limit {
         return points.to_vec();

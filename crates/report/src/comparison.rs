@@ -1,5 +1,5 @@
-//! A comparison as a page: the loss of every way of placing against the best known, the progress by
-//! measurements, and which claims were true.
+//! A comparison as a page. It has the loss of every way of placing against the best known, the
+//! progress by measurements, and which claims were true.
 //!
 //! The first chart is that of BlackBox scheduler, figures 7 and 9. The second shows what more
 //! measurements bring, as its figure 8 does. The table after it lists the measurements by which a
@@ -14,7 +14,7 @@ use pinwise_campaign::{CampaignId, CampaignInfo, Purpose, Record, Store};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_jobs::CompareQuestion;
 use pinwise_measure::{ProgramNote, Setting};
-use pinwise_placement::{Comparison, Loss, Row, Standing};
+use pinwise_placement::{Comparison, ComparisonRow, Loss, WayStanding};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
@@ -122,10 +122,10 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
         let Loss { estimate, low, high } = row.loss;
         let at = (rows.len() - 1 - index) as f64;
         // The bar of a loss that may be none begins at the edge.
-        let told = low > 0.0 || matches!(row.standing, Standing::Best | Standing::Better);
+        let told = low > 0.0 || matches!(row.standing, WayStanding::Best | WayStanding::Better);
         let low = if told { low } else { f64::NEG_INFINITY };
         chart = chart.bar(ink(row), at, (100.0 * low, 100.0 * estimate, 100.0 * high));
-        let best = row.standing == Standing::Best;
+        let best = row.standing == WayStanding::Best;
         table.row([
             row.name.clone(),
             loses(&row.loss),
@@ -174,13 +174,13 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
     }
 }
 
-fn ink(row: &Row) -> Ink {
+fn ink(row: &ComparisonRow) -> Ink {
     if row.campaign.is_some() { Ink::Best } else { Ink::Baseline }
 }
 
 /// How the best so far changed in a search: after how many measurements, and what the new best
-/// loses. The best so far is what has the highest mean by then. What it loses is taken from its
-/// later windows where it had any: those it came to lead by flatter it.
+/// loses. The best so far is what has the highest mean by then. What it loses comes from its later
+/// windows, if it had any. Those by which it came to lead flatter it.
 fn leads(records: &[Record], best: f64) -> Vec<(u64, f64)> {
     let mut windows: BTreeMap<&Assignment, Vec<(u64, f64)>> = BTreeMap::new();
     let measured =

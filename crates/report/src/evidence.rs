@@ -54,8 +54,8 @@ impl<'a> Evidence<'a> {
         found.map(|shot| shot.performance).collect()
     }
 
-    /// The random sample: each assignment once, in order of first measurement, with that record's
-    /// number and the mean of all its sampling measurements.
+    /// The random sample, each assignment once, in order of first measurement. Each has that
+    /// record's number and the mean of all its sampling measurements.
     pub(crate) fn sample(&self) -> Vec<(u64, f64)> {
         let mut seen: HashMap<&Assignment, usize> = HashMap::new();
         let mut sums: Vec<(u64, f64, f64)> = Vec::new();

@@ -1,5 +1,5 @@
-//! A chart with everything it needs to be understood without seeing it: a title, what it says, how
-//! to read it, a table.
+//! A chart with everything that is needed to understand it without seeing it. It has a title, what
+//! it says, how to read it, and a table.
 
 use crate::chart::{Chart, Ink, Shape};
 use askama::Template;
@@ -29,7 +29,7 @@ pub(crate) struct Figure {
     /// What it says, in numbers: all that somebody who cannot see the chart needs. Where there is
     /// no chart, why.
     pub(crate) says: String,
-    /// How to read it, for who has not met this kind of chart.
+    /// How to read it, for readers who do not know this kind of chart.
     pub(crate) reading: &'static str,
     pub(crate) chart: Option<Chart>,
     pub(crate) table: Table,

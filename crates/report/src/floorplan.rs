@@ -2,8 +2,8 @@
 //! contexts.
 //!
 //! A domain whose only child has the same contexts shares a box with it (`Core 3 · CPU 7`). Three
-//! or more neighbours without a thread become one box, so that eight threads on 256 contexts still
-//! fit a telephone.
+//! or more neighbours without a thread become one box. So eight threads on 256 contexts still fit a
+//! telephone.
 
 use askama::Template;
 use pinwise_measure::Thread;

@@ -12,7 +12,9 @@ use askama::Template;
 use pinwise_campaign::{CampaignInfo, CampaignState, Record};
 use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::Setting;
-use pinwise_placement::{Best, BoundMethod, Outcome, PlacementQuestion, PlacementVerdict};
+use pinwise_placement::{
+    BoundMethod, Outcome, PlacedAssignment, PlacementQuestion, PlacementVerdict,
+};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, NextStep, Verdict, bound_notes, bound_text, gap_text, notes, placement_gain, simulated,
@@ -209,7 +211,7 @@ fn drawings(
     leaves: &[CpuId],
     scale: &Scale,
 ) -> Vec<Drawing> {
-    let draw = |title: String, best: &Best| Drawing {
+    let draw = |title: String, best: &PlacedAssignment| Drawing {
         title,
         detail: best.performance.show(scale),
         plan: floorplan::draw(

@@ -1,14 +1,14 @@
 //! The chart of best and baseline: every single repetition, with the mean and its interval.
 //!
-//! A bar chart of two means hides what decides: how far the repetitions scatter, and whether the
-//! baseline has two modes.
+//! A bar chart of two means hides what decides. That is how far the repetitions scatter, and
+//! whether the baseline has two modes.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::evidence::Evidence;
 use crate::figure::{Figure, Table};
 use pinwise_campaign::Purpose;
 use pinwise_measure::Setting;
-use pinwise_placement::{Best, Estimate, Outcome};
+use pinwise_placement::{Estimate, Outcome, PlacedAssignment};
 use pinwise_present::figures::Scale;
 use pinwise_present::placement_gain;
 
@@ -85,7 +85,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
 }
 
 fn rows(evidence: &Evidence<'_>, outcome: &Outcome) -> Vec<ChartRow> {
-    let pinned = |name: String, best: &Best| ChartRow {
+    let pinned = |name: String, best: &PlacedAssignment| ChartRow {
         name,
         ink: Ink::Best,
         estimate: best.performance,

@@ -1,5 +1,5 @@
-//! The page in headless Chromium: no error, no request (its security policy forbids and reports
-//! each), charts drawn, text legible, nothing wider than the screen.
+//! The page in headless Chromium. There is no error and no request (its security policy forbids and
+//! reports each). Charts are drawn, text is legible, and nothing is wider than the screen.
 //!
 //! Chromium's window has a minimum width, so the test puts each page in a frame of the width to be
 //! tested. In the frame `inspect.js` inspects the page and reports to the outer page. Without
@@ -14,8 +14,8 @@ use pinwise_campaign::CampaignId;
 use pinwise_characterization::{Characterization, ExcerptReason, StoredCharacterization};
 use pinwise_measure::ProgramNote;
 use pinwise_placement::{
-    BoundClaim, ClaimVerdict, Comparison, Estimate, JudgedClaim, LeftOut, LeftOutReason, Loss, Row,
-    Standing,
+    BoundClaim, ClaimVerdict, Comparison, ComparisonRow, Estimate, JudgedClaim, LeftOut,
+    LeftOutReason, Loss, WayStanding,
 };
 use pinwise_present::{Files, against, caveat, comparison_verdict, standing};
 use pinwise_report::comparison_page;
@@ -134,7 +134,7 @@ fn check(name: &str, campaign: &Synthetic, charts: usize) {
     legible(name, &html, charts, 50);
 }
 
-/// Everything that must hold of any page; `charts` is how many it has, `texts` the least number of
+/// Everything that must hold of any page. `charts` is how many it has, `texts` the least number of
 /// pieces of text.
 fn legible(name: &str, html: &str, charts: usize, texts: u64) {
     let Some(chromium) = chromium() else { return };
@@ -184,7 +184,7 @@ fn comparison(campaign: &Synthetic) -> Comparison {
             verdict: ClaimVerdict::Open,
             loss: Loss { estimate: 0.05, low: 0.0, high: 0.2 },
         };
-        Row {
+        ComparisonRow {
             name: name.to_owned(),
             assignment: searched.then(|| best.assignment.clone()),
             performance: best.performance,
@@ -198,11 +198,11 @@ fn comparison(campaign: &Synthetic) -> Comparison {
     Comparison {
         unit: campaign.outcome.unit.clone(),
         rows: vec![
-            way("OS default", false, (0.31, 0.29, 0.33), Standing::Worse),
-            way("balanced, worst of 50", false, (0.62, 0.4, 0.8), Standing::Worse),
-            way("BlackBox, top 5", true, (-0.01, -0.2, 0.18), Standing::Tied),
-            way("hill climbing", true, (0.04, f64::NEG_INFINITY, 1.0), Standing::Tied),
-            way("default strategy", true, (0.0, 0.0, 0.0), Standing::Best),
+            way("OS default", false, (0.31, 0.29, 0.33), WayStanding::Worse),
+            way("balanced, worst of 50", false, (0.62, 0.4, 0.8), WayStanding::Worse),
+            way("BlackBox, top 5", true, (-0.01, -0.2, 0.18), WayStanding::Tied),
+            way("hill climbing", true, (0.04, f64::NEG_INFINITY, 1.0), WayStanding::Tied),
+            way("default strategy", true, (0.0, 0.0, 0.0), WayStanding::Best),
         ],
         left_out: vec![LeftOut { name: "BlackBox".into(), reason: LeftOutReason::NoProfile }],
         rounds: 20,
@@ -245,8 +245,9 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
         (against(&comparison), standing(&comparison, &comparison.rows[4])),
         ("the best known".into(), "best known")
     );
-    for row in comparison.rows.iter_mut().filter(|row| row.standing != Standing::Best) {
-        (row.loss, row.standing) = (Loss { estimate: -0.05, low: -0.2, high: 0.1 }, Standing::Tied);
+    for row in comparison.rows.iter_mut().filter(|row| row.standing != WayStanding::Best) {
+        (row.loss, row.standing) =
+            (Loss { estimate: -0.05, low: -0.2, high: 0.1 }, WayStanding::Tied);
     }
     assert_eq!(standing(&comparison, &comparison.rows[4]), "led before");
     assert_eq!(against(&comparison), "default strategy (which led before)");
@@ -266,7 +267,7 @@ fn what_the_fresh_windows_contradict_is_not_called_the_best() {
     // What led gets nothing done at all: there are no shares of that.
     for row in &mut comparison.rows {
         match row.standing {
-            Standing::Best => {
+            WayStanding::Best => {
                 row.performance = Estimate { mean: 0.0, low: 0.0, high: 0.0, ..row.performance }
             }
             _ => row.loss.estimate = f64::NEG_INFINITY,

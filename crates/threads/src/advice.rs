@@ -211,7 +211,7 @@ mod tests {
         assert_eq!((other.more, other.between), (probed.more, probed.between));
         let beyond = probed.clone().as_compared([1, 8], interval(0.9, 0.8, 1.0), 8);
         assert_eq!(beyond.between, (1, 1), "8 was not probed");
-        // What is no longer known of a compared number is not told.
+        // What is no longer known of a compared number is left out.
         let alike = NumberAdvice { threads: 3, ..probed }.as_compared([2, 4], shown.gain, 2);
         assert_eq!((alike.more, alike.between), (None, (1, 2)));
     }

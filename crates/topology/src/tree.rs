@@ -370,7 +370,7 @@ impl Shapes {
         };
         let mut known: HashMap<Description, usize> = HashMap::new();
         for index in (0..count).rev() {
-            // Children come after their parent and were met last first.
+            // Children come after their parent and were visited last first.
             let mut children = std::mem::take(&mut shapes.children[index]);
             children.reverse();
             children.sort_by_key(|&child| shapes.of[child]);

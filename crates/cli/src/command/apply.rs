@@ -6,8 +6,8 @@ use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
 use pinwise_linux::{
-    AffinityError, EndedThreads, Hold, Pid, Pinned, PlanPinner, Released, Scope, TargetError, Tid,
-    UndoNotes, affinity, process, this_machine,
+    AffinityError, EndedThreads, Pid, Pinned, PlanPinner, ProcessLock, Released, Scope,
+    TargetError, Tid, UndoNotes, affinity, process, this_machine,
 };
 use pinwise_measure::ProgramNote;
 use pinwise_placement::{Plan, PlannedNumber};
@@ -100,7 +100,8 @@ impl Apply {
         if process::ended(self.pid) {
             return Err(Usage(TargetError::NoProcess(self.pid).to_string()).into());
         }
-        let _hold = if self.dry_run { Hold::default() } else { Hold::of(&[self.pid])? };
+        let _lock =
+            if self.dry_run { ProcessLock::default() } else { ProcessLock::of(&[self.pid])? };
         let Some(argument) = &self.plan else { return self.undo() };
         let plan = argument.load()?;
         let mut machine = this_machine()?;

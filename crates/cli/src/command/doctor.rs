@@ -3,7 +3,7 @@
 use crate::output;
 use clap::Args;
 use comfy_table::{Table, presets};
-use pinwise_hardware::doctor::{Finding, State, examine};
+use pinwise_hardware::doctor::{Finding, FindingState, examine};
 use pinwise_present::{figures, finding, finding_remedy, one_line};
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ struct DoctorJson {
 struct CheckJson {
     name: &'static str,
     ok: bool,
-    state: State,
+    state: FindingState,
     detail: String,
     remedy: Option<String>,
     #[serde(flatten)]
@@ -75,12 +75,12 @@ fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
         table.add_row([found.state().name(), found.name(), &detail]);
     }
     let count = |state| findings.iter().filter(|found| found.state() == state).count();
-    let (warnings, missing) = (count(State::Warning), count(State::Missing));
+    let (warnings, missing) = (count(FindingState::Warning), count(FindingState::Missing));
     format!(
         "{machine}\n\n{}\n{} checks: {} ok, {} and {missing} missing\n",
         output::fitted(table, columns, &[]),
         findings.len(),
-        count(State::Ok),
+        count(FindingState::Ok),
         figures::counted(warnings as u64, "warning"),
     )
 }

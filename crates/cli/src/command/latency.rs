@@ -85,7 +85,7 @@ impl Latency {
     }
 
     /// Measures this machine. `declared` may describe it in other words, but not be another
-    /// machine: what was measured here would be held against levels that it does not have.
+    /// machine. Else the measurements would be compared with levels that it does not have.
     fn measure(&self, declared: Option<&Machine>) -> anyhow::Result<Shown> {
         let host = pinwise_linux::this_machine()?;
         if let (Some(name), Some(other)) = (&self.machine, declared)

@@ -106,8 +106,8 @@ impl Report {
     }
 }
 
-/// What is known of the machine of a campaign; one that cannot be read is said, and no reason to
-/// have no page.
+/// What is known of the machine of a campaign. A machine that cannot be read is named, and the page
+/// is made all the same.
 fn characterized(store: &Store, info: &CampaignInfo) -> Option<StoredCharacterization> {
     StoredCharacterization::latest(store, &Fingerprint::of(&info.new.machine)).unwrap_or_else(
         |error| {

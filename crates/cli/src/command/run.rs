@@ -1,11 +1,11 @@
-//! `pinwise run`: starts a program with the number of threads of a plan, and pins its threads as
-//! the plan says, as they appear.
+//! `pinwise run`: starts a program with the number of threads of a plan. It pins the program's
+//! threads as they appear.
 
 use crate::output::Usage;
 use crate::plan::{self, PlanArgument};
 use anyhow::Context as _;
 use clap::Args;
-use pinwise_linux::{EndedThreads, Hold, Pid, PlanPinner, Scope};
+use pinwise_linux::{EndedThreads, Pid, PlanPinner, ProcessLock, Scope};
 use pinwise_placement::{Plan, PlannedNumber};
 use rustix::process::Signal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -60,7 +60,7 @@ impl Run {
             .with_context(|| format!("cannot start {}", program.to_string_lossy()))?;
         let pid = Pid(child.id() as i32);
         // A program that was just started is nobody else's.
-        let _hold = Hold::of(&[pid]).unwrap_or_default();
+        let _lock = ProcessLock::of(&[pid]).unwrap_or_default();
         let mut pinner =
             PlanPinner::new(Scope::Trees(vec![pid]), plan::wanted(&plan), EndedThreads::Forgotten)
                 .with_context(|| format!("cannot read the threads of process {pid}"))?;

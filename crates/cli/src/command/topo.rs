@@ -97,8 +97,8 @@ struct Counts {
     l3: usize,
 }
 
-/// A sharing level of the allowed contexts, and how many domains of it a parent has, where that is
-/// the same everywhere.
+/// A sharing level of the allowed contexts. It has how many domains a parent has, if that is the
+/// same everywhere.
 #[derive(Serialize)]
 struct LevelJson {
     name: DomainKind,

@@ -22,8 +22,8 @@ pub(crate) const PINWISE: &str = env!("CARGO_BIN_EXE_pinwise");
 /// with much else to do reaches the state later.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A program started for a test; killed by its own id when the test is done with it, however that
-/// ends.
+/// A program started for a test. It is killed by its own id when the test is done with it, however
+/// that ends.
 pub(crate) struct Program(pub(crate) Child);
 
 impl Program {
@@ -69,7 +69,7 @@ pub(crate) fn shared_folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Runs pinwise to its end; what it keeps goes to a folder of this test run where the words name no
+/// Runs pinwise to its end. What it stores goes to a folder of this test run, if the words name no
 /// other.
 pub(crate) fn pinwise<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(words: I) -> Output {
     static DATA: LazyLock<PathBuf> = LazyLock::new(|| shared_folder("data"));

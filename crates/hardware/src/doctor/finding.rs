@@ -198,7 +198,7 @@ impl Capability {
 /// The verdict on one thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum FindingState {
     /// In order.
     Ok,
     /// It is there, and makes measurements worse or contexts fewer.
@@ -207,7 +207,7 @@ pub enum State {
     Missing,
 }
 
-impl State {
+impl FindingState {
     /// As shown and in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -263,8 +263,8 @@ impl Finding {
     }
 
     /// The verdict.
-    pub fn state(&self) -> State {
-        let unless = |is_ok: bool, otherwise| if is_ok { State::Ok } else { otherwise };
+    pub fn state(&self) -> FindingState {
+        let unless = |is_ok: bool, otherwise| if is_ok { FindingState::Ok } else { otherwise };
         match self {
             Self::AffinitySettable
             | Self::FifoPermitted
@@ -283,7 +283,7 @@ impl Finding {
             | Self::NoQuota
             | Self::HugePages { .. }
             | Self::LoadUnknown
-            | Self::StealTimeUnknown => State::Ok,
+            | Self::StealTimeUnknown => FindingState::Ok,
             Self::AffinityRefused { .. }
             | Self::FifoRefused { .. }
             | Self::EventsAbsent { .. }
@@ -297,31 +297,33 @@ impl Finding {
             | Self::EbpfWithoutTypes
             | Self::EbpfNotPermitted
             | Self::NotRepeated
-            | Self::NotRepeatable { .. } => State::Missing,
+            | Self::NotRepeatable { .. } => FindingState::Missing,
             Self::ContextsBarred { .. }
             | Self::ContextsOffline { .. }
             | Self::SmtOff
             | Self::NumaBalancing { .. }
-            | Self::Quota { .. } => State::Warning,
-            Self::Capabilities { lacking, .. } => unless(lacking.is_empty(), State::Missing),
-            Self::Monitor { refused, .. } => unless(refused.is_empty(), State::Missing),
+            | Self::Quota { .. } => FindingState::Warning,
+            Self::Capabilities { lacking, .. } => unless(lacking.is_empty(), FindingState::Missing),
+            Self::Monitor { refused, .. } => unless(refused.is_empty(), FindingState::Missing),
             Self::Governors { contexts } => {
-                unless(contexts.keys().all(|name| name == "performance"), State::Warning)
+                unless(contexts.keys().all(|name| name == "performance"), FindingState::Warning)
             }
-            Self::Clock { source, .. } => unless(!is_slow(source.as_deref()), State::Warning),
+            Self::Clock { source, .. } => {
+                unless(!is_slow(source.as_deref()), FindingState::Warning)
+            }
             Self::Load { minute, contexts, .. } => {
-                unless(*minute <= 0.25 * *contexts as f64, State::Warning)
+                unless(*minute <= 0.25 * *contexts as f64, FindingState::Warning)
             }
             Self::StealTime { stolen, ticks } => {
-                unless((100 * stolen) < (*ticks).max(1), State::Warning)
+                unless((100 * stolen) < (*ticks).max(1), FindingState::Warning)
             }
-            Self::Repeatability { iqr, .. } => unless(*iqr <= STEADY, State::Warning),
+            Self::Repeatability { iqr, .. } => unless(*iqr <= STEADY, FindingState::Warning),
         }
     }
 
     /// Nothing is to be done.
     pub fn is_ok(&self) -> bool {
-        self.state() == State::Ok
+        self.state() == FindingState::Ok
     }
 }
 

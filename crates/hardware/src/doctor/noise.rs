@@ -1,10 +1,10 @@
 //! How much repeated measurements differ that should be equal.
 //!
-//! A fixed piece of arithmetic (no memory, no system call) is timed repeatedly on each of up to
-//! eight contexts, one after the other. Time beyond the median is time that the context was not
-//! available: interrupts, other programs, the hypervisor, or a changed clock frequency. Quartiles
-//! and the maximum are in percent of the context's own median, so that contexts of different speed
-//! do not look like noise.
+//! A fixed piece of arithmetic (no memory, no system call) is timed repeatedly. That is done on
+//! each of up to eight contexts, one after the other. Time beyond the median is time in which the
+//! context was not available. The causes are interrupts, other programs, the hypervisor, or a
+//! changed clock frequency. Quartiles and the maximum are in percent of the context's own median.
+//! So contexts of different speed do not look like noise.
 
 use super::{Finding, read};
 use pinwise_linux::sys;
@@ -158,7 +158,7 @@ fn judge_steal(before: Option<(u64, u64)>, after: Option<(u64, u64)>) -> Finding
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::State;
+    use crate::doctor::FindingState;
 
     #[test]
     fn few_contexts_are_all_looked_at_and_many_are_spread() {
@@ -189,8 +189,8 @@ mod tests {
         let Finding::Repeatability { longest, .. } = finding else { panic!() };
         assert!((longest - 400.0).abs() < 1e-9, "{longest}");
         let times = (0..100).map(|index| 1e-3 * (1.0 + f64::from(index) / 500.0)).collect();
-        assert_eq!(judge_noise(&[(CpuId(0), times)]).state(), State::Warning);
-        assert_eq!(judge_noise(&[]).state(), State::Missing);
+        assert_eq!(judge_noise(&[(CpuId(0), times)]).state(), FindingState::Warning);
+        assert_eq!(judge_noise(&[]).state(), FindingState::Missing);
     }
 
     #[test]
@@ -198,7 +198,7 @@ mod tests {
         let stat = "cpu  100 0 50 800 10 0 5 35 7 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
         assert_eq!(parse_times(stat), Some((1000, 35)));
         assert!(judge_steal(Some((1000, 35)), Some((1200, 36))).is_ok());
-        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state(), State::Warning);
+        assert_eq!(judge_steal(Some((1000, 35)), Some((1200, 55))).state(), FindingState::Warning);
         assert!(judge_steal(None, None).is_ok());
     }
 

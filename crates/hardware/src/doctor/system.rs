@@ -128,7 +128,7 @@ fn parse_load(loadavg: &str) -> Option<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::State;
+    use crate::doctor::FindingState;
 
     #[test]
     fn a_governor_other_than_performance_is_to_be_changed() {
@@ -170,7 +170,7 @@ mod tests {
         };
         assert!(clock(Some("tsc")).is_ok() && clock(Some("kvm-clock")).is_ok());
         assert!(clock(None).is_ok());
-        assert_eq!(clock(Some("hpet")).state(), State::Warning);
+        assert_eq!(clock(Some("hpet")).state(), FindingState::Warning);
     }
 
     #[test]
@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(parse_load("0.20 0.18 0.12 1/80 11206"), Some((0.2, 1)));
         assert_eq!(parse_load("x"), None);
         let state = |minute, contexts| Finding::Load { minute, others: 0, contexts }.state();
-        assert_eq!(state(0.2, 2), State::Ok);
-        assert_eq!(state(3.5, 8), State::Warning);
+        assert_eq!(state(0.2, 2), FindingState::Ok);
+        assert_eq!(state(3.5, 8), FindingState::Warning);
     }
 
     #[test]

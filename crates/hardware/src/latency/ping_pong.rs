@@ -51,8 +51,8 @@ impl<'a> Signals<'a> {
     }
 }
 
-/// The lines to play on: one to warm up, then some of each page, spread, and not the same of every
-/// page.
+/// The lines to play on. One is to warm up, then come some of each page, spread, and not the same
+/// of every page.
 pub(super) fn lines(pages: &[Page]) -> Vec<&AtomicU64> {
     let measured = pages.iter().enumerate().skip(1);
     let spread = |number: usize| {

@@ -1,7 +1,7 @@
 //! The programs for AArch64.
 //!
-//! As for x86-64: eight chains in eight registers, 128 instructions (32 divisions) in a pass, then
-//! a decrement and a branch.
+//! As for x86-64: eight chains are in eight registers. A pass has 128 instructions (32 divisions),
+//! then a decrement and a branch.
 
 use super::Operation;
 use std::arch::asm;

@@ -1,8 +1,8 @@
 //! Load latency by working-set size.
 //!
 //! *Problem.* The cache sizes that a virtual machine declares may be wrong. It may declare the
-//! last-level cache of a whole package, which other virtual machines share, or the caches of
-//! another model.
+//! last-level cache of a whole package, which other virtual machines share. Or it may declare the
+//! caches of another model.
 //!
 //! *Method.* A chain of loads runs over growing sizes. Each size is timed in several windows. The
 //! fastest window counts, because other programs only make loads slower. Where the time stays the
@@ -89,7 +89,7 @@ pub(super) fn measure(
     Ok(curve)
 }
 
-/// The last point of each plateau of at least [`POINTS`] points, with its time; the last one is
+/// The last point of each plateau of at least [`POINTS`] points, with its time. The last one is
 /// memory, if the curve gets that far.
 fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     // A larger working set is never served faster: what says so was disturbed.
@@ -121,9 +121,9 @@ fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
     plateaus.into_iter().filter(|(_, points)| *points >= POINTS).map(|(last, _)| last).collect()
 }
 
-/// The size of a cache without a plateau: the largest working set of at least twice `before` whose
-/// time is below the middle between the first such set and `memory`. More than half of its loads
-/// are served before memory. `None` if the first already takes as long as memory.
+/// The size of a cache without a plateau. It is the largest working set of at least twice `before`
+/// whose time is low: below the middle between the first such set and `memory`. More than half of
+/// its loads are served before memory. `None` if the first already takes as long as memory.
 fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<WorkingSet> {
     let beyond = || curve.iter().filter(|point| (2 * before..memory.bytes).contains(&point.bytes));
     let near = beyond().next().filter(|near| near.ns * STEP < memory.ns)?;
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_last_level_without_a_plateau_is_seen_by_its_slope() {
-        // The same machine while its neighbours were busier: 2 MiB of L2, then every size takes
-        // longer than the one before.
+        // The same machine while its neighbours were busier. It has 2 MiB of L2, then every size
+        // takes longer than the one before.
         let upper = |points: &[(f64, f64)]| {
             let mut all = server();
             all.retain(|point| point.bytes < 2 * MIB);

@@ -9,7 +9,7 @@
 //! | `scatter` | six times the third level, so that it evicts the lines of others | |
 //! | `mem`, `stream`, `write` | 1.5 times the last level, at least 64 MiB | 6 MB of 4 MB |
 //!
-//! One thread often gets a small part of the third level: a virtual machine shares it with others,
+//! One thread often gets a small part of the third level. A virtual machine shares it with others,
 //! and other programs use it too. Twice the second level is the least that surely leaves the second
 //! level. If the caches were measured ([`super::cache_sizes`]), *the third level* is its measured
 //! size.
@@ -50,8 +50,8 @@ pub(super) struct Footprint {
 
 impl Footprint {
     /// Around the context `cpu` of `machine`, on which `contexts` programs may run at once and
-    /// share `available` bytes. Memory is left for others: the programs take half of it at
-    /// most, and `mem` may then hit the last level now and then.
+    /// share `available` bytes. Memory is left for others. The programs take half of it at most,
+    /// and `mem` may then hit the last level now and then.
     pub(super) fn new(
         machine: &Machine,
         cpu: CpuId,

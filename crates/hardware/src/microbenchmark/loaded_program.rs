@@ -9,8 +9,8 @@ use pinwise_topology::Random;
 use std::io;
 use std::time::Duration;
 
-/// CPU time of one repetition when nothing disturbs: long against the reading of the clock (below 1
-/// us), short against a time slice.
+/// CPU time of one repetition when nothing disturbs. It is long against the reading of the clock
+/// (below 1 us), and short against a time slice.
 pub(super) const REPETITION: Duration = Duration::from_millis(4);
 
 /// What a thread executes, and over how many bytes.
@@ -57,8 +57,8 @@ impl LoadedProgram {
         })
     }
 
-    /// Finds out how much of its memory it is to use, where that depends on what the caches hold;
-    /// alone on the machine.
+    /// Finds out how much of its memory it is to use, if that depends on what the caches hold. It
+    /// runs alone on the machine.
     pub(super) fn fit(&mut self) {
         if let Self::Follow(loads, small) = self {
             loads.fit(*small);

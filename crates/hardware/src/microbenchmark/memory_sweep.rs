@@ -28,7 +28,7 @@ impl MemorySweep {
 
     /// Writes `passes` times 64 lines, past the caches.
     pub(super) fn write(&mut self, passes: u64) {
-        // SAFETY: as above; nothing else refers to the pages, and they begin with a block, which is
+        // SAFETY: as above. Nothing else refers to the pages, and they begin with a block, which is
         // a multiple of 16.
         self.each(passes, |from, passes| unsafe { kernel::store(from, passes) });
     }

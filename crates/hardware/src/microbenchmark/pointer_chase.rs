@@ -20,8 +20,8 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// A chain over at least `bytes` bytes, one entry each `line` bytes (a power of two from 8 to a
-    /// block), touched by the calling thread.
+    /// A chain over at least `bytes` bytes, touched by the calling thread. It has one entry each
+    /// `line` bytes (a power of two from 8 to a block).
     pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
         let pages = Pages::new(bytes)?;
         // Whole blocks, or one that is not full.

@@ -2,7 +2,7 @@
 //!
 //! A chain ([`super::pointer_chase`]) returns to a line after all others. In a cache that
 //! neighbours share, lines stay for some time; the size of the chain does not decide. There a chain
-//! either hits or misses as a whole: a fast one stays in the cache, and one that was slowed down
+//! either hits or misses as a whole. A fast one stays in the cache, and one that was slowed down
 //! once keeps missing. Random places have reuse distances of all lengths. So the share of misses,
 //! and with it the time, follows smoothly what is left of the cache.
 //!
@@ -37,7 +37,7 @@ pub(super) struct RandomLoads {
 }
 
 impl RandomLoads {
-    /// At least `bytes` bytes, all in use, touched by the calling thread; a load takes the
+    /// At least `bytes` bytes, all in use, touched by the calling thread. A load takes the
     /// beginning of a `line` (8 bytes and more).
     pub(super) fn new(bytes: usize, line: usize, random: &mut Random) -> io::Result<Self> {
         let pages = Pages::touched(bytes)?;
@@ -62,7 +62,7 @@ impl RandomLoads {
         for _ in 0..passes * PASS {
             // Both factors are below 2^32, and the place is below `lines`.
             let place = ((state >> 32) * lines) >> 32;
-            // SAFETY: `lines` times `line` bytes are in the pages, a line holds eight bytes and
+            // SAFETY: `lines` times `line` bytes are in the pages. A line holds eight bytes and
             // more, and begins with a multiple of its size from the start of a block.
             let word = unsafe { start.add(place as usize * line).cast::<u64>().read_volatile() };
             // The memory is all zeros, which the processor does not know.
@@ -94,7 +94,7 @@ impl RandomLoads {
         self.lines = low;
     }
 
-    /// Nanoseconds of a load over `lines` lines, after as many loads as there are lines, or for
+    /// Nanoseconds of a load over `lines` lines. It follows as many loads as there are lines, or
     /// [`LOOK`] if that is longer. If all lines take too long on a slow machine, it ends after ten
     /// times that.
     fn time(&mut self, lines: u64) -> f64 {
@@ -130,7 +130,7 @@ mod tests {
     fn loads_go_everywhere_and_nowhere_else() {
         let mut memory = RandomLoads::new(BLOCK, 64, &mut Random::new(1)).unwrap();
         assert_eq!(memory.bytes(), BLOCK);
-        // What is loaded moves the generator: with a mark at every line the state after a pass is
+        // What is loaded moves the generator. With a mark at every line the state after a pass is
         // that of this replay.
         for index in 0..BLOCK / 64 {
             // SAFETY: a line of the memory.

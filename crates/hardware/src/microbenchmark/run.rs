@@ -2,7 +2,7 @@
 //!
 //! The first program, the *reference*, never stops. The others pause one after the other. A
 //! slowdown compares the reference's time next to them with its time in their pauses. Both use the
-//! same memory and are tens of milliseconds apart, so frequency, neighbours on the same server and
+//! same memory and are tens of milliseconds apart. So frequency, neighbours on the same server and
 //! page placement are the same. Runs that are seconds apart would take changes of these for
 //! slowdowns.
 //!
@@ -11,8 +11,8 @@
 //! and is left out.
 //!
 //! After a change of phase, nothing counts until the caches have settled. That takes almost no time
-//! for a working set in the second level, and a few times the age of the oldest line for a
-//! last-level cache.
+//! for a working set in the second level. For a last-level cache it takes a few times the age of
+//! the oldest line.
 
 use super::cpu_time::timed;
 use super::kernel;
@@ -28,11 +28,11 @@ const NEAR: Turns = Turns { pairs: 4, settling: Duration::from_millis(8) };
 const FAR: Turns = Turns { pairs: 6, settling: Duration::from_millis(32) };
 /// Repetitions in a phase.
 const PHASE: usize = 6;
-/// Repetitions at most, where a stressor takes long for one: on a busy machine it may not have its
-/// context at all meanwhile.
+/// Most repetitions if a stressor takes long for one. On a busy machine it may not have its context
+/// at all meanwhile.
 const LONGEST_PHASE: usize = 15;
-/// Pairs of phases at most, where a program does not become steady: neighbours on the same server
-/// change what it gets.
+/// Most pairs of phases if a program does not become steady. Neighbours on the same server change
+/// what it gets.
 const MOST_PAIRS: usize = 12;
 /// A set of programs that takes longer than this shares the machine with others.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -293,8 +293,8 @@ impl Repeat<'_> {
     /// A stressor.
     fn follow(&mut self, fame: &Fame) -> Result<Pace, MeasureError> {
         let mut series = Series::default();
-        // What did not fall into a phase as a whole; better than nothing on a busy machine, where
-        // that may be all.
+        // What did not fall into a phase as a whole. It is better than nothing on a busy machine,
+        // where that may be all.
         let mut rest = Series::default();
         let (mut done, mut steady) = (false, false);
         loop {

@@ -1,9 +1,9 @@
 //! The programs for x86-64.
 //!
-//! Eight chains in eight registers; 16 times eight instructions in a pass, then a decrement and a
-//! branch, which cores fuse: below 1 % of the work. Divisions are fewer in a pass because each is
-//! long. Additions take both operands from registers: recent cores execute additions of constants
-//! while renaming, without the units that are to be stressed.
+//! Eight chains are in eight registers. A pass has 16 times eight instructions, then a decrement
+//! and a branch, which cores fuse: below 1 % of the work. Divisions are fewer in a pass because
+//! each is long. Additions take both operands from registers. Recent cores execute additions of
+//! constants while renaming, without the units that are to be stressed.
 
 use super::Operation;
 use std::arch::asm;

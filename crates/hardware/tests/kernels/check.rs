@@ -1,6 +1,6 @@
-//! The machine code of the microbenchmarks alone, so that the code of another architecture can run
-//! under an emulator without building the rest. `./test` does so if a cross linker and qemu-user
-//! are installed:
+//! The machine code of the microbenchmarks alone. So the code of another architecture can run under
+//! an emulator without building the rest. `./test` does so if a cross linker and qemu-user are
+//! installed:
 //!
 //! ```text
 //! rustc --edition 2024 --test --target aarch64-unknown-linux-gnu -C target-feature=+crt-static \

@@ -287,7 +287,7 @@ fn alike(one: &ThreadsNote, other: &ThreadsNote) -> bool {
     }
 }
 
-/// Notes on the probes: what they met, and how they differ.
+/// Notes on the probes: what disturbed them, and how they differ.
 fn shown(
     question: &ThreadsQuestion,
     probes: &[ShownProbe],

@@ -1,10 +1,10 @@
 //! What the guardian knows, also on disk, in case guardian and pinwise are killed together.
 //!
 //! *Method.* Before pinwise pins a thread, it appends the entry to a file of this guardian. Both
-//! hold a lock (flock) on the file while they live, and the guardian removes the file when it has
-//! put everything back. A file that nobody locks was left behind: the next pinwise puts back what
-//! it says. Files are kept by host, boot and PID namespace, and entries name threads with their
-//! start times. So an entry never reaches a later thread with the same number.
+//! hold a lock (flock) on the file while they live. The guardian removes the file when it has put
+//! everything back. A file that nobody locks was left behind: the next pinwise puts back what it
+//! says. Files are kept by host, boot and PID namespace, and entries name threads with their start
+//! times. So an entry never reaches a later thread with the same number.
 //!
 //! What could not be put back stays in the file for the next start. A file whose process another
 //! pinwise holds waits too.
@@ -14,7 +14,7 @@
 //! can be written, there is no file.
 
 use super::{GuardianEntry, lines, restore_affinities, restore_files, run_commands};
-use crate::hold::Hold;
+use crate::process_lock::ProcessLock;
 use crate::thread::Pid;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use std::ffi::OsStr;
@@ -93,7 +93,7 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
         bytes.split(|byte| *byte == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
     let mut restored = Vec::new();
     if !entries.is_empty() {
-        let _hold = Hold::at_once(&living(&entries)).ok()?;
+        let _lock = ProcessLock::at_once(&living(&entries)).ok()?;
         restored.extend(restore_files(&entries));
         restored.extend(restore_affinities(&entries));
         restored.extend(run_commands(&entries));
@@ -248,7 +248,7 @@ impl Ledger {
 mod tests {
     use super::super::Guardian;
     use super::*;
-    use crate::hold::tests::Sleeping;
+    use crate::process_lock::tests::Sleeping;
     use crate::thread::{StartTime, Stat, ThreadId};
     use pinwise_topology::CpuSet;
 
@@ -363,7 +363,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sleeping = Sleeping::new();
         let path = abandoned(folder.path(), &[sleeping.command("true", folder.path())]);
-        let mut elsewhere = Hold::default();
+        let mut elsewhere = ProcessLock::default();
         elsewhere.share(sleeping.pid());
         assert_eq!(restore_abandoned(folder.path()), []);
         assert!(path.exists());

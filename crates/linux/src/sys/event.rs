@@ -82,9 +82,9 @@ pub fn try_event(event: CountedEvent) -> io::Result<()> {
     count(event, 0, 0).map(drop)
 }
 
-/// An event of the calling thread in user space, with further flags. `cores`: the number of the
-/// kind of core it is counted on, if there are several (`PERF_TYPE_HARDWARE` takes it in the
-/// upper half), else 0.
+/// An event of the calling thread in user space, with further flags. `cores` is the number of the
+/// kind of core it is counted on, if there are several, else 0. `PERF_TYPE_HARDWARE` takes it in
+/// the upper half.
 fn count(event: CountedEvent, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     // PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES and _INSTRUCTIONS; PERF_TYPE_SOFTWARE,
     // PERF_COUNT_SW_TASK_CLOCK.
@@ -100,10 +100,10 @@ fn count(event: CountedEvent, cores: u32, flags: u64) -> io::Result<OwnedFd> {
     Attributes { kind, size, config, flags, ..Attributes::default() }.open(0, -1)
 }
 
-/// The numbers of the kinds of cores that count for themselves, if `devices` lists several: Intel's
-/// hybrid processors, Arm's big and little cores. An event without such a number would be counted
-/// on one kind alone. With one kind of core the answer is 0, because kernels that know no kinds
-/// (Arm's before Linux 6.6) refuse a number.
+/// The numbers of the kinds of cores that count for themselves, if `devices` lists several. Intel's
+/// hybrid processors and Arm's big and little cores have several. An event without such a number
+/// would be counted on one kind alone. With one kind of core the answer is 0. Kernels that know no
+/// kinds (Arm's before Linux 6.6) refuse a number.
 fn kinds_of_cores(devices: &Path) -> io::Result<Vec<u32>> {
     let mut kinds = Vec::new();
     for device in std::fs::read_dir(devices)?.flatten() {
@@ -136,9 +136,9 @@ fn on_each<T>(kinds: &[u32], open: impl Fn(u32) -> io::Result<T>) -> io::Result<
 pub struct Counter(Vec<OwnedFd>);
 
 impl Counter {
-    /// Counts `event` in the programs that the calling thread starts from now on, from their first
-    /// instruction on, and in everything that these create. The calling thread itself is not
-    /// counted.
+    /// Counts `event` in the programs that the calling thread starts from now on. It counts from
+    /// their first instruction on, and in everything that these create. The calling thread itself
+    /// is not counted.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`]: there are several kinds of cores, and not all would count.

@@ -1,8 +1,8 @@
 //! The buffer in which the kernel puts the records of an event (perf_event_open(2), "MMAP layout").
 //!
-//! The buffer is a page of the kernel's bookkeeping and then the data: a power of two of pages,
-//! used in a circle. The kernel writes up to the head, and never beyond the tail, up to which
-//! pinwise has read. It drops and counts what does not fit.
+//! The buffer is a page of the kernel's bookkeeping and then the data. The data is a power of two
+//! of pages, used in a circle. The kernel writes up to the head, and never beyond the tail, up to
+//! which pinwise has read. It drops and counts what does not fit.
 
 use super::event;
 use std::io;

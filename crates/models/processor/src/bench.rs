@@ -9,7 +9,7 @@
 //!
 //! Arrays that fit there may still drive each other out of a first level. They do so for ever in
 //! one of several ways, depending on the starts. Such a set, and one that does not settle, runs
-//! from [`STARTS`] starts, and their mean rate counts: another start shows more than a longer run
+//! from [`STARTS`] starts, and their mean rate counts. Another start shows more than a longer run
 //! from the same one. If each array alone would fit a first level there are [`MANY_STARTS`]. Such
 //! sets settle soon, most of them near one rate and a few at a fraction of it. Eight starts may
 //! miss these. Arrays that do not fit the second level need all of the time for one start.
@@ -36,8 +36,8 @@ const SETTLING: u64 = 20_000;
 /// No set of programs is simulated for longer than this many cycles, six passes of `L2cache`
 /// through memory. Where arrays do not fit the second level, it may change its regime for ever.
 const LONGEST: u64 = 30_000_000;
-/// From how many starts a set runs for which one is no answer, where arrays fit the second level;
-/// each has its part of [`LONGEST`].
+/// How many starts a set runs from if one is no answer, and arrays fit the second level. Each has
+/// its part of [`LONGEST`].
 const STARTS: u64 = 8;
 /// The same if no array is larger than a first level.
 pub(crate) const MANY_STARTS: u64 = 64;
@@ -106,7 +106,7 @@ impl ModelBench {
         }
     }
 
-    /// What each of `programs` does in `layout` from one start drawn by chance, and whether all of
+    /// What each of `programs` does in `layout` from one start drawn by chance. Also whether all of
     /// them settled within `longest` cycles.
     fn run_from_one_start(
         &self,
@@ -318,8 +318,8 @@ mod tests {
 
     #[test]
     fn five_arrays_that_drive_each_other_out_are_the_rate_of_many_starts() {
-        // MICRO 2009, figure 4c: Dcache is 1.40 times slower beside four others in the other pipe;
-        // by single starts 1.3, or 5 to 11.
+        // MICRO 2009, figure 4c: Dcache is 1.40 times slower with four others in the other pipe. By
+        // single starts it is 1.3, or 5 to 11.
         let five =
             seats(&[(0, "Dcache"), (4, "Dcache"), (5, "Dcache"), (6, "Dcache"), (7, "Dcache")]);
         for seed in [1, 5] {

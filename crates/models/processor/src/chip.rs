@@ -66,7 +66,7 @@ pub enum PlacementError {
 }
 
 /// A job on a processor whose threads are not placed yet: what does not depend on where they run.
-/// Its programs are resolved, and the second-level cache holds what [`ProgramSet::resident`] says,
+/// Its programs are resolved. The second-level cache holds what [`ProgramSet::resident`] says,
 /// which takes longer to find than a copy of it.
 #[derive(Clone, Debug)]
 pub struct UnplacedJob {
@@ -143,9 +143,9 @@ impl Chip {
         UnplacedJob::new(processor, job)?.place(placed, pace)
     }
 
-    /// Fills the second level as threads would that go through `arrays` line by line, each from the
-    /// next cycle on, for this many passes. Only latencies decide in what order they load. No time
-    /// passes.
+    /// Fills the second level as threads would that go through `arrays` line by line. Each begins
+    /// in the next cycle, and there are this many passes. Only latencies decide in what order they
+    /// load. No time passes.
     pub fn read_through(&mut self, arrays: &[(Region, u64)], passes: u64) {
         self.memory.read_through(arrays, passes);
     }
@@ -187,14 +187,14 @@ impl Chip {
     }
 }
 
-/// Where an event of a core stands in the order of events: by its cycle, and within a cycle by the
-/// number of the core.
+/// Where an event of a core stands in the order of events. The order is by its cycle, and within a
+/// cycle by the number of the core.
 fn place(due: u64, core: usize) -> u64 {
     const CORES: u64 = 32;
     due.saturating_mul(CORES).saturating_add(core as u64)
 }
 
-/// The core that is due first, if it is due before `end`, and the place before which it may go on.
+/// The core that is due first, if it is due before `end`. Also the place before which it may go on.
 /// That is the place of the second, since cores do not make each other due.
 fn turn(cores: &[Core], end: u64) -> Option<(usize, u64)> {
     let (mut first, mut least, mut second) = (0, place(end, 0), place(end, 0));

@@ -89,7 +89,7 @@ struct Instruction {
 }
 
 impl Instruction {
-    /// A uniform number below `length`. Draws come in pairs: if the first lies below the middle of
+    /// A uniform number below `length`. Draws come in pairs. If the first lies below the middle of
     /// the range, the second lies as far above it. So chance decides how draws follow each other,
     /// but hardly what they add up to.
     fn draw(&mut self, random: &mut Random) -> u64 {

@@ -115,8 +115,8 @@ impl Core {
         self.start_units(now, port_used, memory);
     }
 
-    /// What happens in cycle [`Core::due`], and what else up to the next cycle in which a unit is
-    /// needed, at most up to `end`.
+    /// What happens in cycle [`Core::due`], and what else up to the next cycle that needs a unit.
+    /// It goes at most up to `end`.
     pub(crate) fn event(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         let now = self.due;
         let denied = self.shut(now);
@@ -180,8 +180,8 @@ impl Core {
         self.look_ahead(units);
     }
 
-    /// While the next event is a load of one pipe, of a line that no other core can take away, the
-    /// core need not wait for its turn.
+    /// The next event may be a load of one pipe, of a line that no other core can take away. Then
+    /// the core need not wait for its turn.
     #[inline]
     fn go_on_alone(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         while code.keeps && self.by_itself && self.due < end && self.port.is_idle(self.due) {
@@ -208,8 +208,8 @@ impl Core {
         }
     }
 
-    /// Runs pipe `number` alone after cycle `now`, at most to `end`; to `known`, if one of its
-    /// strands waits for a unit.
+    /// Runs pipe `number` alone after cycle `now`, at most to `end`. It runs to `known`, if one of
+    /// its strands waits for a unit.
     #[inline]
     fn go_on(
         &mut self,
@@ -263,8 +263,8 @@ impl Core {
     }
 
     /// The strand of pipe `number` that fetches in cycle `now` if the units in `denied` are not
-    /// free: the ready one that fetched least recently. In the cycle after a load, those without a
-    /// load go first.
+    /// free. It is the ready one that fetched least recently. In the cycle after a load, those
+    /// without a load go first.
     fn pick(&self, number: usize, now: u64, denied: Units) -> Option<usize> {
         let pipe = &self.pipes[number];
         let after_load = pipe.after_load == now;

@@ -1,7 +1,7 @@
 //! Where loads and stores go: the first-level caches of the cores, the banks of the second level,
 //! the memory controllers.
 //!
-//! A request is followed to its end when it is made: it books the banks and controllers that it
+//! A request is followed to its end when it is made. It books the banks and controllers that it
 //! will occupy at once, in the order of the requests. Only the last step, the fill of the
 //! first-level cache, belongs to the core ([`crate::core`]).
 //!
@@ -170,7 +170,7 @@ impl Hierarchy {
         self.l1[core].insert((address >> self.l1_shift) as u32);
     }
 
-    /// A store of core `core` at cycle `now`; returns when it has left the store buffer, and
+    /// A store of core `core` at cycle `now`. Returns when it has left the store buffer, and
     /// whether it went to main memory.
     pub(crate) fn store(&mut self, core: usize, address: u64, now: u64) -> (u64, bool) {
         let (started, place, from_memory) = self.second_level(address, now);
@@ -183,8 +183,8 @@ impl Hierarchy {
         (started + if from_memory { self.memory_latency } else { self.l2_latency }, from_memory)
     }
 
-    /// An access of the second level: the cycle its bank, and where needed its controller, began
-    /// with it; where the line is now; whether it came from memory.
+    /// An access of the second level. It has the cycle its bank, and if needed its controller,
+    /// began with it. It says where the line is now and whether it came from memory.
     fn second_level(&mut self, address: u64, now: u64) -> (u64, usize, bool) {
         let line = (address >> self.l2_shift) as u32;
         let bank = line as usize & (self.banks.len() - 1);
@@ -257,8 +257,8 @@ mod tests {
         memory.read_through(&fitting.map(|array| (array, 0)), 1);
         assert_eq!(fitting.map(|array| held(&mut memory, array)), [1.0, 1.0]);
         assert_eq!(memory.second_level(1 << 30, 0).0, memory.row_conflict);
-        // One that finds its lines is faster than one that does not, and goes on as long as that
-        // one reads.
+        // One that finds its lines is faster than one that does not. It goes on as long as that one
+        // reads.
         let mut memory = t2();
         let beyond = [region(0, 1536), region(1, 6144)];
         memory.read_through(&beyond.map(|array| (array, 0)), 3);

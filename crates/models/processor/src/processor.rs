@@ -1,7 +1,7 @@
 //! The description of a processor: the resources shared on each level, their latencies and their
 //! arbitration.
 //!
-//! Three levels, as in V. Čakarević et al., MICRO 2009: strands share a *pipe*, pipes share a
+//! Three levels, as in V. Čakarević et al., MICRO 2009. Strands share a *pipe*, pipes share a
 //! *core*, cores share the *chip*. The table of a resource says which level shares it. The engine
 //! knows a processor only by its description: `models/ultrasparc-t2.toml` is the first. All times
 //! are cycles, all line sizes bytes.
@@ -156,7 +156,7 @@ pub struct Lsu {
 pub enum CachePolicy {
     /// A binary tree of bits per set, each pointing away from the half that was used last.
     TreePlru,
-    /// A used bit per line; the victim is the first line not used, counted from a rotor that a
+    /// A used bit per line. The victim is the first line not used, counted from a rotor that a
     /// bank's sets share.
     NotRecentlyUsed,
 }
@@ -299,7 +299,7 @@ impl Processor {
     }
 
     /// Whether arrays of this many bytes each, of programs on one core, do not fit its first level
-    /// together although one of them would alone.
+    /// together. One of them alone would fit.
     pub(crate) fn first_level_contested(&self, arrays: &[u64]) -> bool {
         self.beyond_first_level(arrays.iter().sum())
             && arrays.iter().any(|&array| array > 0 && !self.beyond_first_level(array))

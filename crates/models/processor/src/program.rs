@@ -1,12 +1,12 @@
 //! Programs: small streams of typed instructions, run for ever.
 //!
 //! A [`SimulatedProgram`] is a list of [`ProgramStep`]s. When it is through it begins again,
-//! without cost: loops that cost something say so with an [`ProgramStep::Alu`] and a
+//! without cost. Loops that cost something say so with an [`ProgramStep::Alu`] and a
 //! [`ProgramStep::Branch`]. [`ProgramStep::Loop`] and [`ProgramStep::Poll`] open a body that
 //! [`ProgramStep::End`] closes. A [`ProgramSet`] is the programs that run together and the rings
 //! they pass items over. Both are plain data. The processor decides the cost of the instructions.
 //!
-//! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs: the
+//! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs. The
 //! second lies as far above the middle of its range as the first lay below it. So the order in
 //! which a thread has more and less to do is random, but the sum hardly is. A short run then says
 //! more about a long one.
@@ -81,7 +81,7 @@ pub enum ProgramStep {
         spread: u32,
     },
     /// Waits for its turn on a ring: loads the index that the other side writes. While the ring is
-    /// full (producer) or empty (consumer), it runs the steps up to the matching
+    /// full (producer) or empty (consumer), it repeats. It runs the steps up to the matching
     /// [`ProgramStep::End`] and loads again. The body is what a round of polling costs.
     Poll {
         /// Index into [`ProgramSet::rings`].
@@ -164,8 +164,8 @@ pub struct ProgramSet {
     pub threads: Vec<SimulatedProgram>,
     /// The rings that the programs name by index.
     pub rings: Vec<PacketRing>,
-    /// Memory that has been in use for long: what of it the second-level cache holds when all runs
-    /// is there from the beginning.
+    /// Memory that has been in use for long. The part of it that the second-level cache holds when
+    /// all runs is there from the beginning.
     pub resident: Vec<Region>,
 }
 

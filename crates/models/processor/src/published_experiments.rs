@@ -1,9 +1,9 @@
 //! The experiments of V. Čakarević et al., MICRO 2009: how much a microbenchmark slows down with
 //! others.
 //!
-//! A [`BenchmarkExperiment`] is a reference benchmark and copies of a stressing one in its pipe, in
-//! its core or on another core. Its slowdown is the reference's time per instruction over that when
-//! it runs alone.
+//! A [`BenchmarkExperiment`] is a reference benchmark and copies of a stressing one. The copies are
+//! in its pipe, in its core or on another core. Its slowdown is the reference's time per
+//! instruction over that when it runs alone.
 //!
 //! As in the paper, every benchmark is measured in the steady state, over at least five passes
 //! (FAME, section 3.3). The benchmarks load the caches themselves, in cycles that are simulated and
@@ -11,9 +11,9 @@
 //! level takes long to find its regime.
 //!
 //! Threads without randomness lock into a rhythm that depends on their starts. One run is therefore
-//! no answer: each experiment runs with several sets of start offsets, and the range is part of the
-//! result. The mean rate over them counts. If arrays that fit a first level alone drive each other
-//! out of it, a few sets miss what happens in a few of a hundred. So there are as many sets as
+//! no answer. Each experiment runs with several sets of start offsets, and the range is part of the
+//! result. The mean rate over them counts. Arrays that fit a first level alone may drive each other
+//! out of it. Then a few sets miss what happens in a few of a hundred. So there are as many sets as
 //! [`crate::ModelBench`] takes.
 
 use crate::bench::MANY_STARTS;
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Where the stressing benchmarks run. The reference is on the first strand of the first core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum StressorPlace {
     /// In the reference's pipe; when that is full, in the next pipe of the core.
     Pipe,
     /// In the next pipe of the core.
@@ -46,7 +46,7 @@ pub struct BenchmarkExperiment {
     /// How often; 0: the reference runs alone.
     pub count: usize,
     /// Where.
-    pub place: Place,
+    pub place: StressorPlace,
 }
 
 /// Cycles per instruction of the reference, one value per set of start offsets.
@@ -71,7 +71,7 @@ pub struct Figure {
 /// first-level cache.
 const OFFSETS: u64 = 1000;
 
-impl fmt::Display for Place {
+impl fmt::Display for StressorPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pipe => "pipe",
@@ -81,7 +81,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl FromStr for Place {
+impl FromStr for StressorPlace {
     type Err = String;
 
     /// `pipe`, `pipe+core`, `core` or `chip`.
@@ -98,7 +98,7 @@ impl FromStr for Place {
 impl BenchmarkExperiment {
     /// `reference` by itself.
     pub fn alone(reference: PublishedBenchmark) -> Self {
-        Self { reference, stressor: reference, count: 0, place: Place::Pipe }
+        Self { reference, stressor: reference, count: 0, place: StressorPlace::Pipe }
     }
 
     /// Cycles per instruction of the reference, with each of `sets` sets of start offsets, or of
@@ -116,17 +116,18 @@ impl BenchmarkExperiment {
         let arrays =
             [vec![self.reference.array()], vec![self.stressor.array(); self.count]].concat();
         let beyond = arrays.iter().any(|&array| processor.beyond_first_level(array));
-        let contested =
-            self.place != Place::Chip && !beyond && processor.first_level_contested(&arrays);
+        let contested = self.place != StressorPlace::Chip
+            && !beyond
+            && processor.first_level_contested(&arrays);
         if contested { usual.max(MANY_STARTS as usize) } else { usual }
     }
 
     fn cpi_of_set(&self, processor: &Processor, set: usize) -> Result<f64, PlacementError> {
         let strands = processor.intra_pipe.strands as usize;
         let first = match self.place {
-            Place::Pipe => 1,
-            Place::Core => strands,
-            Place::Chip => processor.contexts_per_core(),
+            StressorPlace::Pipe => 1,
+            StressorPlace::Core => strands,
+            StressorPlace::Chip => processor.contexts_per_core(),
         };
         let benchmarks = [vec![self.reference], vec![self.stressor; self.count]].concat();
         let programs = (0..)
@@ -187,7 +188,7 @@ impl Spread {
     }
 }
 
-/// Runs experiments side by side on all processors of the host; the results are in the order of
+/// Runs experiments side by side on all processors of the host. The results are in the order of
 /// `experiments` and do not depend on how many there are. Error: the processor has too few
 /// contexts.
 pub fn run(
@@ -264,7 +265,7 @@ impl Figure {
         use PublishedBenchmark::{FpAdd, IntMul, L2cache, Mem};
         let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;
         match (reference, stressor, count, place) {
-            (IntMul, IntMul, 5.., Place::Pipe) => Some(
+            (IntMul, IntMul, 5.., StressorPlace::Pipe) => Some(
                 "impossible with the CPI of 5 in Table 2: the unit takes one operation per cycle, \
                  so six, seven, eight threads need 6/5, 7/5, 8/5 (the paper's 1, 7/6, 8/6 follow \
                  from a latency of 6, against figure 3)",
@@ -273,7 +274,7 @@ impl Figure {
                 "against section 4.2: \"as long as the number of benchmarks running on the same \
                  core is less or equal to six, we detect no slowdown\"",
             ),
-            (L2cache, Mem, 3, Place::Pipe) => Some(
+            (L2cache, Mem, 3, StressorPlace::Pipe) => Some(
                 "bistable, as the range shows: whether the array stays in the L2 depends on the \
                  start offsets; on another pipe or core the paper has 9.2",
             ),
@@ -295,7 +296,7 @@ mod tests {
             reference: PublishedBenchmark::FpDiv,
             stressor: PublishedBenchmark::FpDiv,
             count: 4,
-            place: Place::Pipe,
+            place: StressorPlace::Pipe,
         };
         let figure = Figure { experiment, slowdown: 7.6, exact: true, source: "4.2 fig4b".into() };
         assert_eq!(Figure::parse_all(csv), Ok(vec![figure]));
@@ -310,7 +311,8 @@ mod tests {
         let slowdown = |after_load, reference, stressor| {
             let mut processor = Processor::model("ultrasparc-t2").unwrap();
             processor.intra_pipe.fetch.after_load = after_load;
-            let beside = BenchmarkExperiment { reference, stressor, count: 3, place: Place::Pipe };
+            let beside =
+                BenchmarkExperiment { reference, stressor, count: 3, place: StressorPlace::Pipe };
             let [alone, beside] = [BenchmarkExperiment::alone(reference), beside]
                 .map(|e| e.cpi(&processor, 2).unwrap().mean());
             (beside / alone * 10.0).round() / 10.0

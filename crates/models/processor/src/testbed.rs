@@ -1,15 +1,15 @@
 //! A simulated processor as something to measure assignments on.
 //!
-//! **A measurement** runs the packet pipelines from a random start: each thread begins within the
-//! first 4,096 cycles and draws its jitter from its own seed. After a quarter of the window has
-//! passed unmeasured, packets of each instance are counted from the last one before the window to
-//! the last one in it. Both have even numbers if possible: draws come in pairs that compensate for
-//! each other, so pairs of packets differ much less than packets. Performance is packets per second
-//! of virtual time, all instances together. Each of several *starts* has its own window, and the
-//! mean counts. Most assignments give the same from every start. In some, threads that share a pipe
-//! or the divide unit fall into one of several rhythms and keep it for hundreds of packets. A
-//! longer window adds little there. So more starts are added, up to [`MOST_STARTS`], until their
-//! mean is known to within [`CERTAIN`]. A single start has nothing to differ from.
+//! **A measurement** runs the packet pipelines from a random start. Each thread begins within the
+//! first 4,096 cycles and draws its jitter from its own seed. A quarter of the window passes
+//! unmeasured. Then packets of each instance are counted from the last one before the window to the
+//! last one in it. Both have even numbers if possible. Draws come in pairs that compensate for each
+//! other, so pairs of packets differ much less than packets. Performance is packets per second of
+//! virtual time, all instances together. Each of several *starts* has its own window, and the mean
+//! counts. Most assignments give the same from every start. In some, threads that share a pipe or
+//! the divide unit fall into one of several rhythms and keep it for hundreds of packets. A longer
+//! window adds little there. So more starts are added, up to [`MOST_STARTS`], until their mean is
+//! known to within [`CERTAIN`]. A single start has nothing to differ from.
 //!
 //! All chance comes from the testbed's seed and the number of the measurement in its campaign. A
 //! campaign repeats bit for bit, and measuring the same assignment again gives another start, as on
@@ -24,8 +24,8 @@
 //!
 //! **Unpinned.** There is no operating system in the model. Its default is what the studies compare
 //! with (BlackBox scheduler, section 4.4): a *balanced* placement. It spreads the threads evenly
-//! over cores and, within a core, over pipes, as the load balancers of Linux and Solaris do. Chance
-//! decides which threads end up together. Each measurement draws another one.
+//! over cores and, within a core, over pipes. The load balancers of Linux and Solaris do the same.
+//! Chance decides which threads end up together. Each measurement draws another one.
 
 mod window;
 
@@ -68,9 +68,9 @@ pub struct SimulatedTestbed {
 }
 
 impl SimulatedTestbed {
-    /// One instance of each of `programs` on `processor`, which may run on the allowed contexts of
-    /// `machine`: a machine with the contexts of [`Processor::machine`]. Error: there are more
-    /// threads than contexts.
+    /// One instance of each of `programs` on `processor`. It may run on the allowed contexts of
+    /// `machine`, which has the contexts of [`Processor::machine`]. Error: there are more threads
+    /// than contexts.
     pub fn new(
         processor: Processor,
         machine: Machine,
@@ -94,7 +94,7 @@ impl SimulatedTestbed {
         Self::of(processor, machine, programs, None, window, seed)
     }
 
-    /// Ready instances of `programs`. A [`Setting::Profile`] runs some of them; its performance is
+    /// Ready instances of `programs`. A [`Setting::Profile`] runs some of them. Its performance is
     /// their weighted speedup over `alone`, what each instance does alone in packets/s. All
     /// together they need not fit.
     pub fn of_ready(

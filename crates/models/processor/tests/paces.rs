@@ -1,5 +1,5 @@
 //! Skipping idle cycles and rows of instructions gives exactly what stepping through every cycle
-//! gives, for any programs on any contexts of any processor.
+//! gives. It holds for any programs on any contexts of any processor.
 
 use pinwise_processor::program::{Address, PacketProgram, PacketRing, ProgramStep, Region, Side};
 use pinwise_processor::{
@@ -107,7 +107,7 @@ fn at_own_ends(program: &SimulatedProgram, thread: usize, threads: usize) -> Sim
         .expect("as balanced as before")
 }
 
-/// The T2, or one with other latencies, more pipes, a second level that holds all that is used or
+/// The T2, or one with other latencies or more pipes. The second level holds all that is used or
 /// does not.
 fn processor() -> impl Strategy<Value = Processor> {
     let t2 = Processor::model("ultrasparc-t2").unwrap();
@@ -183,8 +183,8 @@ fn demanding() -> impl Strategy<Value = SimulatedProgram> {
     })
 }
 
-/// A core all of whose strands want its units all the time, under either arbitration, whether or
-/// not loads yield after a load.
+/// A core all of whose strands want its units all the time. It is tried under either arbitration,
+/// whether or not loads yield after a load.
 fn crowd() -> impl Strategy<Value = (Processor, ProgramSet, Vec<PlacedThread>)> {
     let threads = prop::collection::vec((demanding(), 0u64..40, any::<u64>()), 12);
     let rule = || select(vec![Arbitration::OldestFirst, Arbitration::LastUserYields]);

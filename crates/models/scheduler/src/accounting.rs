@@ -11,8 +11,8 @@ pub struct Account {
     pub user: Nanos,
     /// On a context, for the operating system: switches, wake-ups (SYS).
     pub system: Nanos,
-    /// Work of the program itself that was done, as time it takes alone on the machine: progress,
-    /// whatever it took to get there.
+    /// Work of the program itself that was done, as time it takes alone on the machine. It is
+    /// progress, whatever it took to get there.
     pub work: Nanos,
     /// Waiting for a lock, a barrier or a queue (LCK).
     pub lock: Nanos,

@@ -1,9 +1,9 @@
 //! The memory system that all contexts share.
 //!
-//! A thread of a program spends the share `s` of its time, measured alone, holding the memory
-//! system to itself; the rest needs nobody. With k threads running, that is a closed queueing
-//! network of one server (demand s) and a delay (1 - s). Exact mean value analysis (M. Reiser, S.
-//! Lavenberg, JACM 27(2), 1980) gives the time that one unit of work takes with k threads:
+//! A thread of a program holds the memory system to itself for the share `s` of its time, measured
+//! alone. The rest needs nobody. With k threads running, that is a closed queueing network of one
+//! server (demand s) and a delay (1 - s). Exact mean value analysis (M. Reiser, S. Lavenberg, JACM
+//! 27(2), 1980) gives the time that one unit of work takes with k threads:
 //!
 //! R(k) = s (1 + Q(k-1)),  X(k) = k / (1 - s + R(k)),  Q(k) = X(k) R(k),  stretch(k) = 1 - s + R(k)
 //!

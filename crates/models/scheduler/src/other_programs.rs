@@ -1,8 +1,8 @@
 //! [`OtherPrograms`]: what else runs on the machine and shares time with the program.
 //!
 //! Their threads compute for a while, pause, compute again. The clock alone says when, not how much
-//! of the contexts they got. So their habit is a function of a seed and of the time, and a program
-//! that is started again within a burst meets the rest of that burst.
+//! of the contexts they got. So their habit is a function of a seed and of the time. A program that
+//! is started again within a burst has the rest of that burst.
 
 use crate::time::Nanos;
 use pinwise_topology::Random;

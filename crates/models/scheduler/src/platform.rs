@@ -33,15 +33,15 @@ pub struct Costs {
     pub lock: Nanos,
     /// Moving a lock's cache line to another context, per contender.
     pub transfer: Nanos,
-    /// How long a thread that finds a mutex taken spins before it sleeps, if the owner does not
-    /// release it earlier.
+    /// How long a thread that finds a mutex taken spins before it sleeps. It stops if the owner
+    /// releases it earlier.
     pub spin: Nanos,
     /// How long a thread at a barrier spins before it sleeps.
     pub barrier_spin: Nanos,
     /// How long a thread must have waited in a run queue before an idle context takes it away.
     pub nosteal: Nanos,
-    /// A thread that ran within this time is believed to have its data in the cache of its last
-    /// context, and is queued there.
+    /// A thread that ran within this time probably has its data in the cache of its last context.
+    /// It is queued there.
     pub warmth: Nanos,
     /// Fetching one KiB of a working set again after a move within the package (from the shared
     /// third-level cache).
@@ -113,8 +113,8 @@ impl Platform {
         &self.members
     }
 
-    /// The context after `context` in the ring of its package: where a run queue that is too long
-    /// hands its next thread.
+    /// The context after `context` in the ring of its package. A run queue that is too long hands
+    /// its next thread to it.
     pub fn neighbour(&self, context: usize) -> usize {
         let members = &self.members[self.package[context]];
         let place = members.iter().position(|&member| member == context).unwrap_or(0);
@@ -161,7 +161,7 @@ impl Daemons {
     pub const NONE: Self = Self { count: 0, period: Nanos(0), burst: Nanos(0) };
 
     /// A server with its daemons, its clock and the two monitoring tools at a resolution of
-    /// milliseconds: 2.4 % of 24 contexts. An assumption, common to all programs.
+    /// milliseconds. They take 2.4 % of 24 contexts. An assumption, common to all programs.
     pub const SERVER: Self = Self { count: 24, period: Nanos(20_000_000), burst: Nanos(500_000) };
 }
 

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes
-/// begin "beyond the initial input reading phase of each application", whose length is part of a
+/// begin "beyond the initial input reading phase of each application". Its length is part of a
 /// description and of a probe's cost.
 const SETTLE: Nanos = Nanos(1_000_000_000);
 
@@ -73,8 +73,8 @@ impl ModelProber {
         Self { window, ..self }
     }
 
-    /// Beside other programs. A probe meets the bursts that are under way when it begins, by the
-    /// time that all probes before it cost.
+    /// Beside other programs. A probe has the bursts that are under way when it begins. The time
+    /// that all probes before it cost decides.
     #[must_use]
     pub fn beside(self, others: Vec<OtherPrograms>) -> Self {
         Self { others, ..self }

@@ -4,8 +4,8 @@
 //! of the program: its threads, its shape, how its threads wait. `[fitted]` are numbers chosen so
 //! that the model reproduces published figures. Shapes:
 //!
-//! - `fork-join`: in each iteration the main thread works alone, then all threads share the
-//!   parallel part, then all meet at a barrier.
+//! - `fork-join`: each iteration has three parts. The main thread works alone, then all threads
+//!   share the parallel part, then all meet at a barrier.
 //! - `pipeline`: items pass through stages connected by bounded queues; a stage has one thread or
 //!   n.
 //!
@@ -30,8 +30,9 @@ pub struct ModelProgram {
     /// Why it is described so, for people.
     pub about: String,
     /// How long the whole run takes as a sequential program, in seconds, if that is known. For the
-    /// built-in programs it is the published parallel time times the speed-up (the paper's Tables
-    /// VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is shorter.
+    /// built-in programs it is a product. It is the published parallel time times the speed-up (the
+    /// paper's Tables VII, IX, X and XII). What is simulated to its end ([`Self::sequential`]) is
+    /// shorter.
     #[serde(default)]
     pub whole_s: Option<f64>,
     /// What is known of it.
@@ -98,8 +99,8 @@ pub struct Stage {
 pub struct FittedCosts {
     /// Before the threads begin, in seconds; the same for every number of threads.
     pub initialization_s: f64,
-    /// Work of one iteration, in ms; of a pipeline, whose stages have their own, of one item in
-    /// the sequential program.
+    /// Work of one iteration, in ms. For a pipeline, whose stages have their own, it is that of one
+    /// item in the sequential program.
     pub work_ms: f64,
     /// Share of an iteration that the main thread does alone.
     pub serial: f64,
@@ -219,9 +220,9 @@ impl ModelProgram {
     }
 
     /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program
-    /// with one group of threads takes the number unchanged (the paper reports 9 threads, 1 + n,
-    /// where the search chose 8). A pipeline of several groups takes the largest n whose threads
-    /// are not more than the number (63 for 64), at least 1.
+    /// with one group of threads takes the number unchanged. The paper reports 9 threads, 1 + n,
+    /// where the search chose 8. A pipeline of several groups takes the largest n whose threads are
+    /// not more than the number (63 for 64), at least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         let groups = match &self.structure {
             Structure::ForkJoin(_) => 1,
@@ -244,8 +245,8 @@ impl ModelProgram {
         })
     }
 
-    /// Time that the run takes as a sequential program, alone on the machine: all its work and all
-    /// its waiting for input and output.
+    /// Time that the run takes as a sequential program, alone on the machine. It is all its work
+    /// and all its waiting for input and output.
     pub fn sequential(&self) -> Nanos {
         let fitted = &self.fitted;
         let sleeps =
@@ -266,15 +267,15 @@ impl ModelProgram {
         Nanos::from_millis(self.times() * each)
     }
 
-    /// What the threads compute in the whole run, where its length is known, in seconds of a
-    /// context: as [`Self::speedup_of_progress`] counts it.
+    /// What the threads compute in the whole run, if its length is known, in seconds of a context.
+    /// It counts as [`Self::speedup_of_progress`] does.
     pub fn work_s(&self) -> Option<f64> {
         self.whole_s.map(|whole| whole / self.speedup_of_progress())
     }
 
     /// The speed-up over the sequential program for a progress of 1. Probes count computed work.
-    /// The sequential program also waits for input and output, and for a pipeline it computes
-    /// another amount than the stages do.
+    /// The sequential program also waits for input and output. For a pipeline it computes another
+    /// amount than the stages do.
     pub fn speedup_of_progress(&self) -> f64 {
         self.sequential().seconds() / self.computed().seconds()
     }

@@ -39,7 +39,7 @@ pub(crate) enum Action {
     /// With probability `chance`: waits for input or output.
     Sleep { span: Span, chance: f64 },
     /// Waits for all others. To wait for the end of other threads' work (a join) counts as sleep,
-    /// as `lwp_wait` does, anything else as waiting for a lock.
+    /// as `lwp_wait` does. Anything else counts as waiting for a lock.
     Barrier { barrier: usize, join: bool },
     /// Takes an item, waiting for one; the thread ends when none will come.
     Pop(usize),
@@ -139,8 +139,8 @@ pub(crate) struct Thread {
     pub(crate) state: State,
     /// Since when it is in its state, according to its account.
     pub(crate) since: Nanos,
-    /// Left to do before the phase goes on, in this order: for the operating system, for the
-    /// cache, and of the phase itself.
+    /// Left to do before the phase goes on. The order is: for the operating system, for the cache,
+    /// and of the phase itself.
     pub(crate) overhead: f64,
     pub(crate) refill: f64,
     pub(crate) work: f64,
@@ -210,7 +210,7 @@ impl Thread {
         self.work = work;
     }
 
-    /// Uses up `span` of its time on a context: first for the operating system, then the cache,
+    /// Uses up `span` of its time on a context. The operating system comes first, then the cache,
     /// then its work, stretched.
     pub(crate) fn consume(&mut self, span: Nanos, stretch: f64) {
         let mut left = span.0 as f64;

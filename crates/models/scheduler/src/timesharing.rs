@@ -3,9 +3,9 @@
 //!
 //! The default dispatch table of the class (`dispadmin -g -c TS`; `ts_dptbl(5)`). A thread that
 //! uses up its slice falls by ten priorities and gets a longer slice there. Once a second each
-//! thread's wait counter rises. A thread in a run queue whose counter exceeds the maximum (0 below
-//! priority 59: one tick) is lifted to 50 or more, so that none starves. A thread that returns from
-//! sleep with such a counter is lifted too.
+//! thread's wait counter rises. A thread in a run queue may have a counter above the maximum (0
+//! below priority 59: one tick). It is lifted to 50 or more, so that none starves. A thread that
+//! returns from sleep with such a counter is lifted too.
 
 use crate::time::Nanos;
 

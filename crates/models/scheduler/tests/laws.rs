@@ -244,8 +244,8 @@ proptest! {
     }
 }
 
-/// A pipeline computes more than the sequential program, and swaptions waits beside what it
-/// computes: what probes see is a speed-up all the same.
+/// A pipeline computes more than the sequential program, and swaptions also waits. All the same,
+/// what probes see is a speed-up.
 #[test]
 fn progress_is_told_as_the_speed_up_of_a_whole_run() {
     let platform = Platform::opteron_24();

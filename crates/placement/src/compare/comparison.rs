@@ -4,7 +4,7 @@
 mod row;
 mod verdict_rounds;
 
-pub use row::{ClaimVerdict, JudgedClaim, Loss, Row, Standing};
+pub use row::{ClaimVerdict, ComparisonRow, JudgedClaim, Loss, WayStanding};
 
 use crate::compare::strategy::{ComparisonStrategy, Round, WindowOwner};
 use crate::compare::ways::{ComparedWays, Contender, LeftOut, LeftOutReason, WayResult};
@@ -21,7 +21,7 @@ pub struct Comparison {
     pub unit: Unit,
     /// In the order of the ways; a draw has two, its mean and its worst. If the best known is
     /// a draw, it comes last.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Ways that are not in it.
     pub left_out: Vec<LeftOut>,
     /// Rounds of fresh windows that were made.
@@ -42,12 +42,12 @@ pub struct BeforeRounds {
     /// Windows.
     pub windows: usize,
     /// The way that leads in them; `None` before the first that chooses.
-    pub leader: Option<Leader>,
+    pub leader: Option<LeadingWay>,
 }
 
 /// The way that leads before anything is decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Leader {
+pub struct LeadingWay {
     /// Its name.
     pub name: String,
     /// Its mean.
@@ -61,7 +61,7 @@ impl BeforeRounds {
             let leads = |way: &&Contender| way.entry == WayResult::Announced(leader.clone());
             let way = ways.contenders.iter().find(leads);
             let name = way.map_or("a draw", |way| &way.name).to_owned();
-            Leader { name, performance }
+            LeadingWay { name, performance }
         });
         (windows > 0).then_some(Self { windows, leader })
     }
@@ -69,9 +69,9 @@ impl BeforeRounds {
 
 /// The question that a comparison left open.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unclear<'a> {
+pub struct OpenComparison<'a> {
     /// May be as good as the best known, or lose more than what was asked for.
-    pub rows: Vec<&'a Row>,
+    pub rows: Vec<&'a ComparisonRow>,
     /// The most that one of them may lose.
     pub high: f64,
     /// Rounds after which the intervals would be as narrow as what was asked for, at the same
@@ -123,7 +123,7 @@ impl Comparison {
                             .map(|claim| judged(claim, verdict.most(&seat), ways.within));
                         let assignment = assignment.cloned();
                         let (spent, campaign) = (contender.spent, contender.campaign);
-                        comparison.rows.push(Row {
+                        comparison.rows.push(ComparisonRow {
                             name,
                             assignment,
                             performance,
@@ -170,7 +170,7 @@ impl Comparison {
 
     /// The best known has a row, also if nobody announced it.
     fn add_best_draw(&mut self, verdict: &VerdictRounds<'_>, best: Option<&Assignment>) {
-        let is_there = self.rows.iter().any(|row| row.standing == Standing::Best);
+        let is_there = self.rows.iter().any(|row| row.standing == WayStanding::Best);
         let (Some(best), Some((performance, loss, standing)), false) =
             (best, verdict.row(&verdict.best), is_there)
         else {
@@ -181,7 +181,7 @@ impl Comparison {
             verdict.ways.drawn().map(|(_, drawn)| drawn.len()).sum::<usize>()
         );
         let assignment = Some(best.clone());
-        self.rows.push(Row {
+        self.rows.push(ComparisonRow {
             name,
             assignment,
             performance,
@@ -194,23 +194,24 @@ impl Comparison {
     }
 
     /// The row of the best known assignment.
-    pub fn best(&self) -> Option<&Row> {
-        self.rows.iter().find(|row| row.standing == Standing::Best)
+    pub fn best(&self) -> Option<&ComparisonRow> {
+        self.rows.iter().find(|row| row.standing == WayStanding::Best)
     }
 
     /// The best row that contradicts the best known in the fresh windows. It is the best of those
     /// that are significantly better. If all others did better, or the best known made no progress,
     /// it is the best of the others.
-    pub fn contradiction(&self) -> Option<&Row> {
-        let others = || self.rows.iter().filter(|row| row.standing != Standing::Best);
-        let least = |a: &&Row, b: &&Row| a.loss.estimate.total_cmp(&b.loss.estimate);
+    pub fn contradiction(&self) -> Option<&ComparisonRow> {
+        let others = || self.rows.iter().filter(|row| row.standing != WayStanding::Best);
+        let least =
+            |a: &&ComparisonRow, b: &&ComparisonRow| a.loss.estimate.total_cmp(&b.loss.estimate);
         let all = others().count() > 1 && others().all(|row| row.loss.estimate < 0.0);
         if self.is_idle() {
             let did = others().filter(|row| row.performance.mean > 0.0);
             return did.max_by(|a, b| a.performance.mean.total_cmp(&b.performance.mean));
         }
         others()
-            .filter(|row| row.standing == Standing::Better)
+            .filter(|row| row.standing == WayStanding::Better)
             .min_by(least)
             .or_else(|| others().filter(|_| all).min_by(least))
     }
@@ -232,19 +233,20 @@ impl Comparison {
 
     /// The rows that tie with the best known and may still lose more than `within`. Also a guess of
     /// the rounds that would decide them. `None` if there are none.
-    pub fn unclear(&self) -> Option<Unclear<'_>> {
+    pub fn unclear(&self) -> Option<OpenComparison<'_>> {
         if self.is_idle() {
             return None;
         }
-        let is_unclear = |row: &&Row| row.standing == Standing::Tied && row.loss.high > self.within;
-        let rows: Vec<&Row> = self.rows.iter().filter(is_unclear).collect();
+        let is_unclear =
+            |row: &&ComparisonRow| row.standing == WayStanding::Tied && row.loss.high > self.within;
+        let rows: Vec<&ComparisonRow> = self.rows.iter().filter(is_unclear).collect();
         let high = rows.iter().map(|row| row.loss.high).reduce(f64::max)?;
         let half = rows.iter().map(|row| row.loss.high - row.loss.estimate).reduce(f64::max)?;
         // An interval narrows with the root of the number of rounds.
         let rounds = self.rounds as f64 * (half / self.within).powi(2).max(1.0);
         // Two digits: it is no more than a guess.
         let digits = 10f64.powf((rounds.log10().floor() - 1.0).max(0.0));
-        Some(Unclear { rows, high, rounds: ((rounds / digits).ceil() * digits) as usize })
+        Some(OpenComparison { rows, high, rounds: ((rounds / digits).ceil() * digits) as usize })
     }
 }
 
@@ -328,7 +330,7 @@ mod tests {
         assert!((comparison.rows[1].performance.mean - 20.0).abs() < 0.1);
         assert_eq!(comparison.rows[2].assignment, Some(on(1)));
         assert!((comparison.rows[3].loss.estimate - 1.0 / 11.0).abs() < 0.01);
-        assert_eq!(comparison.rows[3].standing, Standing::Worse);
+        assert_eq!(comparison.rows[3].standing, WayStanding::Worse);
         let judged = |row: usize| comparison.rows[row].claim.unwrap();
         assert!(judged(3).certified && judged(3).verdict == ClaimVerdict::False);
         assert!(!judged(4).certified && judged(4).verdict == ClaimVerdict::Holds);
@@ -389,7 +391,7 @@ mod tests {
         let best = comparison.best().unwrap();
         assert_eq!(best.name, "wide claim");
         let better = comparison.contradiction().unwrap();
-        assert_eq!((better.name.as_str(), better.standing), ("low claim", Standing::Better));
+        assert_eq!((better.name.as_str(), better.standing), ("low claim", WayStanding::Better));
         assert!(better.loss.high < 0.0, "{better:?}");
         // 88 against 100: beyond 2 %, within 20 %.
         assert_eq!(
@@ -450,10 +452,11 @@ mod tests {
                 comparison
                     .rows
                     .iter()
-                    .filter(|row| row.standing != Standing::Best)
+                    .filter(|row| row.standing != WayStanding::Best)
                     .map(|row| row.loss.estimate),
             );
-            told += usize::from(comparison.rows.iter().any(|row| row.standing == Standing::Worse));
+            told +=
+                usize::from(comparison.rows.iter().any(|row| row.standing == WayStanding::Worse));
             assert!(comparison.unclear().is_some_and(|unclear| unclear.rounds > 100));
         }
         // Of 200 means of six windows the standard error is 0.6; the luckiest of six would be 10

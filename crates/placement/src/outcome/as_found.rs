@@ -88,14 +88,14 @@ pub enum OutcomeNote {
         /// Its measurements.
         n: usize,
     },
-    /// A note on what the measurements met.
+    /// A note on what disturbed the measurements.
     #[serde(untagged)]
     Met(ProgramNote),
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Best, Estimate, Outcome, OutcomeNote, PlacementQuestion};
+    use crate::{Estimate, Outcome, OutcomeNote, PlacedAssignment, PlacementQuestion};
     use pinwise_measure::{Unit, Workload};
     use pinwise_topology::{Assignment, Space};
 
@@ -123,7 +123,7 @@ mod tests {
         let outcome = |found: f64, unpinned: f64| Outcome {
             as_found: Some(estimate(found, 5.0)),
             baseline: Some(estimate(unpinned, 10.0)),
-            best: Some(Best {
+            best: Some(PlacedAssignment {
                 assignment: Assignment::new(vec![0]),
                 performance: estimate(120.0, 6.0),
             }),

@@ -84,7 +84,7 @@ impl Colocation {
     fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
         let kinds = self.thread_kinds.kinds().len();
         let mut held = vec![0.0; self.shared.most_domains * kinds];
-        // Each thread meets those that came before it.
+        // Each thread is paired with those before it.
         for thread in 0..self.thread_kinds.threads() {
             let kind = self.thread_kinds.kind(thread);
             let domain = &mut held[level[leaves[thread] as usize] * kinds..][..kinds];

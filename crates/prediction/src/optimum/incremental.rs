@@ -24,7 +24,7 @@ type Base = (usize, f64);
 /// By what a domain holds, layout and share of every slot.
 type Shares = HashMap<Box<[u8]>, Vec<(usize, f64)>>;
 
-/// Entries kept of either sort: beyond, what was kept is forgotten and met again.
+/// Most cached entries of either sort. Beyond that, the cache is emptied.
 const MOST_KEPT: usize = 1 << 17;
 
 /// See the module.

@@ -2,14 +2,14 @@
 //!
 //! BlackBox's prediction of an instance depends on the other threads only through what is in its
 //! domains. So an assignment chooses the contents of each domain, and which threads belong to one
-//! instance. Both are listed by [`piece`]. A bound on their worth together comes from [`price`],
+//! instance. Both are listed by [`fragment`]. A bound on their worth together comes from [`price`],
 //! and a bound on the part not chosen yet from [`completion`]. Finally, [`branch`] goes through all
 //! choices above a floor that are not ruled out. It lowers the floor step by step to the best known
 //! prediction.
 
 mod branch;
 mod completion;
-mod piece;
+mod fragment;
 mod price;
 
 use crate::BlackBox;
@@ -17,7 +17,7 @@ use crate::optimum::incremental::Incremental;
 use crate::optimum::{ProofProgress, TopN};
 use branch::{ASK, Branch, Findings, ROUNDING};
 use completion::Completion;
-use piece::{Holding, Pieces};
+use fragment::{Fragments, Holding};
 
 /// Shares between which prices are linear, at most.
 const MOST_KNOTS: usize = 10;
@@ -45,7 +45,7 @@ pub(crate) fn prove(
     go_on: &mut dyn FnMut(&ProofProgress) -> bool,
 ) -> Option<Proof> {
     let best = top.best();
-    let pieces = Pieces::new(blackbox, || {
+    let fragments = Fragments::new(blackbox, || {
         go_on(&ProofProgress { steps: 0, looked: 0, best, upper: ceiling })
     })?;
     let (thread_kinds, local) = (blackbox.thread_kinds(), blackbox.local());
@@ -60,19 +60,19 @@ pub(crate) fn prove(
     let counts = thread_kinds.counts();
     let left: Vec<u8> =
         counts.iter().map(|count| u8::try_from(*count).ok()).collect::<Option<_>>()?;
-    let knots = knots(&pieces, top, moving)?;
+    let knots = knots(&fragments, top, moving)?;
     let mut nodes = 0;
-    let prices = price::best(&pieces, knots, &instances, &numbers, &mut |upper| {
+    let prices = price::best(&fragments, knots, &instances, &numbers, &mut |upper| {
         nodes += 1;
         go_on(&ProofProgress { steps: nodes, looked: 0, best, upper: upper.min(ceiling) })
     });
-    let values = pieces.values(|piece, share| prices.of(piece, share));
-    let completion = Completion::new(&pieces, &values, &builds, &counts);
+    let values = fragments.values(|fragment, share| prices.of(fragment, share));
+    let completion = Completion::new(&fragments, &values, &builds, &counts);
     // Without the first domain it is all others; the same for one of each further build.
     let without = |build: usize| {
         let mut others = builds.clone();
         others.remove(builds.partition_point(|other| *other < build));
-        Completion::new(&pieces, &values, &others, &counts)
+        Completion::new(&fragments, &values, &others, &counts)
     };
     let further: Vec<Completion> = (1..numbers.len()).map(without).collect();
     let others: Vec<&Completion> = std::iter::once(&completion).chain(&further).collect();
@@ -88,7 +88,7 @@ pub(crate) fn prove(
         // What a holding leaves to be worth has to be above the floor with it in any domain.
         let mut tried = left.clone();
         let mut reaches = |number: &usize| {
-            let Holding { build, counts: taken, .. } = &pieces.holdings[*number];
+            let Holding { build, counts: taken, .. } = &fragments.holdings[*number];
             tried
                 .iter_mut()
                 .zip(&left)
@@ -98,14 +98,14 @@ pub(crate) fn prove(
         };
         let mut candidates: Vec<Vec<usize>> = vec![Vec::new(); numbers.len()];
         for number in (0..values.len()).filter(|number| reaches(number)) {
-            candidates[pieces.holdings[number].build].push(number);
+            candidates[fragments.holdings[number].build].push(number);
         }
         candidates
             .iter_mut()
             .for_each(|candidates| candidates.sort_by(|a, b| values[*b].total_cmp(&values[*a])));
         let branch = Branch {
             blackbox,
-            pieces: &pieces,
+            fragments: &fragments,
             prices: &prices,
             completion: &completion,
             values: &values,
@@ -150,8 +150,8 @@ pub(crate) fn prove(
 
 /// The shares between which prices are linear. They are those that threads keep where it is best,
 /// since there prices have to be right.
-fn knots(pieces: &Pieces, top: &TopN, moving: &mut Incremental<'_>) -> Option<Vec<f64>> {
-    let most = pieces
+fn knots(fragments: &Fragments, top: &TopN, moving: &mut Incremental<'_>) -> Option<Vec<f64>> {
+    let most = fragments
         .holdings
         .iter()
         .flat_map(|holding| &holding.parts)

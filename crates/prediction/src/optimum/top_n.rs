@@ -3,7 +3,7 @@
 use crate::optimum::incremental::{Description, Incremental};
 use std::collections::BTreeSet;
 
-/// The best assignments met so far.
+/// The best assignments found so far.
 #[derive(Clone, Debug)]
 pub(crate) struct TopN {
     count: usize,

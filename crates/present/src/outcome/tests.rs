@@ -48,8 +48,11 @@ fn figure(mean: f64, half: f64) -> Estimate {
     Estimate { mean, low: mean - half, high: mean + half, n: 12, confidence: 0.95, spread: half }
 }
 
-fn best(leaves: [u32; 2], mean: f64) -> Best {
-    Best { assignment: Assignment::new(leaves.to_vec()), performance: figure(mean, mean / 100.0) }
+fn best(leaves: [u32; 2], mean: f64) -> PlacedAssignment {
+    PlacedAssignment {
+        assignment: Assignment::new(leaves.to_vec()),
+        performance: figure(mean, mean / 100.0),
+    }
 }
 
 fn outcome(unit: Unit, mean: f64) -> Outcome {
@@ -76,7 +79,12 @@ fn outcome(unit: Unit, mean: f64) -> Outcome {
         assignments: "2".into(),
         drift: None,
         notes: Vec::new(),
-        cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
+        cost: SearchCost {
+            measurements: 240,
+            failed: 3,
+            classes: 2,
+            time: Duration::from_secs(12),
+        },
         failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
         strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
         stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],
@@ -174,7 +182,7 @@ fn without_anything_measured_nothing_is_claimed() {
             notes: vec!["there are no values".to_owned().into()],
             ..outcome(unit.clone(), 1.0).bound
         },
-        cost: Cost { measurements: 3, failed: 3, classes: 0, time: Duration::from_secs(12) },
+        cost: SearchCost { measurements: 3, failed: 3, classes: 0, time: Duration::from_secs(12) },
         stopped_because: vec![StopReason::NoAssignment],
         ..outcome(unit.clone(), 1.0)
     };
@@ -183,7 +191,7 @@ fn without_anything_measured_nothing_is_claimed() {
     let error = "the program fell below the floor, 60 % of its speed unpinned (9 ops/s): 5 ops/s";
     let floored = Outcome {
         bound: Bound { notes: Vec::new(), ..nothing.bound.clone() },
-        cost: Cost { classes: 1, ..nothing.cost },
+        cost: SearchCost { classes: 1, ..nothing.cost },
         failure: Some(pinwise_placement::Unmeasured::Failed { error: error.into() }),
         stopped_because: vec![StopReason::BelowFloor { error: error.into() }],
         ..nothing
@@ -202,7 +210,7 @@ fn what_few_windows_leave_open_is_left_open() {
     let whole = outcome(unit.clone(), 1.72e6);
     let performance = Estimate { n: 4, ..figure(1.72e6, 2e4) };
     let few = Outcome {
-        best: Some(Best { performance, ..best([0, 1], 1.72e6) }),
+        best: Some(PlacedAssignment { performance, ..best([0, 1], 1.72e6) }),
         baseline: None,
         as_found: Some(figure(1.4e6, 2e4)),
         advice: PlacementVerdict::Undecided,
@@ -316,7 +324,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
         let mut info = campaign(unit.clone());
         let question = PlacementQuestion::new(pinwise_placement::StrategyName::Auto, budget);
         info.new.question = serde_json::to_value(question).unwrap();
-        let cost = Cost {
+        let cost = SearchCost {
             measurements,
             failed: 0,
             classes: 0,

@@ -3,9 +3,9 @@
 //! A command of the user's sets the number, or a limit does.
 //!
 //! Some programs count their CPUs while they run, or have more threads than they need. Then the
-//! number is set by the CPUs that the program may use, or by the CPU time that its control group
-//! grants. The guardian stores the original limit before it is changed, and puts it back however
-//! pinwise ends.
+//! number is set by the CPUs that the program may use. Or it is set by the CPU time that its
+//! control group grants. The guardian stores the original limit before it is changed, and puts it
+//! back however pinwise ends.
 
 use super::command_template::PLACE;
 use pinwise_linux::{
@@ -141,8 +141,8 @@ fn first(all: &CpuSet, n: u32) -> Result<CpuSet, String> {
     }
 }
 
-/// Confines every thread of the program, those it creates meanwhile included, to the first `n` CPUs
-/// of those its first thread had.
+/// Confines every thread of the program to the first `n` CPUs of those its first thread had. That
+/// includes threads it creates meanwhile.
 fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let known = guardian.confined(root);

@@ -80,8 +80,8 @@ impl Observation {
         self.usage = Some(usage);
     }
 
-    /// The threads that were watched for about as long as any: they existed at a time, also if
-    /// no look at their number met them.
+    /// The threads that were watched for about as long as any. They existed at a time, even if no
+    /// look at their number saw them all.
     pub(super) fn lasting_threads(&self) -> u32 {
         let threads = &self.activity.threads;
         let longest = threads.iter().map(|thread| thread.elapsed).max().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Joins the halves of an observation, and tells whether the program did the same in both.
+//! Joins the halves of an observation, and says whether the program did the same in both.
 //!
 //! A probe represents the whole run only if the program does the same all the time. If the second
-//! half of a probe differs from the first, a phase began or ended in it, and its profile describes
+//! half of a probe differs from the first, a phase began or ended in it. Its profile then describes
 //! neither phase.
 
 use pinwise_linux::thread::ThreadId;

@@ -292,8 +292,8 @@ impl ProgramRun {
         self.settled_threads()
     }
 
-    /// Waits until its number of threads stays the same, or for as long as it may take to follow;
-    /// the threads of all its processes then.
+    /// Waits until its number of threads stays the same, or for as long as it may take to follow.
+    /// Returns the threads of all its processes then.
     pub(super) fn settled_threads(&self) -> Result<u32, ProbeError> {
         let begin = Instant::now();
         let (mut count, mut since) = (0, begin);

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// The roles of a window. The first thread of a process is a separate role, `main`, if workers have
-/// the same name, because the work that it does alone limits many programs. Workers are other
-/// threads of the process, and the children of the program's first process.
+/// the same name. The work that it does alone limits many programs. Workers are other threads of
+/// the process, and the children of the program's first process.
 pub(crate) fn roles(activity: &Activity) -> Vec<RoleTime> {
     let found: Vec<UnnamedThread<'_>> = activity
         .threads

@@ -10,8 +10,8 @@ use pinwise_characterization::StoredCharacterization;
 use pinwise_evt::{Method, Options, Sample, estimate};
 use pinwise_measure::{Effort, MeasureError, Measurement, Retry, Setting, Thread, Unit, Workload};
 use pinwise_placement::{
-    Best, Bound, BoundMethod, BoundNote, Budget, Cost, Drift, Estimate, Outcome, PlacementQuestion,
-    PlacementVerdict, StopReason, StrategyName, StrategyReason,
+    Bound, BoundMethod, BoundNote, Budget, Drift, Estimate, Outcome, PlacedAssignment,
+    PlacementQuestion, PlacementVerdict, SearchCost, StopReason, StrategyName, StrategyReason,
 };
 use pinwise_present::Files;
 use pinwise_report::{ReportError, placement_page};
@@ -123,7 +123,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
             0.02,
         ));
     }
-    let best = |index: usize| Best {
+    let best = |index: usize| PlacedAssignment {
         assignment: finalists[index].0.clone(),
         performance: mean(&fresh[index]),
     };
@@ -147,7 +147,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
         assignments: "592573".to_owned(),
         drift: Some(Drift { change: -0.002, significant: false, n: plot.samples.div_ceil(20) }),
         notes: Vec::new(),
-        cost: Cost {
+        cost: SearchCost {
             measurements: records.len() as u64,
             failed,
             classes: plot.samples as u64,

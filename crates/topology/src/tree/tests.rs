@@ -138,7 +138,7 @@ fn nodes_are_alike_only_if_exchanging_them_keeps_all_distances() {
     // neighbours are not.
     let ring = [[10, 20, 30, 20], [20, 10, 20, 30], [30, 20, 10, 20], [20, 30, 20, 10]];
     assert_eq!(top(&four_nodes(ring), Alike::ByStructure), [2, 2]);
-    // A line: only its middle tells the ends apart, and they cannot be exchanged without it.
+    // A line: only its middle distinguishes the ends, and they cannot be exchanged without it.
     let line = [[10, 20, 30, 40], [20, 10, 20, 30], [30, 20, 10, 20], [40, 30, 20, 10]];
     assert_eq!(top(&four_nodes(line), Alike::ByStructure), [1, 1, 1, 1]);
 }

@@ -1,7 +1,7 @@
 //! Reads a column of numbers from a file of any origin.
 //!
 //! It reads one number per line, JSON lines (numbers or objects), a JSON array of numbers or
-//! objects, and CSV. CSV is separated by tab, semicolon, comma or blanks, with or without header,
+//! objects, and CSV. CSV is separated by tab, semicolon, comma or blanks. It may have a header,
 //! quotes, `#` comments and a byte order mark. It counts the cells that are no numbers, and names
 //! the first such place. If several columns hold numbers, it takes the one named `performance`, as
 //! `campaign export` writes it. Without such a column it guesses none. From such an export it takes
@@ -98,8 +98,8 @@ fn kind(error: &serde_json::Error) -> &'static str {
     if error.is_eof() { "it ends early" } else { "syntax error" }
 }
 
-/// Numbers as they are; of objects the wanted key, or the only one that holds a number in the first
-/// object.
+/// Numbers as they are. Of objects it takes the wanted key, or the only one that holds a number in
+/// the first object.
 fn json(values: Vec<(String, Value)>, wanted: Option<&str>) -> Result<Column, String> {
     let first = values.iter().find_map(|(_, value)| value.as_object());
     let key = match (wanted, first) {

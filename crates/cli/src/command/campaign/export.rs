@@ -22,8 +22,8 @@ pub(crate) enum Format {
 struct RecordJson {
     number: u64,
     purpose: Purpose,
-    /// The kernel's number of the context of each thread, for a profile of its parts one after the
-    /// other; `None` unpinned.
+    /// The kernel's number of the context of each thread. For a profile, its copies of instances
+    /// come one after the other. `None` unpinned.
     cpus: Option<Vec<u32>>,
     /// The instances that the parts of a profile are copies of. `None`: the workload ran as a
     /// whole.
@@ -100,9 +100,9 @@ pub(super) fn document(
 }
 
 /// RFC 4180, one thread's context after the other separated by blanks, empty where there is none.
-/// The last column is the campaign of each row: of parts, it is the part.
-/// Before it are the campaign's unit, and how many different assignments there are, where a search
-/// counted them: `pinwise bound` reads both.
+/// The last column is the campaign of each row: of parts, it is the part. Before it are the
+/// campaign's unit and, if a search counted them, how many different assignments there are.
+/// `pinwise bound` reads both.
 pub(super) fn csv(document: &CampaignExportJson) -> String {
     let mut text = String::from(
         "number,purpose,cpus,n,policy,benchmarks,windows,value,performance,duration_s,spread,\

@@ -1,5 +1,5 @@
-//! A characterization for the terminal: a table per level, at most 80 columns wide for eight
-//! benchmarks and 105 for those of a host.
+//! A characterization for the terminal: a table per level. It is at most 80 columns wide for eight
+//! benchmarks, and 105 for those of a host.
 
 use super::document::SoFar;
 use pinwise_characterization::{Characterization, Remote, Slowdown};

@@ -1,7 +1,7 @@
 //! A comparison as a JSON document.
 
 use pinwise_campaign::{CampaignInfo, Record};
-use pinwise_placement::{Comparison, Row};
+use pinwise_placement::{Comparison, ComparisonRow};
 use pinwise_present::{left_out, tagged};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub(super) fn document(
 ) -> Value {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let unit = &comparison.unit;
-    let row = |row: &Row| {
+    let row = |row: &ComparisonRow| {
         let [low, high] = unit.interval(row.performance.low, row.performance.high);
         let assignment = row.assignment.as_ref().map(|assignment| {
             let threads = info.new.workload.threads.iter().enumerate();

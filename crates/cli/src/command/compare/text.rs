@@ -5,8 +5,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use pinwise_campaign::{CampaignId, CampaignInfo};
 use pinwise_jobs::CompareQuestion;
 use pinwise_measure::ProgramNote;
-use pinwise_placement::{Comparison, ComparisonStrategy, JudgedClaim, Row, Standing};
-use pinwise_present::Sheet;
+use pinwise_placement::{Comparison, ComparisonRow, ComparisonStrategy, JudgedClaim, WayStanding};
+use pinwise_present::LabelledLines;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
     Files, against, caveat, claim_verdict, comparison_verdict, left_out, loses, lost, note,
@@ -31,7 +31,7 @@ pub(super) fn text(
     files: Files<'_>,
     width: usize,
 ) -> String {
-    let mut sheet = Sheet { text: String::new(), width };
+    let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &comparison_verdict(comparison));
     let caveats = [
         unfinished(info, &far(info, compared), files),
@@ -100,8 +100,8 @@ fn table(comparison: &Comparison, width: usize) -> String {
         }
     }
     for row in &comparison.rows {
-        let Row { performance, loss, .. } = row;
-        let best = row.standing == Standing::Best;
+        let ComparisonRow { performance, loss, .. } = row;
+        let best = row.standing == WayStanding::Best;
         table.add_row([
             row.name.clone(),
             performance.telling(&scale).number(performance.mean),
@@ -113,12 +113,12 @@ fn table(comparison: &Comparison, width: usize) -> String {
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
     }
-    // An interval that begins with 0 says it as well: not told apart.
+    // An interval that begins with 0 says it as well: tied.
     output::fitted(table, width, &[6, 7])
 }
 
 /// `hill climbing     within 12 % of the best possible: holds (it loses at most 3.1 %)`
-fn claim(row: &Row) -> Option<String> {
+fn claim(row: &ComparisonRow) -> Option<String> {
     row.campaign?;
     let name = &row.name;
     let Some(judged) = row.claim else { return Some(format!("  {name:<18} nothing\n")) };

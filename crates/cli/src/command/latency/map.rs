@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 /// is white.
 const SHADES: [u8; 8] = [22, 28, 64, 100, 136, 130, 124, 88];
 
-/// Draws the matrix of `document` in at most `width` columns, and says what its signs mean where
-/// they are no latencies; `None` if it does not fit. Every line ends in a newline.
+/// Draws the matrix of `document` in at most `width` columns. If its signs are no latencies, it
+/// says what they mean. `None` if it does not fit. Every line ends in a newline.
 pub(super) fn map(
     document: &LatencyJson,
     levels: &LatencyLevels,

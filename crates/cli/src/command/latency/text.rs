@@ -1,5 +1,5 @@
-//! The answer of `pinwise latency` as text: the matrix, the levels, how they compare, how far
-//! measurements spread, and what to doubt.
+//! The answer of `pinwise latency` as text. It has the matrix, the levels, how they compare, how
+//! far measurements spread, and what to doubt.
 
 use super::document::{ImpliedLevel, LatencyJson, Pair};
 use super::map::map;

@@ -3,7 +3,7 @@
 use pinwise_campaign::CampaignInfo;
 use pinwise_measure::Unit;
 use pinwise_placement::{
-    Best, BlackboxForecast, Estimate, Outcome, PlacementQuestion, PredictedAssignment,
+    BlackboxForecast, Estimate, Outcome, PlacedAssignment, PlacementQuestion, PredictedAssignment,
 };
 use pinwise_present::{
     level_source, profiling_end, stop_reason, strategy_reason, tagged, tagged_bound_notes,
@@ -39,7 +39,7 @@ pub(crate) fn document(
         let cpu = |index: usize| tree.leaves()[assignment.leaf(index)].0;
         threads.map(|(index, thread)| json!({"thread": thread.name, "cpu": cpu(index)})).collect()
     };
-    let placed = |best: &Best| {
+    let placed = |best: &PlacedAssignment| {
         let mut figure = figure(&best.performance);
         figure["assignment"] = json!(cpus(&best.assignment));
         figure
@@ -152,8 +152,8 @@ mod tests {
     use pinwise_campaign::{CampaignId, CampaignState, Kind, NewCampaign};
     use pinwise_measure::{Thread, Workload};
     use pinwise_placement::{
-        Bound, BoundMethod, BoundNote, Budget, Cost, PlacementVerdict, StopReason, StrategyName,
-        StrategyReason,
+        Bound, BoundMethod, BoundNote, Budget, PlacementVerdict, SearchCost, StopReason,
+        StrategyName, StrategyReason,
     };
     use pinwise_topology::{Alike, Machine};
     use std::time::Duration;
@@ -200,8 +200,8 @@ mod tests {
         }
     }
 
-    fn best(leaves: [u32; 2], mean: f64) -> Best {
-        Best {
+    fn best(leaves: [u32; 2], mean: f64) -> PlacedAssignment {
+        PlacedAssignment {
             assignment: Assignment::new(leaves.to_vec()),
             performance: figure(mean, mean / 100.0),
         }
@@ -231,7 +231,12 @@ mod tests {
             assignments: "2".into(),
             drift: None,
             notes: Vec::new(),
-            cost: Cost { measurements: 240, failed: 3, classes: 2, time: Duration::from_secs(12) },
+            cost: SearchCost {
+                measurements: 240,
+                failed: 3,
+                classes: 2,
+                time: Duration::from_secs(12),
+            },
             failure: Some("thread 125 may not run on CPU 3".to_owned().into()),
             strategy: vec![StrategyReason::Exhaustive { assignments: "2".into(), times: 3 }],
             stopped_because: vec![StopReason::Precise { windows: 12, precision: 0.01 }],

@@ -5,7 +5,7 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_placement::{PlacedSelection, SelectionOutcome};
 use pinwise_present::Files;
-use pinwise_present::Sheet;
+use pinwise_present::LabelledLines;
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{alone_rate, bound_notes, draw_assignment, simulated};
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ impl ShownSelection<'_> {
     ) -> String {
         let machine = &self.info.new.machine;
         let scale = Scale::new(&self.info.new.unit, 1.0);
-        let mut sheet = Sheet { text: String::new(), width };
+        let mut sheet = LabelledLines { text: String::new(), width };
         let (ready, choose) = (self.names.len(), self.answer.request.question.choose);
         let caveat = simulated(self.info);
         match &outcome.best {

@@ -196,8 +196,8 @@ pub(super) struct MonitorRow {
     pub(super) refused: Vec<RefusedRow>,
     /// CPU time of watching relative to the program's own, over the probes by that layer.
     pub(super) overhead: Option<f64>,
-    /// From one look at the threads to the next, in seconds, where looks cost too much to make
-    /// them every 10 ms: the longest of all probes.
+    /// From one look at the threads to the next, in seconds, the longest of all probes. Given if
+    /// looks cost too much to make them every 10 ms.
     pub(super) stretched: Option<f64>,
     /// Records that were dropped.
     pub(super) lost: u64,

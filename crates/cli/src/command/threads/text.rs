@@ -5,13 +5,13 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Sheet, fewer_threads, one_line, texts};
+use pinwise_present::{LabelledLines, fewer_threads, one_line, texts};
 use std::time::Duration;
 
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
 /// With `verbose` also how the threads were watched.
 pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
-    let mut sheet = Sheet { text: String::new(), width };
+    let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
     for note in texts(&document.notes) {
         sheet.paragraph("", 0, &note);
@@ -74,8 +74,8 @@ fn stored(document: &ThreadsJson) -> String {
     format!(", {all} with {set_aside} set aside ({aside})")
 }
 
-/// How threads were watched: the layer, what it gives and lacks, what it cost, and why it is no
-/// better one.
+/// How threads were watched: the layer, what it gives and lacks, what it cost, and why no better
+/// one was used.
 pub(crate) fn watched(document: &ThreadsJson) -> Option<String> {
     let monitor = document.monitor.as_ref()?;
     let overhead =

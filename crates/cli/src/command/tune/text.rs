@@ -9,7 +9,8 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, Sheet, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts, tune_next,
+    Files, LabelledLines, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts,
+    tune_next,
 };
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
@@ -17,7 +18,7 @@ use std::path::Path;
 /// The whole answer, `width` columns wide: what to do and what qualifies it, then what that rests
 /// on. With `verbose` also how the threads were watched.
 pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> String {
-    let mut sheet = Sheet { text: String::new(), width };
+    let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict.text());
     notes(&mut sheet, document.answer);
     sheet.text.push('\n');
@@ -60,7 +61,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
 
 /// What is known of a search that has no answer.
 pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> String {
-    let mut sheet = Sheet { text: String::new(), width };
+    let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign, files));
     notes(&mut sheet, remains.answer);
     // Where none could be placed the notes say why of each.
@@ -72,7 +73,7 @@ pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> 
     sheet.text
 }
 
-fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
+fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer) {
     for note in texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)) {
         sheet.paragraph("", 0, &note);
     }
@@ -80,7 +81,7 @@ fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
 
 /// Numbers under policies of placement, and the number alone.
 fn searched(
-    sheet: &mut Sheet,
+    sheet: &mut LabelledLines,
     surveyed: &threads::ThreadsJson,
     policies: &PolicyMeasurements,
     verbose: bool,
@@ -143,7 +144,7 @@ fn placements(placements: &[TunedPlacement], unit: &Unit, width: usize) -> Strin
     table(header, placements.iter().map(row), width)
 }
 
-fn comparison(sheet: &mut Sheet, document: &TuneJson<'_>) {
+fn comparison(sheet: &mut LabelledLines, document: &TuneJson<'_>) {
     let (rounds, compared) = (&document.comparison.rounds, &document.verdict);
     let estimates: Vec<_> =
         rounds.ways().iter().filter_map(|&way| Some((way, rounds.estimate(way)?))).collect();
@@ -180,7 +181,7 @@ fn comparison(sheet: &mut Sheet, document: &TuneJson<'_>) {
 }
 
 /// What to do now, with the plan and the command that is to be started, if there are any.
-fn next(sheet: &mut Sheet, plan: Option<&Path>, command: Option<&str>) {
+fn next(sheet: &mut LabelledLines, plan: Option<&Path>, command: Option<&str>) {
     let Some(plan) = plan else {
         sheet.line("plan", "none: start the program as before");
         return;
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn what_is_to_be_copied_stands_on_one_line() {
         let told = |plan: Option<&str>, command: Option<&str>| {
-            let mut sheet = Sheet { text: String::new(), width: 40 };
+            let mut sheet = LabelledLines { text: String::new(), width: 40 };
             next(&mut sheet, plan.map(Path::new), command);
             sheet.text
         };

@@ -1,6 +1,6 @@
 //! Which lines no other core can take out of a first-level cache.
 //!
-//! A line leaves it in three ways: another line of the same core takes its place, another core
+//! A line leaves it in three ways. Another line of the same core takes its place, another core
 //! stores to it, or it leaves the second level. The first needs a fill, which the core knows of.
 //! The second does not happen to a line that no program stores to. The third never happens if all
 //! lines of a job fit the second level, set by set.

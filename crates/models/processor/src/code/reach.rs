@@ -101,8 +101,8 @@ fn soonest(instructions: &[Instruction], reach: &[Reach], at: usize, which: usiz
         (Flow::Loop, _) if reach[instruction.end as usize].has[which] => return next.min(jump),
         (Flow::Loop | Flow::EndPoll, _) => jump,
         (_, Operation::Poll) => next.min(jump),
-        // The end of a loop too: as if this were the last round, unless the next one is needed to
-        // get there.
+        // The end of a loop too, as if this were the last round. The exception is a next round that
+        // is needed to get there.
         (Flow::EndLoop, _) => next.min(jump),
         _ => next,
     };

@@ -40,8 +40,8 @@ pub(super) fn append(
     begin
 }
 
-/// Makes one instruction of a row of one-cycle instructions and the next one, if that is ready as
-/// soon as the row is over. A store may have to wait for the one before. Nothing else leads to the
+/// Merges an instruction of a row of one-cycle instructions with the next one, if that is ready
+/// when the row is over. A store may have to wait for the one before. Nothing else leads to the
 /// second of two steps, unless the first is a loop, poll or end.
 fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
     for at in 1..steps.len() {

@@ -1,5 +1,5 @@
-//! The divide unit of a core: one operation at a time, first in first out within a pipe, the pipes
-//! taking turns.
+//! The divide unit of a core takes one operation at a time, first in first out within a pipe. The
+//! pipes take turns.
 
 /// The divide unit.
 #[derive(Clone, Debug)]

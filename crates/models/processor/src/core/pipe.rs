@@ -2,7 +2,7 @@
 //!
 //! A pipe keeps those of its strands that are ready in a queue, the one that fetched least recently
 //! first. With it, the pipe also gets ahead of its core. Instructions that need only fetch slots
-//! and time affect no other pipe, so it runs through them until it needs a unit ([`Pipe::go_on`]).
+//! and time affect no other pipe. So it runs through them until it needs a unit ([`Pipe::go_on`]).
 
 use super::reservation::{Clear, Reservation};
 use super::{MOST_STRANDS, NEVER, Strand, Units};
@@ -20,7 +20,7 @@ pub(super) struct Pipe {
     pub(super) after_load: u64,
     /// Strands whose instruction a unit has yet to start on.
     pub(super) waiting: usize,
-    /// The cycle up to which it has been run; then a unit is needed, or it is not known yet what
+    /// The cycle up to which it has been run. Then it needs a unit, or it is not known yet what
     /// happens.
     pub(super) due: u64,
     /// When the first strand that is not in the queue becomes ready.
@@ -190,7 +190,7 @@ impl Pipe {
     }
 
     /// While the current strand has a row before it, the strands in the queue fetch one after the
-    /// other, from cycle `now` up to the cycle before `end`.
+    /// other. They do so from cycle `now` up to the cycle before `end`.
     #[inline]
     fn take_turns(&mut self, now: &mut u64, end: u64, strands: &mut [Strand]) {
         let strands = &mut strands[self.strands.clone()];

@@ -55,8 +55,8 @@ impl Port {
         self.fills.insert(place, fill);
     }
 
-    /// Starts a fill if one can start in cycle `now`, in which no load or store took the port;
-    /// returns it and the cycle it ends.
+    /// Starts a fill if one can start in cycle `now`, in which no load or store took the port.
+    /// Returns it and the cycle it ends.
     #[inline]
     pub(crate) fn start(&mut self, now: u64) -> Option<(Fill, u64)> {
         if now < self.free_at || self.fills.first()?.arrives > now {

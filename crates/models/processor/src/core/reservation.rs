@@ -1,11 +1,11 @@
 //! What a pipe may do with shared units while it runs alone: use one that no other pipe can want
 //! meanwhile.
 //!
-//! From where a thread stands in its program there is a least number of cycles to its next
+//! A thread stands somewhere in its program. From there, a least number of cycles pass to its next
 //! multiplication or division ([`Code::cycles_to`]). Before the earliest such cycle of all threads
 //! of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 //!
-//! A load needs more: no fill may come in its way, and it must find its line in the first level,
+//! A load needs more. No fill may come in its way, and it must find its line in the first level,
 //! where no other core can take it out before. Such a load changes the recency of the line and the
 //! last user of the unit. Only its own core observes that, and loads of that core stay in order. So
 //! a pipe goes on with loads only until a cycle in which another pipe is due. A pipe that waits for
@@ -19,7 +19,7 @@ use crate::code::{Code, Operation};
 use crate::memory::Hierarchy;
 
 /// The cycles before which no other pipe of the core wants the floating-point unit, and the divide
-/// unit, as far as has been looked.
+/// unit. They are known only as far as was looked.
 pub(super) type Clear = [u64; 2];
 
 /// The units of a core as one of its pipes sees them.
@@ -41,8 +41,8 @@ pub(super) struct Reservation<'a> {
 }
 
 impl Reservation<'_> {
-    /// Whether a strand of the pipe may fetch `operation` with `value`, its latency or address, in
-    /// cycle `now`, and have its unit at once. If so it has it; the latency is returned.
+    /// Whether a strand of the pipe may fetch `operation` in cycle `now` and have its unit at once.
+    /// `value` is its latency or address. If so it has it; the latency is returned.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -83,8 +83,8 @@ impl Reservation<'_> {
         Some(self.l1_latency)
     }
 
-    /// The first cycle in which another pipe may want the unit of `operation`, or one up to `now`
-    /// if that is not after it.
+    /// The first cycle in which another pipe may want the unit of `operation`. If that is not after
+    /// `now`, one up to `now`.
     #[inline(never)]
     fn clear(&self, operation: Operation, now: u64, strands: &[Strand], code: &Code) -> u64 {
         let mut clear = NEVER;

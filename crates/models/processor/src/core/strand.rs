@@ -12,7 +12,7 @@ pub struct Counters {
     pub work: u64,
     /// The cycle of the last of them.
     pub worked_at: u64,
-    /// The cycle of the last that made their number even: units differ by what is drawn, and draws
+    /// The cycle of the last that made their number even. Units differ by what is drawn, and draws
     /// come in pairs.
     pub paired_at: u64,
     /// Loads that missed the first-level cache.
@@ -93,8 +93,8 @@ impl Strand {
     }
 
     /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to the cycle before
-    /// `end`; `now` becomes the cycle after its last fetch. Stops and returns true when it is
-    /// ready for an instruction that needs a unit.
+    /// `end`. `now` becomes the cycle after its last fetch. Stops and returns true when it is ready
+    /// for an instruction that needs a unit.
     #[inline]
     pub(super) fn run_alone(&mut self, now: &mut u64, end: u64, code: &mut Code) -> bool {
         loop {

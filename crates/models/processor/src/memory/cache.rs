@@ -8,8 +8,8 @@ use crate::processor::CachePolicy;
 pub(crate) struct Cache {
     /// The line in each way of each set, [`EMPTY`] if there is none.
     tags: Vec<u32>,
-    /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root, set when the next victim is in
-    /// the upper half. Not recently used: the used bit of each way.
+    /// Tree-PLRU: bit *n* is node *n* of the tree, 1 at the root. It is set when the next victim is
+    /// in the upper half. Not recently used: the used bit of each way.
     history: Vec<u32>,
     /// Not recently used: the way from which a bank looks for a victim.
     rotors: Vec<u8>,
@@ -19,8 +19,8 @@ pub(crate) struct Cache {
     paths: Vec<[u32; 2]>,
 }
 
-/// No line: addresses end at 64 GiB, and lines have at least 16 bytes ([`crate::Processor`]
-/// checks), so no line has this number.
+/// No line has this number. Addresses end at 64 GiB, and lines have at least 16 bytes
+/// ([`crate::Processor`] checks).
 const EMPTY: u32 = u32::MAX;
 
 impl Cache {
@@ -95,7 +95,7 @@ impl Cache {
         line as usize & (self.history.len() - 1)
     }
 
-    /// Looks at the ways of a set all at once: in which one a line is follows no pattern that a
+    /// Looks at the ways of a set all at once. Which way has a line follows no pattern that a
     /// branch predictor could learn.
     #[inline]
     fn find(&self, set: usize, line: u32) -> Option<usize> {

@@ -4,9 +4,9 @@ use super::Processor;
 use pinwise_topology::{Cache, CacheKind, CpuSet, DomainKind, Machine, digest};
 
 impl Processor {
-    /// What distinguishes it from every other processor, also from one of the same name: the name
-    /// of a built-in model, else the name and a digest of the description. It is kept in stores and
-    /// plans: of the same description it stays the same.
+    /// What distinguishes it from every other processor, also from one of the same name. It is the
+    /// name of a built-in model, else the name and a digest of the description. It is kept in
+    /// stores and plans: of the same description it stays the same.
     pub fn identity(&self) -> String {
         if Self::model(&self.name).as_ref() == Ok(self) {
             return self.name.clone();
@@ -14,8 +14,8 @@ impl Processor {
         format!("{} ({})", self.name, &digest(&self.described())[..8])
     }
 
-    /// Every value by its key in a description, a line each in the order of keys: whatever the
-    /// order, notation and comments of the file.
+    /// Every value by its key in a description, a line each in the order of keys. The order,
+    /// notation and comments of the file do not matter.
     fn described(&self) -> String {
         fn lines(key: &str, value: &toml::Value, into: &mut Vec<String>) {
             match value {

@@ -1,18 +1,18 @@
 //! The packet-processing programs of the studies, as pipelines of simulated threads.
 //!
 //! An instance is three threads that pass packets on over two rings (`layout`): R receives, P
-//! processes, T transmits. They run as in Netra DPS: no operating system, one thread per hardware
-//! context, and a thread whose ring is empty or full polls it.
+//! processes, T transmits. They run as in Netra DPS, with no operating system and one thread per
+//! hardware context. A thread whose ring is empty or full polls it.
 //!
 //! **Blocks.** The compiled programs of the studies are not known, only some of their throughputs.
-//! All code not named below is made of *blocks* of 18 instructions: 10 additions, a load of the
-//! thread's variables, 6 additions, a taken branch. That is one load and one branch in 18, as in
-//! compiled integer code. A block takes 24 cycles if nothing is shared.
+//! All code not named below is made of *blocks* of 18 instructions. A block has 10 additions, a
+//! load of the thread's variables, 6 additions, and a taken branch. That is one load and one branch
+//! in 18, as in compiled integer code. A block takes 24 cycles if nothing is shared.
 //!
 //! **R** waits five times for its network interface, 120 ± 32 cycles each, with 31 blocks in
-//! between; writes the packet's descriptor, 32 bytes, into the ring to P. **T** reads the
+//! between. It writes the packet's descriptor, 32 bytes, into the ring to P. **T** reads the
 //! descriptor from the ring of P and does the same with waits of 110 ± 32 cycles. **P** reads a
-//! descriptor, does 25 ± 6 blocks and the work of its program, passes the descriptor on to T:
+//! descriptor and does 25 ± 6 blocks and the work of its program. It passes the descriptor on to T:
 //!
 //! - `hash1_L1`, `hash1_L2`, `hash1_Mem`: one lookup. That is 17 blocks and two loads at random in
 //!   a table of 1 KiB, 512 KiB or 64 MiB.
@@ -28,16 +28,16 @@
 //!
 //! **Where the numbers come from.** The numbers of R, T and the nine IPFwd variants are chosen to
 //! come near the figures of the studies. See docs/lab/fidelity.md for both. Those of the last three
-//! are counted on the programs that ship with pinwise, instruction by instruction on x86-64, with
-//! cachegrind (`lab/examples/process.rs`). They are the instructions per packet, the mean length of
-//! payloads and headers of their generated packets, and 12 KiB of transitions. With a cache like
-//! the T2's (8 KiB, 4 ways), 0.37 transitions per byte miss. The table of `stateful` is that of
-//! 4,096 active flows, 128 bytes each with lock and record. Loads and stores of the stack are left
-//! out: a register window or a better compiler saves them.
+//! come from the programs that ship with pinwise. cachegrind counted them, instruction by
+//! instruction on x86-64 (`lab/examples/process.rs`). They are the instructions per packet, the
+//! mean length of payloads and headers of their generated packets, and 12 KiB of transitions. With
+//! a cache like the T2's (8 KiB, 4 ways), 0.37 transitions per byte miss. The table of `stateful`
+//! is that of 4,096 active flows, 128 bytes each with lock and record. Loads and stores of the
+//! stack are left out: a register window or a better compiler saves them.
 //!
 //! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without
-//! them the threads of a deterministic model fall into step for millions of cycles, and
-//! one start offset says nothing about another.
+//! them the threads of a deterministic model fall into step for millions of cycles. One start
+//! offset then says nothing about another.
 
 mod layout;
 

@@ -3,11 +3,11 @@
 //!
 //! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at the context
 //! it ran on last, if that was within the last 30 ms. Otherwise it goes to the context that runs
-//! the least important thread, its own package first. If the queue there is longer than the next
-//! one's in the ring of its package (by more than two from priority 16 on), the thread goes to the
-//! next. A higher priority preempts at once. The preempted thread goes to the front of its queue, a
-//! thread whose slice ended to the back. An idle context takes the most important thread that has
-//! waited 100 µs elsewhere, from its own package first.
+//! the least important thread, its own package first. The queue there may be longer than the next
+//! one's in the ring of its package (by more than two from priority 16 on). Then the thread goes to
+//! the next. A higher priority preempts at once. The preempted thread goes to the front of its
+//! queue, a thread whose slice ended to the back. An idle context takes the most important thread
+//! that has waited 100 µs elsewhere, from its own package first.
 
 use super::{Burst, Kernel, Nanos, Owner, Phase, State, ThreadId, Timer, Wait, timesharing};
 use std::cmp::Reverse;
@@ -63,8 +63,8 @@ impl Kernel<'_> {
         if length(chosen).saturating_sub(slack) > length(next) { next } else { chosen }
     }
 
-    /// The context that runs the least important thread, or none, where `id` would run at once: at
-    /// home, else elsewhere; where it would not, the best at home. Among equals the one it ran on
+    /// The context that runs the least important thread, or none, on which `id` would run at once:
+    /// at home, else elsewhere. If there is none, the best at home. Among equals the one it ran on
     /// last, then the first from its own place on.
     fn least_important(&self, id: ThreadId) -> usize {
         let thread = &self.threads[id];
@@ -201,7 +201,7 @@ impl Kernel<'_> {
     }
 
     /// The running thread of `context` has to make room. It goes to the front of the queue if some
-    /// of its slice is left, else to the back of the queue here or next door.
+    /// of its slice is left. Else it goes to the back of the queue here or next door.
     fn put_back(&mut self, context: usize) {
         let Some(id) = self.take_off(context) else { return };
         self.give_up_spinning(id);

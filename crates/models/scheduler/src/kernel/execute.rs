@@ -16,8 +16,8 @@ enum Next {
 }
 
 impl Kernel<'_> {
-    /// The burst of the running thread of `context` is done: goes on until the next burst begins,
-    /// or the thread leaves.
+    /// The burst of the running thread of `context` is done. It goes on until the next burst
+    /// begins, or the thread leaves.
     pub(super) fn proceed(&mut self, context: usize) {
         let Some(id) = self.contexts[context].running else { return };
         loop {

@@ -69,8 +69,8 @@ fn a_contended_mutex_serializes_and_its_waiters_account_for_it() {
         accounts.at
     );
     assert!(accounts.at <= Nanos::from_millis(420.0), "{:?}", accounts.at);
-    // The releasing thread takes it again before the woken one is there, so that one finishes after
-    // the other: 100 + 200 + 300 ms.
+    // The releasing thread takes it again before the woken one is there. So one finishes after the
+    // other: 100 + 200 + 300 ms.
     assert!(accounts.total().lock > Nanos::from_millis(590.0), "{:?}", accounts.total());
 }
 
@@ -88,8 +88,8 @@ fn a_thread_wakes_where_its_cache_is_warm_and_moves_only_for_an_idle_context() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Looked at every few microseconds: no context is idle while a thread has waited elsewhere for
-    /// longer than the time after which it may be taken away.
+    /// It is checked every few microseconds. No context is idle while a thread has waited elsewhere
+    /// for longer than the time after which it may be taken away.
     #[test]
     fn work_is_conserved(
         threads in 1usize..24,

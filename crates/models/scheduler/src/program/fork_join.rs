@@ -1,8 +1,8 @@
 //! Fork-join programs as threads.
 //!
-//! Each iteration: the main thread does the serial part; the opening barrier; everybody's share of
-//! the parallel part; the closing barrier. A share is cut into segments where there are critical
-//! sections or waits for input and output in it.
+//! In each iteration, the main thread first does the serial part. Then come the opening barrier,
+//! everybody's share of the parallel part, and the closing barrier. A share is cut into segments
+//! where there are critical sections or waits for input and output in it.
 
 use super::{FittedCosts, ForkJoin};
 use crate::kernel::Parts;
@@ -45,8 +45,8 @@ pub(super) fn parts(shape: &ForkJoin, fitted: &FittedCosts, n: u32, endless: boo
     }
 }
 
-/// The part of the parallel work that `worker` of `n` does: whole units, the first workers one more
-/// where they do not divide.
+/// The part of the parallel work that `worker` of `n` does, in whole units. If they do not divide,
+/// the first workers do one more.
 fn fraction(units: Option<u32>, worker: u32, n: u32) -> f64 {
     match units {
         None => 1.0 / f64::from(n),

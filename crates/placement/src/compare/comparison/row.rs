@@ -23,7 +23,7 @@ pub struct Loss {
 /// How a way stands to the best known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum WayStanding {
     /// It is the best known.
     Best,
     /// The interval of its loss reaches 0: it may be as good.
@@ -66,7 +66,7 @@ pub struct JudgedClaim {
 
 /// One line of the comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// The way of placing: `naive, worst of 50`.
     pub name: String,
     /// The one assignment it stands for; `None` for the unpinned program and for means over draws.
@@ -76,7 +76,7 @@ pub struct Row {
     /// Its loss against the best known.
     pub loss: Loss,
     /// The verdict on that loss.
-    pub standing: Standing,
+    pub standing: WayStanding,
     /// Measurements spent on coming to it, those of this comparison left out.
     pub spent: u64,
     /// The campaign in which it searched.

@@ -1,6 +1,6 @@
 //! Judges a way of placing, and its claim, by the rounds of a verdict.
 
-use super::{ClaimVerdict, JudgedClaim, Loss, Standing};
+use super::{ClaimVerdict, JudgedClaim, Loss, WayStanding};
 use crate::Estimate;
 use crate::compare::strategy::{Round, WindowOwner};
 use crate::compare::ways::{BoundClaim, ComparedWays};
@@ -17,7 +17,7 @@ pub(super) struct VerdictRounds<'a> {
 }
 
 impl VerdictRounds<'_> {
-    pub(super) fn row(&self, seat: &WindowOwner) -> Option<(Estimate, Loss, Standing)> {
+    pub(super) fn row(&self, seat: &WindowOwner) -> Option<(Estimate, Loss, WayStanding)> {
         let windows: Vec<f64> =
             self.rounds.iter().filter_map(|round| round.get(seat)).flatten().copied().collect();
         let performance = estimate(&windows, self.ways.confidence)?;
@@ -25,14 +25,14 @@ impl VerdictRounds<'_> {
             return Some((
                 performance,
                 Loss { estimate: 0.0, low: 0.0, high: 0.0 },
-                Standing::Best,
+                WayStanding::Best,
             ));
         }
         let loss = self.loss(seat, &self.best, self.losses)?;
         let standing = match loss {
-            Loss { low, .. } if low > 0.0 => Standing::Worse,
-            Loss { high, .. } if high < 0.0 => Standing::Better,
-            _ => Standing::Tied,
+            Loss { low, .. } if low > 0.0 => WayStanding::Worse,
+            Loss { high, .. } if high < 0.0 => WayStanding::Better,
+            _ => WayStanding::Tied,
         };
         Some((performance, loss, standing))
     }

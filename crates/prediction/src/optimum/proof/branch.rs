@@ -2,12 +2,12 @@
 //!
 //! Each domain in order gets a holding. What is chosen and the most that the rest can be worth must
 //! stay above a floor. Holdings come in one order, so that no set of them comes twice. When all
-//! domains have one, their pieces are joined to instances in every way that stays above the floor.
-//! What the prices pay for an instance beyond its performance is subtracted from the room above the
-//! floor.
+//! domains have one, their fragments are joined to instances in every way that stays above the
+//! floor. What the prices pay for an instance beyond its performance is subtracted from the room
+//! above the floor.
 
 use super::completion::Completion;
-use super::piece::{Cut, InstanceThreads, Pieces};
+use super::fragment::{Cut, Fragments, InstanceThreads};
 use super::price::Prices;
 use crate::BlackBox;
 use crate::optimum::TopN;
@@ -23,7 +23,7 @@ pub(crate) const ROUNDING: f64 = 1e-11;
 /// What is gone through, and what for.
 pub(crate) struct Branch<'a> {
     pub(crate) blackbox: &'a BlackBox,
-    pub(crate) pieces: &'a Pieces,
+    pub(crate) fragments: &'a Fragments,
     pub(crate) prices: &'a Prices,
     pub(crate) completion: &'a Completion,
     /// The price of every holding.
@@ -43,10 +43,10 @@ pub(crate) struct Findings<'a, 'b> {
     pub(crate) moving: &'a mut Incremental<'b>,
     /// What is not above this is not looked for.
     pub(crate) floor: f64,
-    /// The most that an assignment might be predicted which was neither met nor ruled out.
+    /// The highest possible prediction of an assignment that was neither looked at nor ruled out.
     pub(crate) unresolved: f64,
-    /// The most that an assignment might be predicted which holds the same as one that was met, in
-    /// other domains.
+    /// The most that an assignment might be predicted which holds the same as one that was looked
+    /// at, in other domains.
     pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
     /// Holdings and parts looked at so far,
@@ -62,7 +62,7 @@ pub(crate) struct Findings<'a, 'b> {
 #[derive(Clone, Copy)]
 struct Given {
     domain: usize,
-    /// The index of a holding in [`Pieces::holdings`].
+    /// The index of a holding in [`Fragments::holdings`].
     holding: usize,
     part: usize,
     price: f64,
@@ -119,7 +119,7 @@ impl Branch<'_> {
         }
         let mut rest = left.to_vec();
         for (position, &candidate) in candidates.iter().enumerate().skip(from) {
-            let holding = &self.pieces.holdings[candidate];
+            let holding = &self.fragments.holdings[candidate];
             if holding.counts.iter().zip(left).any(|(taken, left)| taken > left) {
                 continue;
             }
@@ -151,10 +151,15 @@ impl Branch<'_> {
     fn join_all(&self, holdings: &[usize], worth: f64, findings: &mut Findings<'_, '_>) {
         let mut given = Vec::new();
         for (domain, &holding) in holdings.iter().enumerate() {
-            for (part, InstanceThreads { piece, share, .. }) in
-                self.pieces.holdings[holding].parts.iter().enumerate()
+            for (part, InstanceThreads { fragment, share, .. }) in
+                self.fragments.holdings[holding].parts.iter().enumerate()
             {
-                given.push(Given { domain, holding, part, price: self.prices.of(*piece, *share) });
+                given.push(Given {
+                    domain,
+                    holding,
+                    part,
+                    price: self.prices.of(*fragment, *share),
+                });
             }
         }
         let taken = vec![false; given.len()];
@@ -162,7 +167,7 @@ impl Branch<'_> {
     }
 
     fn part(&self, given: &Given) -> &InstanceThreads {
-        &self.pieces.holdings[given.holding].parts[given.part]
+        &self.fragments.holdings[given.holding].parts[given.part]
     }
 
     /// Joins the first part that is left with others, in every way. `worth` is what all instances
@@ -176,17 +181,17 @@ impl Branch<'_> {
             self.enter(joining, worth, findings);
             return;
         };
-        let piece = self.part(&joining.given[first]).piece;
+        let fragment = self.part(&joining.given[first]).fragment;
         joining.taken[first] = true;
-        for &cut in &self.pieces.cuts_of[piece] {
-            let mut wanted = self.pieces.cuts[cut].pieces.clone();
-            wanted.remove(wanted.iter().position(|other| *other == piece).unwrap_or_default());
+        for &cut in &self.fragments.cuts_of[fragment] {
+            let mut wanted = self.fragments.cuts[cut].fragments.clone();
+            wanted.remove(wanted.iter().position(|other| *other == fragment).unwrap_or_default());
             self.partners(joining, cut, &wanted, &mut vec![first], worth, findings);
         }
         joining.taken[first] = false;
     }
 
-    /// Finds parts for the wanted pieces of a cut, all in different domains.
+    /// Finds parts for the wanted fragments of a cut, all in different domains.
     fn partners(
         &self,
         joining: &mut Joining,
@@ -196,8 +201,8 @@ impl Branch<'_> {
         worth: f64,
         findings: &mut Findings<'_, '_>,
     ) {
-        let Some((piece, later)) = wanted.split_first() else {
-            let Cut { application, base, .. } = self.pieces.cuts[cut];
+        let Some((fragment, later)) = wanted.split_first() else {
+            let Cut { application, base, .. } = self.fragments.cuts[cut];
             let paid: f64 = chosen.iter().map(|part| joining.given[*part].price).sum();
             let kept = chosen
                 .iter()
@@ -213,14 +218,15 @@ impl Branch<'_> {
         };
         // Parts are interchangeable if their domains hold the same and have the same left.
         let mut tried = Vec::new();
-        // Equal pieces are chosen in ascending order.
-        let after =
-            chosen[1..].last().filter(|last| self.part(&joining.given[**last]).piece == *piece);
+        // Equal fragments are chosen in ascending order.
+        let after = chosen[1..]
+            .last()
+            .filter(|last| self.part(&joining.given[**last]).fragment == *fragment);
         for candidate in after.map_or(0, |last| last + 1)..joining.given.len() {
             let given = joining.given[candidate];
             let elsewhere =
                 || chosen.iter().all(|other| joining.given[*other].domain != given.domain);
-            if joining.taken[candidate] || self.part(&given).piece != *piece || !elsewhere() {
+            if joining.taken[candidate] || self.part(&given).fragment != *fragment || !elsewhere() {
                 continue;
             }
             let neighbours = joining
@@ -254,10 +260,12 @@ impl Branch<'_> {
             waiting[instance.application].push(number);
         }
         for (cut, parts) in &joining.instances {
-            let Some(instance) = waiting[self.pieces.cuts[*cut].application].pop() else { return };
+            let Some(instance) = waiting[self.fragments.cuts[*cut].application].pop() else {
+                return;
+            };
             let mut threads = thread_kinds.instances()[instance].threads.clone();
             for given in parts.iter().map(|part| joining.given[*part]) {
-                let holding = &self.pieces.holdings[given.holding];
+                let holding = &self.fragments.holdings[given.holding];
                 for &slot in &holding.parts[given.part].slots {
                     let kind = usize::from(holding.held[slot]) - 1;
                     let Some(next) =
@@ -275,7 +283,7 @@ impl Branch<'_> {
         findings.top.enter(findings.moving);
         // Base performance may depend on which domains they are. Then another choice of these may
         // be as good as this one was thought.
-        let settled = joining.instances.iter().all(|(cut, _)| self.pieces.cuts[*cut].settled);
+        let settled = joining.instances.iter().all(|(cut, _)| self.fragments.cuts[*cut].settled);
         if !settled {
             findings.elsewhere = findings.elsewhere.max(worth);
             if worth > findings.moving.predicted().0 * (1.0 + ROUNDING) {

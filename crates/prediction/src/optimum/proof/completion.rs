@@ -1,6 +1,6 @@
 //! The most that further domains can be worth, by the threads of each kind that are left.
 
-use super::piece::Pieces;
+use super::fragment::Fragments;
 use std::collections::HashMap;
 
 /// Steps of filling the table at most; beyond, the bound does without it.
@@ -20,9 +20,14 @@ pub(crate) enum Completion {
 impl Completion {
     /// For the domains of these `builds`, which are filled from the first to the last. There are
     /// `counts` threads of each kind. `values` are the prices of all holdings.
-    pub(crate) fn new(pieces: &Pieces, values: &[f64], builds: &[usize], counts: &[usize]) -> Self {
+    pub(crate) fn new(
+        fragments: &Fragments,
+        values: &[f64],
+        builds: &[usize],
+        counts: &[usize],
+    ) -> Self {
         let mut by_counts: Vec<HashMap<&[u8], f64>> = Vec::new();
-        for (holding, &value) in pieces.holdings.iter().zip(values) {
+        for (holding, &value) in fragments.holdings.iter().zip(values) {
             by_counts.resize(by_counts.len().max(holding.build + 1), HashMap::new());
             let best = by_counts[holding.build].entry(&holding.counts).or_insert(value);
             *best = best.max(value);

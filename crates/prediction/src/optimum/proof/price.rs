@@ -1,14 +1,15 @@
 //! Prices that bound the best prediction from above.
 //!
-//! **The bound.** Let h(p, s) be the price of a piece p whose threads keep the share s, not falling
-//! in s. Let r(a) be the extra price of an instance of application a. The prices of the pieces of
-//! every cut m must cover its worth at every common share s. So r(a) plus the sum of h(p, s) over p
-//! in m is at least base(m) s. Prices do not fall. So they make up at different shares, too, for
-//! the least of them. So no assignment is predicted above the sum of r over all instances and of h
-//! over all pieces. The sum of h is that over domains of what they hold. Only the number of threads
-//! of each kind ties the holdings of different domains. `Prices::value` chooses them domain by
-//! domain, and the largest sum is the bound. This is Lagrangian relaxation (Geoffrion, Mathematical
-//! Programming Study 2, 1974). It holds for any prices; good ones make it tight.
+//! **The bound.** Let h(p, s) be the price of a fragment p whose threads keep the share s, not
+//! falling in s. Let r(a) be the extra price of an instance of application a. The prices of the
+//! fragments of every cut m must cover its worth at every common share s. So r(a) plus the sum of
+//! h(p, s) over p in m is at least base(m) s. Prices do not fall. So they make up at different
+//! shares, too, for the least of them. So no assignment is predicted above the sum of r over all
+//! instances and of h over all fragments. The sum of h is that over domains of what they hold. Only
+//! the number of threads of each kind ties the holdings of different domains. `Prices::value`
+//! chooses them domain by domain, and the largest sum is the bound. This is Lagrangian relaxation
+//! (Geoffrion, Mathematical Programming Study 2, 1974). It holds for any prices; good ones make it
+//! tight.
 //!
 //! **The best prices** solve a linear program: the smallest sum of r + domains × v under the
 //! conditions above. There v is at least the price of every holding, for each build of domains
@@ -19,7 +20,7 @@
 //! Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and
 //! the bound from both.
 
-use super::piece::{Holding, Pieces};
+use super::fragment::{Fragments, Holding};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
 
 /// Holdings added in one round at most.
@@ -49,23 +50,23 @@ const MOST_PRICE: f64 = 20.0;
 pub(crate) struct Prices {
     /// Ascending, the first is 0.
     knots: Vec<f64>,
-    /// By piece, at every knot.
+    /// By fragment, at every knot.
     prices: Vec<Vec<f64>>,
     /// By application.
     pub(crate) rest: Vec<f64>,
 }
 
 impl Prices {
-    /// The price of a piece whose threads keep `share`.
-    pub(crate) fn of(&self, piece: usize, share: f64) -> f64 {
+    /// The price of a fragment whose threads keep `share`.
+    pub(crate) fn of(&self, fragment: usize, share: f64) -> f64 {
         let (segment, part) = position(&self.knots, share);
-        let prices = &self.prices[piece];
+        let prices = &self.prices[fragment];
         prices[segment] + part * (prices[segment + 1] - prices[segment])
     }
 
-    /// The price of all pieces of a holding.
+    /// The price of all fragments of a holding.
     fn value(&self, holding: &Holding) -> f64 {
-        holding.parts.iter().map(|part| self.of(part.piece, part.share)).sum()
+        holding.parts.iter().map(|part| self.of(part.fragment, part.share)).sum()
     }
 
     /// The extra price of all instances, given how many there are of each application.
@@ -74,11 +75,16 @@ impl Prices {
     }
 
     /// Those whose prices are given: what they leave to pay for an instance follows.
-    fn new(pieces: &Pieces, knots: Vec<f64>, prices: Vec<Vec<f64>>, applications: usize) -> Self {
+    fn new(
+        fragments: &Fragments,
+        knots: Vec<f64>,
+        prices: Vec<Vec<f64>>,
+        applications: usize,
+    ) -> Self {
         let mut rest = vec![f64::NEG_INFINITY; applications];
-        for cut in &pieces.cuts {
+        for cut in &fragments.cuts {
             for (knot, share) in knots.iter().enumerate() {
-                let paid: f64 = cut.pieces.iter().map(|piece| prices[*piece][knot]).sum();
+                let paid: f64 = cut.fragments.iter().map(|fragment| prices[*fragment][knot]).sum();
                 let rest = &mut rest[cut.application];
                 *rest = rest.max(cut.base * share - paid);
             }
@@ -86,35 +92,36 @@ impl Prices {
         Self { knots, prices, rest }
     }
 
-    /// To begin with: an instance at its best, shared among its pieces by size, in proportion to
+    /// To begin with: an instance at its best, shared among its fragments by size, in proportion to
     /// the share kept.
-    fn by_size(pieces: &Pieces, knots: Vec<f64>, applications: usize) -> Self {
-        let mut prices = vec![vec![0.0; knots.len()]; pieces.sizes.len()];
-        for cut in &pieces.cuts {
-            let threads: usize = cut.pieces.iter().map(|piece| pieces.sizes[*piece]).sum();
-            for piece in &cut.pieces {
-                let worth = cut.base * pieces.sizes[*piece] as f64 / threads as f64;
-                prices[*piece]
+    fn by_size(fragments: &Fragments, knots: Vec<f64>, applications: usize) -> Self {
+        let mut prices = vec![vec![0.0; knots.len()]; fragments.sizes.len()];
+        for cut in &fragments.cuts {
+            let threads: usize =
+                cut.fragments.iter().map(|fragment| fragments.sizes[*fragment]).sum();
+            for fragment in &cut.fragments {
+                let worth = cut.base * fragments.sizes[*fragment] as f64 / threads as f64;
+                prices[*fragment]
                     .iter_mut()
                     .zip(&knots)
                     .for_each(|(price, share)| *price = f64::max(*price, worth * share));
             }
         }
-        Self::new(pieces, knots, prices, applications)
+        Self::new(fragments, knots, prices, applications)
     }
 
-    fn halfway(&self, other: &Self, pieces: &Pieces) -> Self {
+    fn halfway(&self, other: &Self, fragments: &Fragments) -> Self {
         let mean =
             |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| (a + b) / 2.0).collect();
         let prices = self.prices.iter().zip(&other.prices).map(mean).collect();
-        Self::new(pieces, self.knots.clone(), prices, self.rest.len())
+        Self::new(fragments, self.knots.clone(), prices, self.rest.len())
     }
 
     /// The same prices with more knots.
-    fn at(&self, pieces: &Pieces, knots: Vec<f64>) -> Self {
+    fn at(&self, fragments: &Fragments, knots: Vec<f64>) -> Self {
         let prices = (0..self.prices.len())
-            .map(|piece| knots.iter().map(|knot| self.of(piece, *knot)).collect());
-        Self::new(pieces, knots.clone(), prices.collect(), self.rest.len())
+            .map(|fragment| knots.iter().map(|knot| self.of(fragment, *knot)).collect());
+        Self::new(fragments, knots.clone(), prices.collect(), self.rest.len())
     }
 }
 
@@ -138,14 +145,14 @@ struct LinearProgram {
 impl LinearProgram {
     /// With the conditions of all cuts and of the holdings that `known` numbers.
     fn new(
-        pieces: &Pieces,
+        fragments: &Fragments,
         knots: &[f64],
         instances: &[usize],
         domains: &[usize],
         known: &[usize],
     ) -> Option<Self> {
         let mut problem = Problem::new(OptimizationDirection::Minimize);
-        let unit = pieces.cuts.iter().map(|cut| cut.base).fold(f64::MIN_POSITIVE, f64::max);
+        let unit = fragments.cuts.iter().map(|cut| cut.base).fold(f64::MIN_POSITIVE, f64::max);
         let free = (-MOST_PRICE, MOST_PRICE);
         let rest: Vec<Variable> =
             instances.iter().map(|count| problem.add_var(*count as f64, free)).collect();
@@ -154,21 +161,21 @@ impl LinearProgram {
         let rise = |problem: &mut Problem, knot: usize| {
             problem.add_var(0.0, if knot == 0 { free } else { (0.0, MOST_PRICE) })
         };
-        let rises: Vec<Vec<Variable>> = (0..pieces.sizes.len())
+        let rises: Vec<Vec<Variable>> = (0..fragments.sizes.len())
             .map(|_| (0..knots.len()).map(|knot| rise(&mut problem, knot)).collect())
             .collect();
-        for cut in &pieces.cuts {
+        for cut in &fragments.cuts {
             for (knot, share) in knots.iter().enumerate() {
                 let mut terms = Terms::default();
-                cut.pieces.iter().for_each(|piece| {
-                    (0..=knot).for_each(|knot| terms.add(rises[*piece][knot], 1.0))
+                cut.fragments.iter().for_each(|fragment| {
+                    (0..=knot).for_each(|knot| terms.add(rises[*fragment][knot], 1.0))
                 });
                 terms.add(rest[cut.application], 1.0);
                 problem.add_constraint(terms.0, ComparisonOp::Ge, cut.base / unit * share);
             }
         }
         for holding in known {
-            let terms = holding_terms(&pieces.holdings[*holding], knots, &rises, &domains);
+            let terms = holding_terms(&fragments.holdings[*holding], knots, &rises, &domains);
             problem.add_constraint(terms.0, ComparisonOp::Le, 0.0);
         }
         let solution = problem.solve().ok()?.into_solution().ok()?;
@@ -186,7 +193,7 @@ impl LinearProgram {
         Some(Self { solution, ..self })
     }
 
-    fn prices(&self, pieces: &Pieces, applications: usize) -> Prices {
+    fn prices(&self, fragments: &Fragments, applications: usize) -> Prices {
         let climb = |rises: &Vec<Variable>| {
             let mut price = 0.0;
             let step = |(knot, rise): (usize, &Variable)| {
@@ -197,7 +204,7 @@ impl LinearProgram {
             rises.iter().enumerate().map(step).collect()
         };
         Prices::new(
-            pieces,
+            fragments,
             self.knots.clone(),
             self.rises.iter().map(climb).collect(),
             applications,
@@ -228,9 +235,9 @@ fn holding_terms(
     let mut terms = Terms::default();
     for part in &holding.parts {
         let (segment, share) = position(knots, part.share);
-        (0..=segment).for_each(|knot| terms.add(rises[part.piece][knot], 1.0));
+        (0..=segment).for_each(|knot| terms.add(rises[part.fragment][knot], 1.0));
         if share > 0.0 {
-            terms.add(rises[part.piece][segment + 1], share);
+            terms.add(rises[part.fragment][segment + 1], share);
         }
     }
     terms.add(domains[holding.build], -1.0);
@@ -242,38 +249,38 @@ fn holding_terms(
 /// added. Prices are linear between `knots` first, then also at the shares of the holdings that
 /// turn out to matter.
 pub(crate) fn best(
-    pieces: &Pieces,
+    fragments: &Fragments,
     knots: Vec<f64>,
     instances: &[usize],
     domains: &[usize],
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> Prices {
-    let mut best = Prices::by_size(pieces, knots, instances.len());
+    let mut best = Prices::by_size(fragments, knots, instances.len());
     let bound = |prices: &Prices, most: &[f64]| {
         let held = domains.iter().zip(most).map(|(domains, most)| *domains as f64 * most);
         prices.besides(instances) + held.sum::<f64>()
     };
-    let (most, mut known) = dearest(pieces, &best);
+    let (most, mut known) = dearest(fragments, &best);
     let mut least = bound(&best, &most);
     for _ in 0..MOST_REFINED {
         let before = least;
-        let Some(program) = LinearProgram::new(pieces, &best.knots, instances, domains, &known)
+        let Some(program) = LinearProgram::new(fragments, &best.knots, instances, domains, &known)
         else {
             break;
         };
-        let going = plane(pieces, program, &mut best, &mut least, &mut known, &bound, go_on);
-        let finer = refined(pieces, &best, &known);
+        let going = plane(fragments, program, &mut best, &mut least, &mut known, &bound, go_on);
+        let finer = refined(fragments, &best, &known);
         if !going || before - least < WORTHWHILE * least || finer.len() == best.knots.len() {
             break;
         }
-        best = best.at(pieces, finer);
+        best = best.at(fragments, finer);
     }
     best
 }
 
 /// Solves, adds what costs most to `known`, and repeats. Tells whether to go on.
 fn plane(
-    pieces: &Pieces,
+    fragments: &Fragments,
     mut program: LinearProgram,
     best: &mut Prices,
     least: &mut f64,
@@ -282,16 +289,16 @@ fn plane(
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> bool {
     for _ in 0..MOST_ROUNDS {
-        let solved = program.prices(pieces, best.rest.len());
+        let solved = program.prices(fragments, best.rest.len());
         let limit =
             |build: usize| program.unit * program.solution.var_value(program.domains[build]);
         let promised = program.unit * program.solution.objective();
         let mut added = Vec::new();
-        for prices in [best.halfway(&solved, pieces), solved.clone()] {
-            let (most, dear) = dearest(pieces, &prices);
+        for prices in [best.halfway(&solved, fragments), solved.clone()] {
+            let (most, dear) = dearest(fragments, &prices);
             let value = bound(&prices, &most);
             let exceeds = |number: &usize| {
-                let holding = &pieces.holdings[*number];
+                let holding = &fragments.holdings[*number];
                 !known.contains(number)
                     && solved.value(holding) > limit(holding.build) + EXCEEDS * program.unit
             };
@@ -311,7 +318,7 @@ fn plane(
         }
         for holding in added {
             known.push(holding);
-            match program.add(&pieces.holdings[holding]) {
+            match program.add(&fragments.holdings[holding]) {
                 Some(next) => program = next,
                 // The solver gave up: what was found stands.
                 None => return true,
@@ -322,11 +329,13 @@ fn plane(
 }
 
 /// The knots and the shares of those known holdings that are as dear as any.
-fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
-    let mut valued: Vec<(f64, usize)> =
-        known.iter().map(|holding| (prices.value(&pieces.holdings[*holding]), *holding)).collect();
+fn refined(fragments: &Fragments, prices: &Prices, known: &[usize]) -> Vec<f64> {
+    let mut valued: Vec<(f64, usize)> = known
+        .iter()
+        .map(|holding| (prices.value(&fragments.holdings[*holding]), *holding))
+        .collect();
     valued.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let build = |holding: usize| pieces.holdings[holding].build;
+    let build = |holding: usize| fragments.holdings[holding].build;
     let matters = |(value, holding): &(f64, usize)| {
         let most = valued
             .iter()
@@ -337,7 +346,7 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
     let mut knots = prices.knots.clone();
     let apart = KNOTS_APART * knots[knots.len() - 1];
     let dear = valued.iter().filter(|valued| matters(valued));
-    for part in dear.flat_map(|(_, holding)| &pieces.holdings[*holding].parts) {
+    for part in dear.flat_map(|(_, holding)| &fragments.holdings[*holding].parts) {
         let place = knots.partition_point(|knot| *knot <= part.share);
         let near = |knot: Option<&f64>| knot.is_some_and(|knot| (knot - part.share).abs() < apart);
         if part.share > 0.0
@@ -353,22 +362,23 @@ fn refined(pieces: &Pieces, prices: &Prices, known: &[usize]) -> Vec<f64> {
 
 /// The highest price of a holding in each build. Also the holdings that cost most, one for each
 /// build and number of threads of each kind.
-fn dearest(pieces: &Pieces, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
-    let groups = pieces.groups.iter().max().map_or(0, |last| last + 1);
-    let builds = pieces.holdings.iter().map(|holding| holding.build + 1).max().unwrap_or_default();
+fn dearest(fragments: &Fragments, prices: &Prices) -> (Vec<f64>, Vec<usize>) {
+    let groups = fragments.groups.iter().max().map_or(0, |last| last + 1);
+    let builds =
+        fragments.holdings.iter().map(|holding| holding.build + 1).max().unwrap_or_default();
     let mut by_counts = vec![(f64::NEG_INFINITY, 0); groups];
     let mut most = vec![f64::NEG_INFINITY; builds];
-    let values = pieces.values(|piece, share| prices.of(piece, share));
-    for (number, (value, group)) in values.into_iter().zip(&pieces.groups).enumerate() {
+    let values = fragments.values(|fragment, share| prices.of(fragment, share));
+    for (number, (value, group)) in values.into_iter().zip(&fragments.groups).enumerate() {
         let dearest: &mut (f64, usize) = &mut by_counts[*group];
         if value > dearest.0 {
             *dearest = (value, number);
-            let most = &mut most[pieces.holdings[number].build];
+            let most = &mut most[fragments.holdings[number].build];
             *most = most.max(value);
         }
     }
     // Sorted by the distance of each below the most expensive of its build.
-    let below = |(value, holding): &(f64, usize)| most[pieces.holdings[*holding].build] - value;
+    let below = |(value, holding): &(f64, usize)| most[fragments.holdings[*holding].build] - value;
     let mut dear = by_counts;
     dear.sort_by(|a, b| below(a).total_cmp(&below(b)).then(a.1.cmp(&b.1)));
     let dear = dear.into_iter().take(MOST_ADDED).map(|(_, number)| number).collect();

@@ -7,7 +7,7 @@
 
 use super::ProgramRun;
 use crate::prober::{ProbeError, ProbeOptions};
-use pinwise_linux::{Line, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
+use pinwise_linux::{OutputLine, Roster, Scope, Tail, TargetError, thread::SchedulerTimes};
 use regex::Regex;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ impl ProgramRun {
 
     fn wait_said(&mut self, n: u32, pattern: &Regex, limit: Duration) -> Result<(), ProbeError> {
         let begin = Instant::now();
-        let said = |lines: &Option<Receiver<Line>>| {
+        let said = |lines: &Option<Receiver<OutputLine>>| {
             lines
                 .as_ref()
                 .is_some_and(|lines| lines.try_iter().any(|line| pattern.is_match(&line.text)))
@@ -65,8 +65,8 @@ impl ProgramRun {
         }
     }
 
-    /// Waits for as many threads as are expected, or for fewer that seem to be all: several, or one
-    /// if that may be `alone`.
+    /// Waits for as many threads as are expected, or for fewer that seem to be all. These are
+    /// several, or one if that may be `alone`.
     fn wait_busy(
         &mut self,
         n: u32,

@@ -5,7 +5,7 @@
 //!
 //! *Method.* The program is measured in stretches, one after the other, until two in a row agree.
 //! Only these two count. So a steady program takes no longer than one window of both stretches. A
-//! number that hurts the program is also given up by two stretches that agree: a single one may be
+//! number that hurts the program is also given up by two stretches that agree. A single one may be
 //! the transient.
 //!
 //! *Limit.* A rate that swings more slowly than a stretch may agree by chance. One that never
@@ -35,7 +35,7 @@ pub(super) struct AfterChange {
     pub(super) below: bool,
 }
 
-/// Measures stretch after stretch with `measure` until two agree, and tells whether these are below
+/// Measures stretch after stretch with `measure` until two agree, and says whether these are below
 /// `least`.
 pub(super) fn after_change(
     least: Option<f64>,

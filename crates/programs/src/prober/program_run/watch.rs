@@ -285,7 +285,7 @@ impl ProgramRun {
         layer_choice.monitor(Scope::Trees(vec![self.root])).map_err(|cause| self.unreadable(cause))
     }
 
-    /// A monitor that is at work once the program has warmed up for its window: files are open,
+    /// A monitor that is at work once the program has warmed up for its window. Files are open,
     /// layers attached, and what context switches cost is known.
     fn warmed(
         &self,

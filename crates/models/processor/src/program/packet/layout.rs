@@ -1,8 +1,8 @@
 //! Where the instances of a packet program keep things.
 //!
 //! Everything gets its own memory, one after the other, on lines of the second level. The instances
-//! differ in size by no power of two, so equal places of two instances do not meet in one set of
-//! the first level.
+//! differ in size by no power of two. So equal places of two instances are not in one set of the
+//! first level.
 
 use super::super::{Address, PacketRing, Region};
 

@@ -1,7 +1,7 @@
 //! Locks a process, so that only one pinwise changes it at a time.
 //!
-//! *Problem.* A second search would take the pins of the first one for the process's own
-//! affinities, and put these back at its end. Both would measure each other's pins.
+//! *Problem.* A second search would mistake the pins of the first one for the process's own
+//! affinities. It would put these back at its end. Both would measure each other's pins.
 //!
 //! *Method.* A lock (flock) on the folder of the process in `/proc`. It needs no file, and is gone
 //! with its holder, however that ends. Pinwise holds it shared while it may change the process. So
@@ -61,7 +61,7 @@ static HELD: Mutex<BTreeMap<Pid, Weak<File>>> = Mutex::new(BTreeMap::new());
 
 /// Processes that no other pinwise changes while this lives.
 #[derive(Debug, Default)]
-pub struct Hold {
+pub struct ProcessLock {
     folders: Vec<Arc<File>>,
 }
 
@@ -70,30 +70,30 @@ pub struct Hold {
 #[error(
     "another pinwise measures or pins process {0}: wait until that ends, or stop it, then try again"
 )]
-pub struct HeldError(pub Pid);
+pub struct ProcessLockedError(pub Pid);
 
-impl Hold {
+impl ProcessLock {
     /// Holds these processes. Waits for a guardian that is at work, and for a moment otherwise. A
     /// process that has ended, or whose folder may not be opened, is passed over.
     ///
     /// # Errors
     /// Another pinwise holds one of them.
-    pub fn of(pids: &[Pid]) -> Result<Self, HeldError> {
+    pub fn of(pids: &[Pid]) -> Result<Self, ProcessLockedError> {
         Self::within(pids, Patience::USUAL)
     }
 
-    /// As [`Hold::of`], without a wait.
-    pub(crate) fn at_once(pids: &[Pid]) -> Result<Self, HeldError> {
+    /// As [`ProcessLock::of`], without a wait.
+    pub(crate) fn at_once(pids: &[Pid]) -> Result<Self, ProcessLockedError> {
         Self::within(pids, Patience { search: Duration::ZERO, guardian: Duration::ZERO })
     }
 
-    fn within(pids: &[Pid], patience: Patience) -> Result<Self, HeldError> {
-        let mut hold = Self::default();
+    fn within(pids: &[Pid], patience: Patience) -> Result<Self, ProcessLockedError> {
+        let mut lock = Self::default();
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, folder| folder.strong_count() > 0);
         for &pid in pids.iter().take(MOST) {
             if let Some(folder) = held.get(&pid).and_then(Weak::upgrade) {
-                hold.folders.push(folder);
+                lock.folders.push(folder);
                 continue;
             }
             let Ok(folder) = File::open(folder(pid)) else { continue };
@@ -105,15 +105,15 @@ impl Hold {
                     break;
                 }
                 if begin.elapsed() >= patience.with(&holders) {
-                    return Err(HeldError(pid));
+                    return Err(ProcessLockedError(pid));
                 }
                 std::thread::sleep(PAUSE);
             }
             let folder = Arc::new(folder);
             held.insert(pid, Arc::downgrade(&folder));
-            hold.folders.push(folder);
+            lock.folders.push(folder);
         }
-        Ok(hold)
+        Ok(lock)
     }
 
     /// Lets the guardian hold a process that its parent already holds.
@@ -196,32 +196,35 @@ pub(crate) mod tests {
     #[test]
     fn a_process_has_one_holder_until_its_guardian_is_done() {
         let (one, other) = (Sleeping::new(), Sleeping::new());
-        let hold = Hold::of(&[one.pid()]).unwrap();
-        let mut guardian = Hold::default();
+        let hold = ProcessLock::of(&[one.pid()]).unwrap();
+        let mut guardian = ProcessLock::default();
         guardian.share(one.pid());
         // A search within the search, and one after the other.
-        drop(Hold::of(&[one.pid()]).unwrap());
+        drop(ProcessLock::of(&[one.pid()]).unwrap());
         drop(hold);
-        assert_eq!(Hold::at_once(&[other.pid(), one.pid()]).unwrap_err(), HeldError(one.pid()));
+        assert_eq!(
+            ProcessLock::at_once(&[other.pid(), one.pid()]).unwrap_err(),
+            ProcessLockedError(one.pid())
+        );
         // A process that was held before the refusal is free again.
-        let mut elsewhere = Hold::default();
+        let mut elsewhere = ProcessLock::default();
         elsewhere.share(other.pid());
-        assert!(Hold::at_once(&[other.pid()]).is_err());
+        assert!(ProcessLock::at_once(&[other.pid()]).is_err());
         drop((guardian, elsewhere));
-        drop(Hold::of(&[one.pid(), other.pid()]).unwrap());
+        drop(ProcessLock::of(&[one.pid(), other.pid()]).unwrap());
     }
 
     /// This test is no guardian, so its hold is not waited for long.
     #[test]
     fn a_hold_names_its_holder() {
         let sleeping = Sleeping::new();
-        let mut holder = Hold::default();
+        let mut holder = ProcessLock::default();
         holder.share(sleeping.pid());
         let own = Pid(std::process::id() as i32);
         assert_eq!(holders(&holder.folders[0]), [own]);
         assert!(!is_guardian(own));
         let patience = Patience { search: Duration::ZERO, guardian: Duration::MAX };
-        assert!(Hold::within(&[sleeping.pid()], patience).is_err());
+        assert!(ProcessLock::within(&[sleeping.pid()], patience).is_err());
     }
 
     #[test]
@@ -248,6 +251,6 @@ pub(crate) mod tests {
         let sleeping = Sleeping::new();
         let pid = sleeping.pid();
         drop(sleeping);
-        assert!(Hold::of(&[pid]).unwrap().folders.is_empty());
+        assert!(ProcessLock::of(&[pid]).unwrap().folders.is_empty());
     }
 }

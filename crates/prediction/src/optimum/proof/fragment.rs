@@ -1,5 +1,5 @@
-//! Lists the pieces of an instance that one domain can hold, and the holdings of a domain over all
-//! instances. Also lists the ways in which pieces make an instance.
+//! Lists the fragments of an instance that one domain can hold, and the holdings of a domain over
+//! all instances. Also lists the ways in which fragments make an instance.
 
 use crate::BlackBox;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// instances.
 const MOST_CONTENTS: usize = 40_000;
 const MOST_HOLDINGS: usize = 400_000;
-/// Ways of cutting an instance into pieces that are priced.
+/// Ways of cutting an instance into fragments that are priced.
 const MOST_CUTS: usize = 400;
 
-/// A way in which the threads of an instance are spread over domains. It has the pieces by number,
-/// sorted, and the best base performance of such an instance.
+/// A way in which the threads of an instance are spread over domains. It has the fragments by
+/// number, sorted, and the best base performance of such an instance.
 #[derive(Clone, Debug)]
 pub(crate) struct Cut {
     pub(crate) application: usize,
-    pub(crate) pieces: Vec<usize>,
+    pub(crate) fragments: Vec<usize>,
     pub(crate) base: f64,
-    /// In any place of these pieces, the base performance is this one.
+    /// In any place of these fragments, the base performance is this one.
     pub(crate) settled: bool,
 }
 
@@ -37,39 +37,39 @@ pub(crate) struct Holding {
 /// The threads of one instance in a domain.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct InstanceThreads {
-    pub(crate) piece: usize,
+    pub(crate) fragment: usize,
     /// The smallest share that they keep there.
     pub(crate) share: f64,
     pub(crate) slots: Vec<usize>,
 }
 
-/// A piece and the share that its threads keep: what has a price.
+/// A fragment and the share that its threads keep: what has a price.
 type Offer = (usize, f64);
 
-/// All pieces, cuts and holdings of a workload.
+/// All fragments, cuts and holdings of a workload.
 #[derive(Clone, Debug)]
-pub(crate) struct Pieces {
-    /// How many threads each piece has.
+pub(crate) struct Fragments {
+    /// How many threads each fragment has.
     pub(crate) sizes: Vec<usize>,
     pub(crate) cuts: Vec<Cut>,
-    /// By piece, the cuts that it is part of.
+    /// By fragment, the cuts that it is part of.
     pub(crate) cuts_of: Vec<Vec<usize>>,
     /// The empty ones come first.
     pub(crate) holdings: Vec<Holding>,
     /// For each holding, a number that identifies its build and its threads of each kind, from 0.
     pub(crate) groups: Vec<usize>,
-    /// The pieces of all holdings, each once. They are few, and they are valued again and again.
+    /// The fragments of all holdings, each once. They are few, and they are valued again and again.
     offers: Vec<Offer>,
     /// By holding, how many parts it has, and of one after the other the numbers of their offers.
     parts: Vec<usize>,
     offered: Vec<u32>,
 }
 
-/// The number of every piece, by the build of its domain and what it holds; kinds imply the
+/// The number of every fragment, by the build of its domain and what it holds; kinds imply the
 /// application.
 type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
-impl Pieces {
+impl Fragments {
     /// `None` if there are too many to go through, or `go_on`, asked before each content, says
     /// no.
     pub(crate) fn new(blackbox: &BlackBox, mut go_on: impl FnMut() -> bool) -> Option<Self> {
@@ -143,8 +143,8 @@ impl Pieces {
         numbers.iter().for_each(|((_, held), number)| {
             sizes[*number] = held.iter().filter(|held| **held > 0).count()
         });
-        let part_of = |piece: usize| {
-            (0..cuts.len()).filter(|cut| cuts[*cut].pieces.contains(&piece)).collect()
+        let part_of = |fragment: usize| {
+            (0..cuts.len()).filter(|cut| cuts[*cut].fragments.contains(&fragment)).collect()
         };
         let cuts_of = (0..sizes.len()).map(part_of).collect();
         let mut known: HashMap<(usize, Vec<u8>), usize> = HashMap::new();
@@ -156,8 +156,8 @@ impl Pieces {
         let mut numbered: HashMap<(usize, u64), u32> = HashMap::new();
         let mut offers = Vec::new();
         let offer = |part: &InstanceThreads| {
-            *numbered.entry((part.piece, part.share.to_bits())).or_insert_with(|| {
-                offers.push((part.piece, part.share));
+            *numbered.entry((part.fragment, part.share.to_bits())).or_insert_with(|| {
+                offers.push((part.fragment, part.share));
                 offers.len() as u32 - 1
             })
         };
@@ -166,10 +166,10 @@ impl Pieces {
         Some(Self { sizes, cuts, cuts_of, holdings, groups, offers, parts, offered })
     }
 
-    /// What every holding costs where a piece whose threads keep a share has this price.
+    /// What every holding costs where a fragment whose threads keep a share has this price.
     pub(crate) fn values(&self, price: impl Fn(usize, f64) -> f64) -> Vec<f64> {
         let prices: Vec<f64> =
-            self.offers.iter().map(|(piece, share)| price(*piece, *share)).collect();
+            self.offers.iter().map(|(fragment, share)| price(*fragment, *share)).collect();
         let mut offered = self.offered.iter();
         let value = |parts: &usize| {
             offered.by_ref().take(*parts).map(|offer| prices[*offer as usize]).sum()
@@ -178,7 +178,7 @@ impl Pieces {
     }
 }
 
-/// The ways in which an instance of an application can be cut into pieces, which are numbered as
+/// The ways in which an instance of an application can be cut into fragments, which are numbered as
 /// they come.
 fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option<Vec<Cut>> {
     let local = blackbox.local();
@@ -201,16 +201,20 @@ fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option
             let next = numbers.len();
             *numbers.entry((build, held)).or_insert(next)
         };
-        let mut pieces: Vec<usize> = domains.into_iter().map(number).collect();
-        pieces.sort_unstable();
-        let range = known.entry(pieces).or_insert((base, base));
+        let mut fragments: Vec<usize> = domains.into_iter().map(number).collect();
+        fragments.sort_unstable();
+        let range = known.entry(fragments).or_insert((base, base));
         *range = (range.0.min(base), range.1.max(base));
         if known.len() > MOST_CUTS {
             return None;
         }
     }
-    let cut =
-        |(pieces, (least, most))| Cut { application, pieces, base: most, settled: least == most };
+    let cut = |(fragments, (least, most))| Cut {
+        application,
+        fragments,
+        base: most,
+        settled: least == most,
+    };
     Some(known.into_iter().map(cut).collect())
 }
 
@@ -259,7 +263,7 @@ fn contents(arities: &[usize], counts: &[usize]) -> Option<Vec<Vec<u8>>> {
     Some(all.into_iter().map(|(held, _)| held).collect())
 }
 
-/// A piece, and of its threads what they are and what is around them.
+/// A fragment, and of its threads what they are and what is around them.
 type Name = (usize, Vec<(u8, usize)>);
 
 /// The ways in which a content can be divided among instances.
@@ -311,17 +315,17 @@ impl Division<'_> {
         if let Some(known) = self.known.get(slots) {
             return *known;
         }
-        let mut piece = vec![0; self.held.len()];
-        slots.iter().for_each(|slot| piece[*slot] = self.held[*slot]);
-        arrange(&mut piece, self.arities());
-        let set = self.numbers.get(&(self.build, piece)).map(|&piece| {
+        let mut fragment = vec![0; self.held.len()];
+        slots.iter().for_each(|slot| fragment[*slot] = self.held[*slot]);
+        arrange(&mut fragment, self.arities());
+        let set = self.numbers.get(&(self.build, fragment)).map(|&fragment| {
             let mut threads: Vec<_> =
                 slots.iter().map(|slot| (self.held[*slot], self.shares[*slot].0)).collect();
             threads.sort_unstable();
             let next = self.names.len();
-            let name = *self.names.entry((piece, threads)).or_insert(next);
+            let name = *self.names.entry((fragment, threads)).or_insert(next);
             let share = slots.iter().map(|slot| self.shares[*slot].1).fold(f64::INFINITY, f64::min);
-            self.sets.push((name, InstanceThreads { piece, share, slots: slots.to_vec() }));
+            self.sets.push((name, InstanceThreads { fragment, share, slots: slots.to_vec() }));
             self.sets.len() - 1
         });
         self.known.insert(slots.to_vec(), set);

@@ -1,4 +1,4 @@
-//! [`Sheet`]: labelled lines for a terminal, broken at its width.
+//! [`LabelledLines`]: labelled lines for a terminal, broken at its width.
 
 /// Columns before a value: two, the label, one.
 pub(crate) const INDENT: usize = 12;
@@ -8,14 +8,14 @@ const LEAST_WIDTH: usize = 30;
 
 /// Text that grows line by line.
 #[derive(Clone, Debug)]
-pub struct Sheet {
+pub struct LabelledLines {
     /// What is written so far; every line ends in a newline.
     pub text: String,
     /// Columns of the terminal.
     pub width: usize,
 }
 
-impl Sheet {
+impl LabelledLines {
     /// `label value`; what does not fit on the line hangs below the value.
     pub fn line(&mut self, label: &str, value: &str) {
         self.paragraph(&format!("  {label:<9} "), INDENT, value);
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_list_of_numbers_is_broken() {
-        let mut sheet = Sheet { text: String::new(), width: INDENT + LEAST_WIDTH };
+        let mut sheet = LabelledLines { text: String::new(), width: INDENT + LEAST_WIDTH };
         sheet.paragraph("", 0, &"12 ".repeat(60));
         assert!(sheet.text.lines().all(|line| line.len() <= sheet.width), "{}", sheet.text);
     }
@@ -88,7 +88,7 @@ mod tests {
             4 min 10 s, and that is +12.0 % more.";
         let kept = ["12.5 M packets/s", "13.1 M packets/s", "95 %)", "4 min", "10 s,", "+12.0 %"];
         for width in INDENT + LEAST_WIDTH..text.len() {
-            let mut sheet = Sheet { text: String::new(), width };
+            let mut sheet = LabelledLines { text: String::new(), width };
             sheet.paragraph("", 0, text);
             let joined = sheet.text.replace('\n', " ");
             assert_eq!(joined.trim_end(), text);
