@@ -217,7 +217,8 @@ impl ThreadsOutcome {
             n: found.parameter,
             above_max,
             numbers: numbers.len(),
-            set_aside: self.set_aside,
+            // A run that was only timed is no loss.
+            set_aside: SetAside { earlier: 0, ..self.set_aside },
             others: self.others,
             budget: self.question.request.time(),
             interrupted: self.interrupted,
