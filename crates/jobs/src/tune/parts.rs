@@ -183,7 +183,7 @@ fn contenders(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
-    let &TuneSession { info, caller, ref clock, .. } = session;
+    let &TuneSession { info, request, caller, ref clock } = session;
     // If the number took longer than its share, placing gets less.
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
@@ -199,7 +199,8 @@ fn contenders(
         .filter_map(|one| Some(UnplacedNumber { parameter: one.parameter, reason: one.reason? }));
     let unplaced = unplaced.collect();
     let mut numbers = number.outcome.question.numbers()?;
-    numbers.retain(|&n| !number.found.gave_up(n));
+    // With a floor an unprobed number may hurt the program in every round.
+    numbers.retain(|_| request.threads.floor().is_none());
     let placed = stored_placements(store, info)?;
     let best = |n| {
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
