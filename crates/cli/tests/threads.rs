@@ -396,6 +396,22 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
     }
 }
 
+#[test]
+fn what_no_fresh_windows_compared_is_not_claimed() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("s.db");
+    let search = "threads --machine opteron-24 --workload facesim --min 8 --max 24 --step 8 \
+                  --method sweep --rounds 2 --probe 20ms --store";
+    let text = |more: &[&str]| {
+        let words = search.split(' ').chain([store.to_str().unwrap()]);
+        let output = pinwise(words.chain(more.iter().copied()));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let [plain, verbose] = [text(&[]), text(&["--verbose"])];
+    assert!(plain.starts_with("Use n = 16") && !plain.contains("speed-up"), "{plain}");
+    assert!(verbose.contains("by the probes, not confirmed: n = 16 ("), "{verbose}");
+}
+
 /// One process beside the first does the work of every n, the faster the greater n is.
 #[test]
 fn a_number_that_makes_a_run_faster_by_the_same_threads_counts_by_itself() {

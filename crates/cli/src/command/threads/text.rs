@@ -8,8 +8,11 @@ use pinwise_present::figures::{self, Scale};
 use pinwise_present::{Sheet, fewer_threads, one_line, texts};
 use std::time::Duration;
 
+/// What an estimate rests on: its intervals hold only if the probes were like later windows.
+pub(crate) const UNCONFIRMED: &str = "by the probes, not confirmed";
+
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
-/// With `verbose` also how the threads were watched.
+/// With `verbose` also the estimate of the probes, and how the threads were watched.
 pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
@@ -19,7 +22,9 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
     sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
-    facts.extend(document.verdict.as_ref().map(|_| ("estimate", document.estimate.clone())));
+    if verbose && document.verdict.is_some() {
+        facts.push(("estimate", format!("{UNCONFIRMED}: {}", document.estimate)));
+    }
     facts.push(("stopped", document.why()));
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(

@@ -88,7 +88,12 @@ fn searched(
         sheet.text.push_str(&tried(policies, unit, sheet.width));
     }
     sheet.text.push('\n');
-    sheet.paragraph("The number alone: ", 0, &surveyed.estimate);
+    if verbose {
+        let start = format!("The number alone, {}: ", threads::UNCONFIRMED);
+        sheet.paragraph(&start, 0, &surveyed.estimate);
+    } else {
+        sheet.paragraph("", 0, "The number alone:");
+    }
     sheet.text.push_str(&threads::probed(surveyed, sheet.width));
     if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
