@@ -110,6 +110,7 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Text { text: text() }
         Drifting { numbers: numbers() }
         SingleRuns {}
+        FixedTime { seconds: 1.0312 }
         CpuTimeOnly {}
         Busy { share: 0.239 }
         Watching { share: 0.123 }

@@ -68,6 +68,9 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::SingleRuns => {
             "a standard error of - means a probe of a single run: use a longer --probe".into()
         }
+        ThreadsNote::FixedTime { seconds } => format!(
+            "every run took {seconds:.3} s: if runs have a fixed time, use --per-run with --metric"
+        ),
         ThreadsNote::CpuTimeOnly => {
             "progress is CPU time only, which also counts useless work: use \
             --metric or --per-run"
