@@ -45,7 +45,7 @@ pub use export_note::{export_note, tagged_export_notes};
 pub use gain::gain_text;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};
-pub use note::{note, sentence, tagged, tagged_program_notes, texts};
+pub use note::{note, sentence, tagged, tagged_program_notes, texts, texts_shown};
 pub use notice::{Notice, ProfilingOutlook, long_time, notice, profiling_outlook};
 pub use other_load::notable_share;
 pub use outcome::{

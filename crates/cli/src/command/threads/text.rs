@@ -5,7 +5,7 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Sheet, fewer_threads, one_line, texts};
+use pinwise_present::{Sheet, fewer_threads, one_line, texts_shown};
 use std::time::Duration;
 
 /// What an estimate rests on: its intervals hold only if the probes were like later windows.
@@ -16,7 +16,7 @@ pub(crate) const UNCONFIRMED: &str = "by the probes, not confirmed";
 pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
-    for note in texts(&document.notes) {
+    for note in texts_shown(&document.notes, verbose) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');

@@ -8,7 +8,9 @@ use pinwise_jobs::{PolicyMeasurement, PolicyMeasurements, TuneAnswer, TunedPlace
 use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, Sheet, gain_text, no_tune_verdict, policy_name, texts, tune_next};
+use pinwise_present::{
+    Files, Sheet, gain_text, no_tune_verdict, policy_name, texts_shown, tune_next,
+};
 use pinwise_topology::{Footprint, SharingTree};
 use std::path::Path;
 
@@ -17,7 +19,7 @@ use std::path::Path;
 pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict.text());
-    notes(&mut sheet, document.answer);
+    notes(&mut sheet, document.answer, verbose);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
     match (&conclusion.plan, conclusion.choice) {
@@ -60,7 +62,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
 pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> String {
     let mut sheet = Sheet { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign, files));
-    notes(&mut sheet, remains.answer);
+    notes(&mut sheet, remains.answer, false);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
@@ -70,8 +72,8 @@ pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> 
     sheet.text
 }
 
-fn notes(sheet: &mut Sheet, answer: &TuneAnswer) {
-    for note in texts(&answer.tagged_notes()) {
+fn notes(sheet: &mut Sheet, answer: &TuneAnswer, verbose: bool) {
+    for note in texts_shown(&answer.tagged_notes(), verbose) {
         sheet.paragraph("", 0, &note);
     }
 }
