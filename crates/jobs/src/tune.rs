@@ -581,6 +581,15 @@ mod tests {
     }
 
     #[test]
+    fn the_search_for_the_number_may_take_the_whole_budget_for_its_least() {
+        let asked = request();
+        let (question, _) = number_question(&asked).unwrap();
+        let whole = asked.threads.time();
+        assert_eq!(question.request.deadline(), whole);
+        assert!(question.request.time() < whole, "its share");
+    }
+
+    #[test]
     fn a_budget_without_room_for_the_last_comparison_is_told_without_a_second_amount() {
         let (question, _) = number_question(&request()).unwrap();
         let outcome = ThreadsOutcome::of(question, &[]).unwrap();
