@@ -58,6 +58,12 @@ fn what_is_about_a_metric_is_refused_without_one() {
         let expected = format!("pinwise: {option} needs a metric: add --metric");
         assert!(code == 2 && line.starts_with(&expected), "{line}");
     }
+    for command in ["tune", "compare"] {
+        let output = support::pinwise([command, "--pick", r"(\d+)", "--", "sleep", "100{n}"]);
+        let line = String::from_utf8_lossy(&output.stderr);
+        let told = line.starts_with("pinwise: --pick needs a metric: add --metric");
+        assert!(output.status.code() == Some(2) && told, "{command}: {line}");
+    }
 }
 
 #[test]

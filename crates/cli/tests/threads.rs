@@ -214,9 +214,10 @@ fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> Option<(Value
     wait_until(PATIENCE, "its first count", || count.exists());
     let (pid, metric) = (running.pid().to_string(), format!(r"file:{}:(\d+)", count.display()));
     let set = format!("cmd:echo {{n}} >>{}", sets.display());
-    let words = ["threads", "--json", "--max", "2", "--budget", "20s", "--set", &set];
+    let budget: &[&str] = if options.contains(&"--budget") { &[] } else { &["--budget", "20s"] };
+    let words = ["threads", "--json", "--max", "2", "--set", &set];
     let words = words.into_iter().chain(["--metric", &metric, "--counter", "--pid", &pid]);
-    let output = pinwise(words.chain(options.iter().copied()));
+    let output = pinwise(words.chain(budget.iter().chain(options).copied()));
     let given = fs::read_to_string(sets).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     let answer = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
@@ -246,6 +247,18 @@ fn progress_that_jumps_ends_the_search_and_the_service_has_its_number_back() {
     let reason = reason.unwrap_or_default();
     assert!(reason.contains("search again when it is steady"), "{answer:#}");
     assert_eq!(given.last().map(String::as_str), Some("7"), "{given:?}");
+}
+
+#[test]
+fn what_others_take_beside_a_service_is_told() {
+    let busy = |_| Program::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let others: Vec<Program> = (0..cpus).map(busy).collect();
+    let found = number_of_a_service(1, "True", &["--default", "1", "--budget", "5s"]);
+    drop(others);
+    let Some((answer, _)) = found else { return };
+    let taken = answer["verdict"]["others"].as_f64();
+    assert!(taken.is_some_and(|taken| taken > 0.05), "{answer:#}");
 }
 
 #[test]
@@ -393,6 +406,40 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
         } else {
             assert!(!notes.contains("made at most"), "{answer:#}");
         }
+    }
+}
+
+#[test]
+fn what_no_fresh_windows_compared_is_not_claimed() {
+    let folder = TempDir::new().unwrap();
+    let store = folder.path().join("s.db");
+    let search = "threads --machine opteron-24 --workload facesim --min 8 --max 24 --step 8 \
+                  --method sweep --rounds 2 --probe 20ms --store";
+    let text = |more: &[&str]| {
+        let words = search.split(' ').chain([store.to_str().unwrap()]);
+        let output = pinwise(words.chain(more.iter().copied()));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let [plain, verbose] = [text(&[]), text(&["--verbose"])];
+    assert!(plain.starts_with("Use n = 16") && !plain.contains("speed-up"), "{plain}");
+    assert!(verbose.contains("by the probes, not confirmed: n = 16 ("), "{verbose}");
+}
+
+/// A command that ends soon and prints a number at its end: a hundred times n.
+const RESULT: &str = r#"sleep 0.05; echo "ops $((100 * $0))""#;
+
+#[test]
+fn the_last_value_of_each_run_is_measured_by_either_name_of_the_option() {
+    let command = ["sh", "-c", RESULT, "{n}"].map(OsStr::new);
+    for option in ["--per-run", "--whole-run"] {
+        let options = [option, "--metric", r"stdout:ops (\d+)", "--budget", "4s", "--default", "2"];
+        let answer = threads(&options, &command);
+        for probe in answer["probes"].as_array().unwrap() {
+            let ops = 100.0 * probe["parameter"].as_f64().unwrap();
+            assert_eq!(probe["performance"], ops, "{answer:#}");
+            assert_eq!(probe["measure"], "metric", "{answer:#}");
+        }
+        assert_eq!(answer["unit"]["name"], "ops", "{answer:#}");
     }
 }
 

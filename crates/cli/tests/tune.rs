@@ -206,6 +206,18 @@ int main(int count, char **words) {
 "#;
 
 #[test]
+fn the_last_value_of_each_run_is_what_is_tuned() {
+    let folder = TempDir::new().unwrap();
+    let script = r#"sleep 0.05; echo "ops $((100 * $0))""#;
+    let options =
+        ["--per-run", "--metric", r"stdout:ops (\d+)", "--budget", "6s", "--default", "2"];
+    let (answer, _) = tune(&folder, &options, &["sh", "-c", script, "{n}"].map(OsStr::new));
+    check(&answer);
+    let default = &answer["ways"][0];
+    assert_eq!((&default["performance"], &answer["unit"]), (&200.0.into(), &"ops".into()));
+}
+
+#[test]
 fn a_program_that_goes_on_running_is_told_its_number_and_is_as_it_was_afterwards() {
     let folder = TempDir::new().unwrap();
     let Some(program) = compiled(&folder, WORKERS) else { return };

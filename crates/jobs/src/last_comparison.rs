@@ -329,6 +329,12 @@ impl Strategy for LastComparisonSearch<'_> {
         let made: Vec<&Record> = settled(history).collect();
         let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
         if place == 0 {
+            // What hurts the program is not tried again.
+            let hurts =
+                |record: &&Record| matches!(&record.outcome, Err(error) if error.below_floor);
+            if made.iter().any(hurts) {
+                return Step::Stop;
+            }
             let so_far = self.question.comparison(history, self.read, None);
             let ends = self.ends(&made, ways.len());
             if self.is_enough(&so_far.rounds) || !is_time_for_another(ends, self.question.time) {
@@ -518,6 +524,23 @@ mod tests {
         let mut stored = serde_json::to_value(&earlier).unwrap();
         assert!(stored.as_object_mut().unwrap().remove("ranked_on").is_some());
         assert_eq!(serde_json::from_value::<LastComparisonQuestion>(stored).unwrap(), earlier);
+    }
+
+    #[test]
+    fn a_way_with_which_the_program_fell_below_the_floor_is_not_tried_again() {
+        for below_floor in [false, true] {
+            let mut strategy = LastComparisonSearch { question: question(), read: &seen };
+            let mut history: Vec<Record> = Vec::new();
+            while let Step::Measure(trial) = strategy.step(&history)
+                && history.len() < 6
+            {
+                let failed = MeasureError::new(Retry::Other, "it is slow");
+                let outcome = Err(MeasureError { below_floor, ..failed });
+                let (number, elapsed) = (history.len() as u64, Duration::ZERO);
+                history.push(Record { number, trial, outcome, elapsed });
+            }
+            assert_eq!(history.len(), if below_floor { 3 } else { 6 });
+        }
     }
 
     /// Of the default alone, of two ways, and of two ways of which one cannot be measured.

@@ -64,13 +64,17 @@ fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
 }
 
 /// Writes a plan next to the store as `NAME.toml`, or if that is taken as `NAME-2.toml`,
-/// `NAME-3.toml`, …. So no other plan, and no edited one, is lost.
+/// `NAME-3.toml`, …. So no other plan, and no edited one, is lost. In the file name `-` takes the
+/// place of what a shell would need quotes for.
 ///
 /// # Errors
 /// The folder or the file cannot be written.
 pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobError> {
     let folder = folder(store);
     fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error))?;
+    let plain = |letter: char| letter.is_alphanumeric() || "-_.+".contains(letter);
+    let words = name.split(|letter| !plain(letter)).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-");
     let names = std::iter::once(format!("{name}.toml"))
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
@@ -274,7 +278,8 @@ mod tests {
             write("3-2", None),
         ];
         assert_eq!(plan_path(&store, &info), None, "the names of files say nothing");
-        let tuned = write("tune-a", Some(own));
+        let tuned = write("tune-a (pid 7)", Some(own));
+        assert_eq!(tuned.file_name().unwrap(), "tune-a-pid-7.toml");
         assert_eq!(plan_path(&store, &info), Some(tuned.clone()));
         // Written again, it takes the place of no other.
         let wanted = |path: &Path| resumed_path(&store, &info, Some(path.to_owned()));

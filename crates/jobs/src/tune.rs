@@ -621,7 +621,16 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_without_room_for_the_last_comparison_is_told_with_one_that_has() {
+    fn the_search_for_the_number_may_take_the_whole_budget_for_its_least() {
+        let asked = request();
+        let (question, _) = number_question(&asked).unwrap();
+        let whole = asked.threads.time();
+        assert_eq!(question.request.deadline(), whole);
+        assert!(question.request.time() < whole, "its share");
+    }
+
+    #[test]
+    fn a_budget_without_room_for_the_last_comparison_is_told_without_a_second_amount() {
         let (question, _) = number_question(&request()).unwrap();
         let outcome = ThreadsOutcome::of(question, &[]).unwrap();
         // No probe is known to take any time: three ways, five rounds, a quarter of the budget.
@@ -630,7 +639,7 @@ mod tests {
         let needed = 3.0 * 5.0 * 3.0 * window / 0.25;
         assert_eq!(short(needed + 0.01), None);
         let told = pinwise_present::notice(&short(needed - 0.01).unwrap());
-        assert!(told.contains("use --budget "), "{told}");
+        assert!(told.ends_with("the answer names a --budget"), "{told}");
     }
 
     #[test]

@@ -178,6 +178,33 @@ fn cpus_in_order(plan: &Plan) -> Result<Vec<u32>, String> {
     plan.threads.iter().map(|thread| only_cpu(thread).map(|cpu| cpu.0)).collect()
 }
 
+/// Refuses a plan without a thread that was created before one of its own. `tool` pins threads in
+/// the order of creation.
+fn check_order(plan: &Plan, tool: &str) -> Result<(), String> {
+    let refused = |missing| {
+        format!(
+            "{tool} pins threads in the order of creation, and the plan has no '{missing}': the \
+             later ones would get its CPUs; use script, or pinwise run"
+        )
+    };
+    missing(plan).map_or(Ok(()), |missing| Err(refused(missing)))
+}
+
+/// The first thread that was created before one of the plan, by their names, and is not in it:
+/// `pigz#1` if there are `pigz#0` and `pigz#2`.
+fn missing(plan: &Plan) -> Option<String> {
+    let has = |name: &str| plan.threads.iter().any(|thread| thread.name == name);
+    plan.threads.iter().find_map(|thread| {
+        let (comm, suffix) = thread.name.rsplit_once('#')?;
+        let order: usize = suffix.parse().ok()?;
+        if order.to_string() != suffix {
+            // Suricata itself calls a thread `W#01`.
+            return None;
+        }
+        (0..order).map(|earlier| format!("{comm}#{earlier}")).find(|earlier| !has(earlier))
+    })
+}
+
 fn joined<T: ToString>(items: &[T], separator: &str) -> String {
     items.iter().map(T::to_string).collect::<Vec<_>>().join(separator)
 }

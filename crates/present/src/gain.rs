@@ -20,7 +20,7 @@ pub(crate) fn against(gain: Gain, other: &str) -> String {
     }
 }
 
-/// More of the budget than this many times is no advice.
+/// No advice names more than this many times the budget.
 const MANY_TIMES: f64 = 16.0;
 
 /// What may decide an undecided comparison with a tolerance of `within`, made in a search of this
@@ -32,10 +32,13 @@ pub(crate) fn decided_by(
     budget: Duration,
     others: Option<f64>,
 ) -> String {
-    let times = rounds.times_to_decide(within).unwrap_or(2.0).max(2.0);
+    let made = rounds.count().max(1) as f64;
+    let least = (ComparedRounds::FIRST_LOOK as f64 / made).max(2.0);
+    let times = rounds.times_to_decide(within).unwrap_or(least).max(least);
     if times > MANY_TIMES {
         return format!(
-            "To decide it, repeat it{} with a longer --probe: {} were too few by far.",
+            "To decide it, raise --budget to {} or more{}: {} were too few by far.",
+            raised(budget, MANY_TIMES),
             quieter(others),
             figures::counted(rounds.count() as u64, "round")
         );
@@ -46,8 +49,11 @@ pub(crate) fn decided_by(
 /// The advice to raise the budget to so many `times` what it is. If others were there, it also
 /// advises a quieter machine.
 pub(crate) fn raise_budget(budget: Duration, times: f64, others: Option<f64>) -> String {
-    let budget = figures::duration(rounded_up(budget.mul_f64(times)));
-    format!("raise --budget to {budget}{}", quieter(others))
+    format!("raise --budget to {}{}", raised(budget, times), quieter(others))
+}
+
+fn raised(budget: Duration, times: f64) -> String {
+    figures::duration(rounded_up(budget.mul_f64(times)))
 }
 
 fn quieter(others: Option<f64>) -> &'static str {
@@ -76,12 +82,13 @@ mod tests {
             });
             decided_by(&compared, 0.01, Duration::from_secs(40), others)
         };
-        assert_eq!(told(0.0, 1, None), "To decide it, raise --budget to 2 min.");
+        let few = "To decide it, raise --budget to 4 min.";
+        assert_eq!(told(0.0, 1, None), few, "five rounds are the fewest that may decide");
         assert_eq!(told(0.03, 20, None), "To decide it, raise --budget to 2 min.");
         let noisy = told(0.5, 20, Some(0.3));
-        let longer =
-            "To decide it, repeat it on a quieter machine with a longer --probe: 20 rounds";
-        assert!(noisy.starts_with(longer), "{noisy}");
+        let far = "To decide it, raise --budget to 11 min or more on a quieter machine: 20 rounds \
+                   were too few by far.";
+        assert_eq!(noisy, far);
         assert_eq!(rounded_up(Duration::from_secs(41)), Duration::from_secs(45));
         assert_eq!(rounded_up(Duration::from_secs(90)), Duration::from_secs(120));
     }

@@ -48,7 +48,7 @@ pub use labelled_lines::LabelledLines;
 pub use latency::{LatencyFindings, difference, domain_kinds, latency_warning};
 pub use machine_note::{machine_note, tagged_machine_notes};
 pub use machine_outline::{Entry, Outline, runs};
-pub use note::{note, sentence, tagged, tagged_program_notes, texts};
+pub use note::{note, sentence, tagged, tagged_program_notes, texts, texts_shown};
 pub use number_answer::{NumberAnswer, NumberEstimate, tagged_threads_notes, tagged_tune_notes};
 pub use other_load::notable_share;
 pub use outcome::{

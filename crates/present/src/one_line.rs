@@ -111,6 +111,7 @@ fn threads_notes() -> Vec<ThreadsNote> {
         Text { text: text() }
         Drifting { numbers: numbers() }
         SingleRuns {}
+        FixedTime { seconds: 1.0312 }
         CpuTimeOnly {}
         Busy { share: 0.239 }
         Watching { share: 0.123 }
@@ -279,7 +280,7 @@ fn notices_while_a_job_runs() {
         FewMeasurements { fits: 12, enough: 44, each: 5.0, spent: 9.0 }
         ComparisonTakes { searches: 4, searching: 80.0, rounds: 30, comparing: 60.0 }
         NoRoomToCompare { needed: 80.0, each: 0.417 }
-        WideIntervals { needed: 80.0, each: 0.417 }
+        WideIntervals { each: 0.417 }
         FewerRounds { rounds: 12, asked: 30, draws: 10 }
         BoundNotReached { name: "statistical".into(), first: 1000, drawn: 400 }
         NotPlacedAgain { n: 24, reason: Unmeasured::NoTime }

@@ -80,8 +80,6 @@ pub enum Notice {
     },
     /// The budget has no room for narrow intervals in the last comparison of a search.
     WideIntervals {
-        /// Seconds of a budget that has.
-        needed: f64,
         /// Seconds of each window.
         each: f64,
     },
@@ -216,11 +214,9 @@ pub fn notice(notice: &Notice) -> String {
             time(*each),
             round_up(*needed)
         ),
-        Notice::WideIntervals { needed, each } => format!(
-            "the budget is too short for narrow intervals at the end ({} a window): use --budget \
-             {:.0}s",
-            time(*each),
-            round_up(*needed)
+        Notice::WideIntervals { each } => format!(
+            "the budget is short for narrow intervals ({} a window): the answer names a --budget",
+            time(*each)
         ),
         Notice::FewerRounds { rounds, asked, draws } => format!(
             "{rounds} of {} and {} of each kind fit the budget: raise --budget for more",

@@ -68,6 +68,9 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::SingleRuns => {
             "a standard error of - means a probe of a single run: use a longer --probe".into()
         }
+        ThreadsNote::FixedTime { seconds } => format!(
+            "every run took {seconds:.3} s: if runs have a fixed time, use --per-run with --metric"
+        ),
         ThreadsNote::CpuTimeOnly => {
             "progress is CPU time only, which also counts useless work: use \
             --metric or --per-run"
@@ -453,8 +456,8 @@ mod tests {
         let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
         assert!(text.starts_with("Undecided: it is not clear whether n = 4 is better"), "{text}");
         assert!(text.contains(", while others took 40 %"), "{text}");
-        // An eighth of the interval may do: sixteen times the rounds are no advice.
-        let more = "To decide it, repeat it on a quieter machine with a longer --probe:";
+        // An eighth of the interval may do: even sixteen times the rounds may be too few.
+        let more = "To decide it, raise --budget to 16 min or more on a quieter machine: 6 rounds";
         assert!(text.contains(more), "{text}");
         let nothing = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let text = told(&nothing, false, None);

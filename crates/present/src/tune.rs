@@ -260,7 +260,7 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
         LastComparisonNote::DefaultAssumed { n, threads } => {
             let why = threads.map_or(String::new(), |threads| {
                 let threads = figures::counted(u64::from(threads), "thread");
-                format!("its {threads} show no n: ")
+                format!("no n fits its {threads}: ")
             });
             format!("{why}n = {n}, its CPUs, counts as the default; change it with --default N")
         }

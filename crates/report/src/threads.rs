@@ -37,7 +37,9 @@ impl ThreadsSearch {
         let verdict = match (&outcome.found, confirmation) {
             (Ok(found), None) if !outcome.uncompared => {
                 let stopped = outcome.stopped(found, compared.is_some()).text();
-                format!("{}. {stopped}.", outcome.estimate(found, compared).text())
+                let confirmed = outcome.question.request.confirm;
+                let by = if confirmed { "" } else { "By the probes, not confirmed: " };
+                format!("{by}{}. {stopped}.", outcome.estimate(found, compared).text())
             }
             (Ok(found), shown) => outcome.answer(found, shown).text(),
             (Err(Some(why)), _) => format!("No answer yet: {why}."),

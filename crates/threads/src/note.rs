@@ -95,6 +95,11 @@ pub enum ThreadsNote {
     },
     /// Probes of a single run have no standard error.
     SingleRuns,
+    /// Whole runs of very different numbers took the same time.
+    FixedTime {
+        /// Seconds of a run.
+        seconds: f64,
+    },
     /// Progress is counted in CPU time.
     CpuTimeOnly,
     /// Other programs took time of the contexts.

@@ -666,9 +666,9 @@ impl<'a> State<'a> {
             Some(first) if compared && first != own => Err(MeasureError::new(
                 Retry::Never,
                 format!(
-                    "with {} threads its speed was measured by {own}, before by {first}, and these \
-                     do not compare: run the search again, or name a --metric",
-                    probe.threads
+                    "with n = {} its speed was measured by {own}, before by {first}, and these do \
+                     not compare: run the search again, or name a --metric",
+                    probe.parameter
                 ),
             )),
             _ => Ok(Attempt { asked, probe, below_floor: probed.below_floor }),

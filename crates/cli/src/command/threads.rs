@@ -8,7 +8,7 @@ mod text;
 pub(crate) use arguments::{Asked, Edges, Least, RunFiles, Threads};
 pub(crate) use calibrate::{json as calibration_json, tell as tell_calibration};
 pub(crate) use document::ThreadsJson;
-pub(crate) use text::{probed, watched};
+pub(crate) use text::{UNCONFIRMED, probed, watched};
 
 use crate::events;
 use crate::output::{self, Interrupted};

@@ -160,7 +160,7 @@ enum Contenders {
     Two(LastComparisonQuestion),
     /// The program's own number is above the user's limit.
     AboveMax(ThreadsNote),
-    /// There are other numbers, but no probe of them, and no time.
+    /// There are other numbers, but no probe of them, and none may be compared.
     NoneProbed,
     /// There is no other number.
     NoOther,
@@ -262,12 +262,11 @@ fn contenders(
         ThreadsMethod::Sweep | ThreadsMethod::Reinforcer => Duration::ZERO,
     };
     let time = question.request.time().saturating_sub(spent);
-    // An unprobed number is compared if two windows fit, each as long as a probe was.
-    let probes = found.attempts.len().max(1) as u32;
-    if found.parameter != n
-        && rates.iter().all(|&(probed, _)| probed != n)
-        && time < found.cost() * 2 / probes
-    {
+    // An unprobed number is compared if two windows fit, each as long as a probe was. With a floor
+    // it may hurt the program in every round.
+    let unprobed = found.parameter != n && rates.iter().all(|&(probed, _)| probed != n);
+    let fits = time >= found.cost() * 2 / found.attempts.len().max(1) as u32;
+    if unprobed && !(fits && question.request.floor().is_none()) {
         return Ok(Contenders::NoneProbed);
     }
     let [window, base] = [outcome.window, question.search.window]

@@ -68,7 +68,7 @@ impl HostProgram {
         let Some(metric) = &self.metric else {
             let given = [
                 (pick.is_some(), "--pick"),
-                (counter.is_some(), "--counter and --gauge"),
+                (counter.is_some(), "--counter or --gauge"),
                 (*lower_is_better, "--lower-is-better"),
                 (unit.is_some(), "--unit"),
             ];

@@ -16,8 +16,8 @@ use pinwise_present::{
 };
 use pinwise_programs::ProbeDetails;
 use pinwise_threads::{
-    Attempt, FoundNumber, Interval, NumberAdvice, NumberSearchEnd, NumberSearchError, SearchMethod,
-    SearchPosition, SetAside, ThreadCeiling, ThreadsNote, counted_threads,
+    Attempt, FoundNumber, Interval, NumberAdvice, NumberSearchEnd, NumberSearchError, Objective,
+    SearchMethod, SearchPosition, SetAside, ThreadCeiling, ThreadsNote, counted_threads,
 };
 use serde::{Deserialize, Serialize};
 use std::mem::discriminant;
@@ -219,7 +219,8 @@ impl ThreadsOutcome {
             n: found.parameter,
             above_max,
             numbers: numbers.len(),
-            set_aside: self.set_aside,
+            // A run that was only timed is no loss.
+            set_aside: SetAside { earlier: 0, ..self.set_aside },
             others: self.others,
             budget: self.question.request.time(),
             interrupted: self.interrupted,
@@ -319,6 +320,9 @@ fn shown(
     if probes.iter().filter(alone).any(|probe| told_by(probe) == Measure::Runs) {
         notes.push(ThreadsNote::SingleRuns);
     }
+    if question.request.objective == Objective::Time {
+        notes.extend(fixed_time(probes.iter().map(|shown| &shown.probe)));
+    }
     if probes.iter().any(|probe| told_by(probe) == Measure::CpuTime) {
         notes.push(ThreadsNote::CpuTimeOnly);
     }
@@ -334,6 +338,20 @@ fn shown(
     }
     notes.extend(watched_otherwise(seen));
     notes
+}
+
+/// A note if whole runs take the same time, to within 1 %, though the greatest n is at least twice
+/// the least.
+fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote> {
+    let (mut numbers, mut times) = ([u32::MAX, 0], [f64::INFINITY, 0.0]);
+    for Probe { parameter: n, progress, .. } in probes {
+        let time = Some(1.0 / progress.rate).filter(|_| progress.measure == Measure::Runs)?;
+        numbers = [numbers[0].min(*n), numbers[1].max(*n)];
+        times = [times[0].min(time), times[1].max(time)];
+    }
+    let [least, most] = times;
+    let fixed = numbers[1] / 2 >= numbers[0] && most <= 1.01 * least;
+    fixed.then_some(ThreadsNote::FixedTime { seconds: (least + most) / 2.0 })
 }
 
 /// Which probes were watched by another layer than the last one. The output names the last.
@@ -413,6 +431,25 @@ fn about_model(program: &ModelledProgram, question: &ThreadsQuestion) -> Vec<Thr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinwise_measure::SchedulingProfile;
+
+    #[test]
+    fn runs_of_a_fixed_time_are_told() {
+        let told = |runs: &[(u32, f64)], measure| {
+            let probe = |&(parameter, time): &(u32, f64)| {
+                let progress = Progress { rate: 1.0 / time, error: None, measure };
+                let (profile, cost) = (SchedulingProfile::default(), Duration::from_secs(1));
+                Probe { parameter, threads: parameter, profile, progress, cost }
+            };
+            fixed_time(runs.iter().map(probe).collect::<Vec<_>>().iter())
+        };
+        let fixed = told(&[(2, 1.03), (4, 1.034), (1, 1.032)], Measure::Runs);
+        assert_eq!(fixed, Some(ThreadsNote::FixedTime { seconds: 1.032 }));
+        for runs in [&[(2, 1.0), (4, 1.02)][..], &[(2, 1.0), (3, 1.0)], &[(2, 1.0)], &[]] {
+            assert_eq!(told(runs, Measure::Runs), None, "{runs:?}");
+        }
+        assert_eq!(told(&[(1, 1.0), (4, 1.0)], Measure::CpuTime), None);
+    }
 
     #[test]
     fn a_note_with_other_figures_is_the_same_note() {

@@ -494,6 +494,14 @@ impl ThreadsRequest {
         }
     }
 
+    /// See [`HostProgram::floor`].
+    pub(crate) fn floor(&self) -> Option<f64> {
+        match &self.program {
+            ThreadsProgram::Here(program) => program.floor,
+            ThreadsProgram::Modelled(_) => None,
+        }
+    }
+
     /// n is how many contexts the program may use. More than there are cannot be granted.
     pub(super) fn grants(&self) -> bool {
         match &self.program {

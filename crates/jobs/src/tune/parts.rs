@@ -71,14 +71,15 @@ pub(super) fn measure_parts(
 }
 
 /// Says that the last comparison has no room for good intervals, if `budget` has none. A window is
-/// taken to be as long as a probe, with this many `windows`.
+/// taken to be as long as a probe, with this many `windows`. It names no budget: the comparison may
+/// take less time than expected, and says at its end which one would decide it.
 pub(super) fn short(outcome: &ThreadsOutcome, budget: Duration, windows: f64) -> Option<Notice> {
     let probes = outcome.probes.iter().map(|shown| shown.probe.cost.as_secs_f64());
     let probe = probes.clone().sum::<f64>() / probes.len().max(1) as f64;
     let each = probe + outcome.window.as_secs_f64() * (windows - 1.0).max(0.0);
     // The default, the number, and its placement.
     let needed = 3.0 * GOOD_ROUNDS as f64 * each / (1.0 - NUMBER - PLACING);
-    (needed > budget.as_secs_f64()).then_some(Notice::WideIntervals { needed, each })
+    (needed > budget.as_secs_f64()).then_some(Notice::WideIntervals { each })
 }
 
 /// What all parts after the number share.
@@ -164,7 +165,7 @@ fn contenders(
     store: &mut Store,
     events: &mut dyn Events,
 ) -> Result<CampaignInfo, JobError> {
-    let &TuneSession { info, caller, ref clock, .. } = session;
+    let &TuneSession { info, request, caller, ref clock } = session;
     // If the number took longer than its share, placing gets less.
     let reserved = clock.budget.mul_f64(1.0 - NUMBER - PLACING);
     let placing = clock.left().saturating_sub(reserved).min(clock.budget.mul_f64(PLACING));
@@ -180,7 +181,8 @@ fn contenders(
         .filter_map(|one| Some(UnplacedNumber { parameter: one.parameter, reason: one.reason? }));
     let unplaced = unplaced.collect();
     let mut numbers = number.outcome.question.numbers()?;
-    numbers.retain(|&n| !number.found.gave_up(n));
+    // With a floor an unprobed number may hurt the program in every round.
+    numbers.retain(|_| request.threads.floor().is_none());
     let placed = stored_placements(store, info)?;
     let best = |n| {
         let placed = placed.iter().find(|placed| placed.parameter == n)?;

@@ -236,6 +236,7 @@ impl<'a> TunedProgram<'a> {
             remove: self.program.remove.iter().map(path).collect(),
             reading: self.program.reading.clone(),
             period: self.request.probe,
+            floor: self.program.floor,
             limit: self.request.limit,
             ..PlacementRequest::new(subject, metric)
         };
@@ -399,9 +400,9 @@ mod tests {
     }
 
     #[test]
-    fn names_of_known_threads_are_no_affinities_of_the_request() {
+    fn placements_keep_the_floor_and_names_of_known_threads_are_no_affinities() {
         let command = ["pigz", "-p", "{n}"].map(String::from).to_vec();
-        let program = HostProgram { command, ..HostProgram::default() };
+        let program = HostProgram { command, floor: Some(0.5), ..HostProgram::default() };
         let anew = ProbedProgram::Anew(program.template().unwrap());
         let request = ThreadsRequest {
             default: Some(2),
@@ -416,6 +417,7 @@ mod tests {
         let mut opened = |n| {
             let (request, opening) = program.opening(Some(n)).unwrap();
             assert_eq!(request.affinities, BTreeMap::new(), "nobody has looked at any");
+            assert_eq!(request.floor, Some(0.5));
             opening.threads
         };
         assert_eq!(opened(4), ["pigz0", "helper0"]);

@@ -116,13 +116,20 @@ fn likwid_takes_each_cpu_once_and_goes_round() {
         let error = export(&on(cpus), "likwid").unwrap_err();
         assert!(error.contains(reason), "{error}");
     }
-    // The second thread only waits and is not placed, but likwid-pin would pin it.
+}
+
+/// The second thread only waits and is not placed, but these tools would pin it.
+#[test]
+fn what_pins_in_the_order_of_creation_refuses_a_plan_with_a_gap() {
     let gap = plan(
         "pigz",
         &[("pigz#0", "pigz", 0, "0"), ("pigz#2", "pigz", 0, "1"), ("pigz#3", "pigz", 0, "0")],
     );
-    let error = export(&gap, "likwid").unwrap_err();
-    assert!(error.contains("the plan has no 'pigz#1'") && error.contains("use script"), "{error}");
+    for format in ["likwid", "openmp", "gomp", "kmp"] {
+        let error = export(&gap, format).unwrap_err();
+        let told = error.contains("the plan has no 'pigz#1'") && error.contains("use script");
+        assert!(told, "{format}: {error}");
+    }
 }
 
 #[test]

@@ -278,6 +278,13 @@ fn a_program_that_ends_soon_says_so_and_is_measured_as_a_whole() {
         message.contains("--per-run") && matches!(short.error(), Some(ProbeError::Short { .. })),
         "{message}"
     );
+    // Also one that prints its metric at its end.
+    let spec = MetricSpec::Stdout(Pattern::new(r"ops (\d+)").unwrap());
+    let progress = ProgressSource::Metric(spec, MetricOptions::default());
+    let command = ["sh", "-c", "sleep 0.3; echo ops $0", "{n}"].map(str::to_owned).to_vec();
+    let printing = CommandTemplate::new(command, &[], None).unwrap();
+    let message = refused(&mut prober(printing, ProbeOptions { progress, ..options() }), 2);
+    assert!(message.contains("--per-run"), "{message}");
     let mut whole = prober(
         template("brief {n}"),
         ProbeOptions { progress: ProgressSource::Runs(RunMetric::Runtime), ..options() },

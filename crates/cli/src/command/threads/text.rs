@@ -5,21 +5,26 @@ use crate::output;
 use comfy_table::{CellAlignment, Table, presets};
 use pinwise_measure::{RoleTime, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{LabelledLines, fewer_threads, one_line, texts};
+use pinwise_present::{LabelledLines, fewer_threads, one_line, texts_shown};
 use std::time::Duration;
 
+/// What an estimate rests on: its intervals hold only if the probes were like later windows.
+pub(crate) const UNCONFIRMED: &str = "by the probes, not confirmed";
+
 /// The whole answer, `width` columns wide: the answer and what qualifies it, then what it rests on.
-/// With `verbose` also how the threads were watched.
+/// With `verbose` also the estimate of the probes, and how the threads were watched.
 pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.answer);
-    for note in texts(&document.notes) {
+    for note in texts_shown(&document.notes, verbose) {
         sheet.paragraph("", 0, &note);
     }
     sheet.text.push('\n');
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
-    facts.extend(document.verdict.as_ref().map(|_| ("estimate", document.estimate.clone())));
+    if verbose && document.verdict.is_some() {
+        facts.push(("estimate", format!("{UNCONFIRMED}: {}", document.estimate)));
+    }
     facts.push(("stopped", document.why()));
     let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
     facts.extend(

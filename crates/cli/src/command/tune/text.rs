@@ -9,7 +9,7 @@ use pinwise_measure::Unit;
 use pinwise_placement::{LastComparisonVerdict, PlannedNumber, Way};
 use pinwise_present::figures::{self, Scale};
 use pinwise_present::{
-    Files, LabelledLines, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts,
+    Files, LabelledLines, gain_text, no_tune_verdict, policy_name, tagged_tune_notes, texts_shown,
     tune_next,
 };
 use pinwise_topology::{Footprint, SharingTree};
@@ -20,7 +20,7 @@ use std::path::Path;
 pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &document.verdict.text());
-    notes(&mut sheet, document.answer);
+    notes(&mut sheet, document.answer, verbose);
     sheet.text.push('\n');
     let conclusion = document.conclusion;
     match (&document.answer.plan, conclusion.choice) {
@@ -63,7 +63,7 @@ pub(super) fn result(document: &TuneJson<'_>, width: usize, verbose: bool) -> St
 pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> String {
     let mut sheet = LabelledLines { text: String::new(), width };
     sheet.paragraph("", 0, &no_tune_verdict(&remains.answer.campaign, files));
-    notes(&mut sheet, remains.answer);
+    notes(&mut sheet, remains.answer, false);
     // Where none could be placed the notes say why of each.
     if let Some(unit) = unit(&remains.answer.placements) {
         sheet.text.push_str("\nPlacements of the best numbers so far:\n");
@@ -73,8 +73,8 @@ pub(super) fn remains(remains: &Remains<'_>, files: Files<'_>, width: usize) -> 
     sheet.text
 }
 
-fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer) {
-    for note in texts(&tagged_tune_notes(answer.number_notes(), &answer.notes)) {
+fn notes(sheet: &mut LabelledLines, answer: &TuneAnswer, verbose: bool) {
+    for note in texts_shown(&tagged_tune_notes(answer.number_notes(), &answer.notes), verbose) {
         sheet.paragraph("", 0, &note);
     }
 }
@@ -91,7 +91,12 @@ fn searched(
         sheet.text.push_str(&tried(policies, unit, sheet.width));
     }
     sheet.text.push('\n');
-    sheet.paragraph("The number alone: ", 0, &surveyed.estimate);
+    if verbose {
+        let start = format!("The number alone, {}: ", threads::UNCONFIRMED);
+        sheet.paragraph(&start, 0, &surveyed.estimate);
+    } else {
+        sheet.paragraph("", 0, "The number alone:");
+    }
     sheet.text.push_str(&threads::probed(surveyed, sheet.width));
     if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
