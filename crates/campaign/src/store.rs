@@ -175,7 +175,8 @@ impl Store {
     }
 
     /// Removes a campaign with its parts and all records, for good: all or nothing. Refused while
-    /// another process adds records to one of them. Nothing of them has to be readable.
+    /// another process adds records to one of them. Nothing of them has to be readable. Whether the
+    /// answer of another campaign rests on them is not checked.
     pub fn delete(&mut self, id: CampaignId) -> Result<(), StoreError> {
         self.upgrade()?;
         let mut whole = vec![id];

@@ -518,6 +518,37 @@ fn a_store_of_the_version_before_is_listed_reported_and_resumed() {
     assert_eq!(listed["campaigns"][3]["state"], "finished");
 }
 
+/// The only unfinished campaigns in these stores are placements. So others lose their answer and
+/// their last records first.
+#[test]
+fn an_unfinished_campaign_of_any_kind_of_the_versions_before_is_resumed() {
+    let Some(sqlite) = tool("sqlite3") else { return };
+    for (text, id, kept) in [
+        (include_str!("stores/second.sql"), "5", 20),
+        (include_str!("stores/second.sql"), "6", 20),
+        (include_str!("stores/third.sql"), "2", 0),
+    ] {
+        let folder = TempDir::new().unwrap();
+        let store = folder.path().join("pinwise.db");
+        restored(sqlite.as_ref(), &store, text);
+        let on_store = |verb: &str| {
+            let words = ["campaign", verb, id, "--json", "--store"].map(Path::new);
+            json(&pinwise(words.into_iter().chain([store.as_path()])))
+        };
+        let before = on_store("show");
+        let cut = format!(
+            "UPDATE campaign SET state = 'stopped', conclusion = NULL WHERE id = {id};
+             DELETE FROM record WHERE campaign = {id} AND number >= {kept};"
+        );
+        restored(sqlite.as_ref(), &store, &cut);
+        assert_eq!(on_store("resume"), before, "the model repeats what it measured");
+        let listed = pinwise_campaign::Store::open(&store).unwrap().list().unwrap();
+        let resumed = listed.campaigns.iter().find(|info| info.id.0.to_string() == id).unwrap();
+        assert_eq!(resumed.state, pinwise_campaign::CampaignState::Finished);
+        assert!(resumed.records > kept);
+    }
+}
+
 /// The version before campaigns said whether they are simulated.
 #[test]
 fn a_store_of_format_3_says_what_is_simulated_before_and_after_it_is_upgraded() {

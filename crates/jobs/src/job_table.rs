@@ -114,8 +114,8 @@ pub fn answer(id: CampaignId, caller: &Caller, store: &Store) -> Result<Answer, 
     (steps.answer)(&info, caller, store)
 }
 
-/// The answer of a campaign in brief, from its conclusion. `None`: it has none yet, or is a part
-/// without one.
+/// The answer of a campaign in brief, from its conclusion. `None`: it has no answer yet, or is a
+/// part without one.
 pub fn summary(info: &CampaignInfo) -> Option<Summary> {
     (Steps::of(info.new.kind)?.summary)(info.conclusion.as_ref()?)
 }

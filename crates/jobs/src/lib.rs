@@ -19,7 +19,7 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `own_testbed`.
-//! - Results: `stored`, `plan_file`, `no_plan`, `output_file`, `error`.
+//! - Results: `stored`, `plan_file`, `no_plan`, `delete`, `output_file`, `error`.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +28,7 @@ mod campaign_run;
 mod characterize;
 mod compare;
 mod default_number;
+mod delete;
 mod error;
 mod events;
 mod job;
@@ -59,6 +60,7 @@ pub use characterize::{
     CharacterizeAnswer, CharacterizeRequest, DEFAULT_STRESSORS, benchmark_names,
 };
 pub use compare::{CompareAnswer, CompareQuestion, CompareRequest};
+pub use delete::{DeleteError, Deleted, DeletedContents, Deletion, delete};
 pub use error::{Failure, Interruption, JobError, Kept, Remedy};
 pub use events::{Event, Events, Silent};
 pub use job::{Caller, Job, run};

@@ -129,7 +129,7 @@ impl Job for PlaceRequest {
         store: &Store,
     ) -> Result<PreparedPlacement, JobError> {
         let Self { request, plan } = stored::question(info)?;
-        let plan = plan_file::still_writable(store, info, plan);
+        let plan = plan_file::resumed_path(store, info, plan);
         let testbed = reopen(info, &request, caller, store)?;
         let tree = SharingTree::new(&info.new.machine, info.new.alike);
         let search = PlacementSearch::new(&request.question, &tree, &info.new.workload)?;
@@ -163,7 +163,7 @@ impl Job for PlaceRequest {
             return Ok(answer);
         }
         let Self { plan, .. } = stored::question(info)?;
-        let plan = plan_file::still_writable(store, info, plan);
+        let plan = plan_file::resumed_path(store, info, plan);
         // Kernel and settings may be others by now: those of the search are not known any more.
         let fingerprint = Fingerprint::of(&info.new.machine);
         let PlaceAnswer { campaign, question, outcome, .. } = answer;

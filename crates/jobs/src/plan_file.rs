@@ -64,14 +64,13 @@ fn asked_for(info: &CampaignInfo) -> Option<PathBuf> {
 }
 
 /// Writes a plan next to the store as `NAME.toml`, or if that is taken as `NAME-2.toml`,
-/// `NAME-3.toml`, …. An earlier plan of the same campaign is replaced, and no other file.
+/// `NAME-3.toml`, …. So no other plan, and no edited one, is lost.
 ///
 /// # Errors
 /// The folder or the file cannot be written.
 pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBuf, JobError> {
     let folder = folder(store);
     fs::create_dir_all(&folder).map_err(|error| cannot("make", &folder, &error))?;
-    let own = plan.origin.as_ref().and_then(|origin| origin.campaign.as_ref());
     let names = std::iter::once(format!("{name}.toml"))
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
@@ -84,11 +83,7 @@ pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBu
                 }
                 return Ok(path);
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                if own.is_some() && campaign_named(&path).as_ref() == own {
-                    return write_plan(&path, plan).map(|()| path);
-                }
-            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot("write", &path, &error)),
         }
     }
@@ -146,14 +141,16 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
 }
 
 /// The path of the plan of a resumed campaign: the one asked for, if that can still be written and
-/// holds nothing else. `None` otherwise.
-pub(crate) fn still_writable(
+/// holds nothing else, or that of its earlier plan. `None`: it has none.
+pub(crate) fn resumed_path(
     store: &Store,
     info: &CampaignInfo,
     wanted: Option<PathBuf>,
 ) -> Option<PathBuf> {
     let free = |path: &Path| !path.exists() || is_its_plan(store, info, path);
-    wanted.filter(|path| free(path) && check_plan_path(store, Some(path)).is_ok())
+    let wanted = wanted.filter(|path| free(path) && check_plan_path(store, Some(path)).is_ok());
+    let earlier = || plan_path(store, info).filter(|path| is_its_plan(store, info, path));
+    wanted.or_else(earlier)
 }
 
 /// Whether a file is a plan that names this campaign.
@@ -280,11 +277,11 @@ mod tests {
         let tuned = write("tune-a", Some(own));
         assert_eq!(plan_path(&store, &info), Some(tuned.clone()));
         // Written again, it takes the place of no other.
-        let wanted = |path: &Path| still_writable(&store, &info, Some(path.to_owned()));
-        for free in [tuned, folder.path().join("new.toml")] {
-            assert_eq!(wanted(&free), Some(free));
+        let wanted = |path: &Path| resumed_path(&store, &info, Some(path.to_owned()));
+        for free in [&tuned, &folder.path().join("new.toml")] {
+            assert_eq!(wanted(free).as_ref(), Some(free));
         }
-        assert_eq!(others.map(|path| wanted(&path)), [None, None]);
+        assert_eq!(others.map(|path| wanted(&path)), [Some(tuned.clone()), Some(tuned)]);
     }
 
     #[test]

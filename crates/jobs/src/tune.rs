@@ -290,7 +290,7 @@ impl Job for TuneRequest {
         store: &Store,
     ) -> Result<TuneRequest, JobError> {
         let mut request: Self = stored::question(info)?;
-        request.plan = plan_file::still_writable(store, info, request.plan);
+        request.plan = plan_file::resumed_path(store, info, request.plan);
         if let ThreadsProgram::Here(HostProgram { pid, .. }) = &request.threads.program {
             check_processes(info, pid.as_slice())?;
         }
@@ -329,7 +329,7 @@ impl Job for TuneRequest {
             return Ok(answer);
         }
         let mut request: Self = stored::question(info)?;
-        request.plan = plan_file::still_writable(store, info, request.plan);
+        request.plan = plan_file::resumed_path(store, info, request.plan);
         // Kernel and settings may be others by now: those of the search are not known any more.
         answer.with_plan(store, &request, Fingerprint::of(&info.new.machine))
     }

@@ -9,8 +9,10 @@ use crate::store::StoreArguments;
 use clap::{Args, Subcommand};
 use export::Format;
 use pinwise_campaign::{CampaignId, CampaignInfo, CampaignState, Kind, Listing, Store, StoreError};
-use pinwise_jobs::{Answer, Caller};
-use pinwise_present::{Summary, SummaryVerdict, figures, one_line, shell, tagged, texts};
+use pinwise_jobs::{Answer, Caller, DeleteError, Deleted, DeletedContents, Deletion};
+use pinwise_present::{
+    Notice, Summary, SummaryVerdict, figures, notice, one_line, shell, tagged, texts,
+};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -130,7 +132,7 @@ impl Campaign {
                     }
                 }
             }
-            Self::Delete { ids, store } => delete(&store, &ids),
+            Self::Delete { ids, store } => delete(&store, ids),
         }
     }
 }
@@ -305,72 +307,32 @@ fn shortened(text: &str, most: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Deletes the campaigns, none if one of them does not exist.
-fn delete(store: &StoreArguments, ids: &[i64]) -> anyhow::Result<()> {
+fn delete(store: &StoreArguments, ids: Vec<i64>) -> anyhow::Result<()> {
     let mut store = existing(store)?;
-    let mut infos = Vec::new();
-    for id in ids {
-        infos.push(match store.get(CampaignId(*id)) {
-            Ok(info) => Ok(info),
-            Err(unknown @ StoreError::NoCampaign { .. }) => {
-                return Err(Usage(unknown.to_string()).into());
+    let ids = ids.into_iter().map(CampaignId).collect();
+    let Deletion { copy, deleted } =
+        pinwise_jobs::delete(&ids, &mut store).map_err(|error| match error {
+            DeleteError::Part { .. } | DeleteError::Store(StoreError::NoCampaign { .. }) => {
+                anyhow::Error::from(Usage(error.to_string()))
             }
-            // What cannot be read can be deleted.
-            Err(error) => {
-                let unreadable = store.list()?.unreadable;
-                if unreadable.iter().all(|(other, _)| other.0 != *id) {
-                    return Err(error.into());
-                }
-                Err(CampaignId(*id))
-            }
-        });
+            error => error.into(),
+        })?;
+    if let Some(copy) = copy {
+        output::aside(&format!("note: {}", notice(&Notice::StoreUpgraded { copy })));
     }
-    for info in infos.iter().flatten() {
-        refuse_part_alone(&store, info, ids)?;
-    }
-    if let Some(copy) = store.upgrade()? {
-        let copy = copy.display();
-        output::aside(&format!("note: the store was copied to {copy} and is upgraded"));
-    }
-    for info in infos {
-        let info = match info {
-            Ok(info) => info,
-            Err(id) => {
-                store.delete(id)?;
-                print(&format!("campaign {} deleted, which could not be read\n", id.0))?;
-                continue;
-            }
-        };
-        if info.new.parent.as_ref().is_some_and(|parent| ids.contains(&parent.id.0)) {
-            // It goes with its whole.
+    for Deleted { id, contents } in deleted {
+        let Some(DeletedContents { parts, records, plan }) = contents else {
+            print(&format!("campaign {} deleted, which could not be read\n", id.0))?;
             continue;
-        }
-        let plan = pinwise_jobs::plan_path(&store, &info);
-        let measurements = pinwise_jobs::record_count(&store, info.id)?;
-        let measurements = figures::counted(measurements, "measurement");
-        let parts = match store.parts(info.id)?.len() {
+        };
+        let parts = match parts {
             0 => String::new(),
             parts => format!(" and its {}", figures::counted(parts as u64, "part")),
         };
-        store.delete(info.id)?;
+        let measurements = figures::counted(records, "measurement");
         let kept =
             plan.map(|plan| format!("; its plan stays: {}", plan.display())).unwrap_or_default();
-        print(&format!("campaign {}{parts} deleted: {measurements}{kept}\n", info.id.0))?;
-    }
-    Ok(())
-}
-
-/// The answer of a whole rests on its parts: none of them is deleted alone.
-fn refuse_part_alone(store: &Store, info: &CampaignInfo, ids: &[i64]) -> anyhow::Result<()> {
-    let parent = info.new.parent.as_ref().map(|parent| parent.id);
-    let Some(whole) = parent.filter(|whole| !ids.contains(&whole.0)) else { return Ok(()) };
-    if store.get(whole).is_ok() {
-        let (id, whole) = (info.id.0, whole.0);
-        return Err(Usage(format!(
-            "campaign {id} is a part of campaign {whole}; delete the whole: pinwise campaign \
-             delete {whole}"
-        ))
-        .into());
+        print(&format!("campaign {}{parts} deleted: {measurements}{kept}\n", id.0))?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 //!
 //! Each part is a campaign that names its step. A part in the store is not measured again: if it
 //! has ended, its records are read, else it is continued. So a killed campaign goes on where it
-//! was. The ways of the last comparison are chosen once, when its part is made. In the end the
+//! was. The ways of the last comparison are chosen once, when its part is made. At the end the
 //! whole campaign is concluded.
 
 use super::policies::{Policies, PoliciesQuestion, PolicyMeasurements, rates};

@@ -51,7 +51,6 @@ struct RecordJson {
     expired: bool,
     below_floor: bool,
     /// What else was observed, as it is stored.
-    #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<Detail>,
 }
 
