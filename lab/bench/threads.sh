@@ -77,8 +77,8 @@ by_n = " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean))
 cells = [title, sweep["probes"][0]["measure"], by_n, f"{best}"]
 for method in methods:
     answer = load(method)
-    n, advice = answer["parameter"], answer["advice"]
-    interval = f" ({advice['between'][0]}-{advice['between'][1]})" if advice else ""
+    n, estimate = answer["parameter"], answer["estimate"]
+    interval = f" ({estimate['between'][0]}-{estimate['between'][1]})" if estimate else ""
     search = f"{answer['search_seconds']:.1f} s"
     cells += [f"{n}{interval}", loss(n), f"{len(answer['probes'])}", search]
 print("| " + " | ".join(cells) + " |", flush=True)

@@ -106,16 +106,16 @@ fn a_survey_measures_short_programs_as_a_whole_and_says_how_sure_it_is() {
     let answer = threads(&["--budget", "20s"], &command);
     check(&answer, "runs");
     assert_eq!(answer["method"], "survey");
-    let (advice, verdict) = (&answer["advice"], &answer["verdict"]);
+    let (estimate, verdict) = (&answer["estimate"], &answer["verdict"]);
     // What is announced is one of the numbers that fresh windows compared.
     let compared = [&verdict["n"], &verdict["default"]];
     assert!(compared.contains(&&answer["parameter"]), "{answer:#}");
-    assert!(compared.contains(&&advice["threads"]), "{answer:#}");
+    assert!(compared.contains(&&estimate["threads"]), "{answer:#}");
     let (low, high) =
-        (advice["between"][0].as_u64().unwrap(), advice["between"][1].as_u64().unwrap());
+        (estimate["between"][0].as_u64().unwrap(), estimate["between"][1].as_u64().unwrap());
     assert!((1..=5).contains(&low) && low <= high && high <= 5, "{answer:#}");
     assert!(
-        advice["gain"]["low"].as_f64().unwrap() <= advice["gain"]["high"].as_f64().unwrap(),
+        estimate["gain"]["low"].as_f64().unwrap() <= estimate["gain"]["high"].as_f64().unwrap(),
         "{answer:#}"
     );
     assert_eq!(answer["notes"][0]["kind"], "short_runs", "{answer:#}");
@@ -389,9 +389,9 @@ fn capped(answer: &Value, most: u64) {
         probed > 0,
         "{answer:#}"
     );
-    let between = &answer["advice"]["between"][1];
+    let between = &answer["estimate"]["between"][1];
     assert!(
-        answer["advice"].is_null() || between.as_u64().is_some_and(|n| n <= most),
+        answer["estimate"].is_null() || between.as_u64().is_some_and(|n| n <= most),
         "{answer:#}"
     );
 }

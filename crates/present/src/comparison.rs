@@ -37,11 +37,11 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
     let tied = match tied.as_slice() {
         [] => String::new(),
         [shown @ .., _, _] if shown.len() >= TIES_SHOWN => format!(
-            " Not told apart from it: {}; and {} more.",
+            " Statistically tied with it: {}; and {} more.",
             tied[..TIES_SHOWN].join("; "),
             tied.len() - TIES_SHOWN
         ),
-        names => format!(" Not told apart from it: {}.", names.join("; ")),
+        names => format!(" Statistically tied with it: {}.", names.join("; ")),
     };
     format!("The best known assignment is that of {}: {reaches}.{against}{tied}", best.name)
 }
@@ -128,7 +128,7 @@ pub fn standing(comparison: &Comparison, row: &Row) -> &'static str {
     match row.standing {
         Standing::Best if comparison.contradiction().is_some() => "led before",
         Standing::Best => "best known",
-        Standing::Tied => "not told apart",
+        Standing::Tied => "tied",
         Standing::Worse => "",
         Standing::Better => "better",
     }

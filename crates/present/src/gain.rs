@@ -35,7 +35,7 @@ pub(crate) fn decided_by(
     let times = rounds.times_to_decide(within).unwrap_or(2.0).max(2.0);
     if times > MANY_TIMES {
         return format!(
-            "To decide it, repeat it{} with a longer --probe: {} were too few by far.",
+            "To decide it, repeat it{} with a longer --probe: {} were far too few.",
             quieter(others),
             figures::counted(rounds.count() as u64, "round")
         );

@@ -8,7 +8,7 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::{ComparedNumbers, Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, texts};
+use pinwise_present::{Files, NextStep, sentence, texts};
 use std::collections::BTreeMap;
 
 /// What the page shows of a search, next to its campaign.
@@ -37,7 +37,7 @@ impl ThreadsSearch {
         let verdict = match (&outcome.found, confirmation) {
             (Ok(found), None) if !outcome.uncompared => {
                 let stopped = outcome.stopped(found, compared.is_some());
-                format!("{}. {stopped}.", outcome.estimate(found, compared))
+                format!("{}. {}", outcome.estimate(found, compared), sentence(&stopped))
             }
             (Ok(found), shown) => outcome.answer(found, shown),
             (Err(Some(why)), _) => format!("No answer yet: {why}."),
@@ -109,8 +109,8 @@ pub(crate) fn figure(search: &ThreadsSearch) -> Figure {
             probe.parameter.to_string(),
             probe.threads.to_string(),
             figures::percent(profile.lock / 100.0),
-            format!("{:.0} /s", profile.vcx_rate),
-            format!("{:.0} /s", profile.migr_rate),
+            figures::event_rate(profile.vcx_rate),
+            figures::event_rate(profile.migr_rate),
             figures::percent(profile.cpu_util / 100.0),
             scale.show(rate(probe)),
         ]);

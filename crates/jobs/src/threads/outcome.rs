@@ -254,7 +254,11 @@ impl ThreadsOutcome {
     /// All notes, each with its kind, values and text: those of the search, then those of the fresh
     /// windows.
     pub fn tagged_notes(&self, confirmation: Option<&Confirmation>) -> Vec<Value> {
-        let searched = self.notes.iter().map(|note| tagged(note, sentence(&threads_note(note))));
+        // One note says that the machine was busy: the one about the windows that decide.
+        let busy = confirmation.is_some_and(|shown| shown.comparison.others().is_some());
+        let said = |note: &&ThreadsNote| busy && matches!(note, ThreadsNote::Busy { .. });
+        let searched = self.notes.iter().filter(|note| !said(note));
+        let searched = searched.map(|note| tagged(note, sentence(&threads_note(note))));
         let compared = confirmation.into_iter().flat_map(Confirmation::notes);
         let compared = compared.map(|note| tagged(&note, sentence(&last_comparison_note(&note))));
         searched.chain(compared).collect()

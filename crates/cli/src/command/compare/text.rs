@@ -87,12 +87,12 @@ fn table(comparison: &Comparison, width: usize) -> String {
     table.set_header([
         "",
         scale.label.as_str(),
-        "INTERVAL",
-        "N",
-        "LOSS",
-        "INTERVAL",
+        "interval",
+        "n",
+        "loss",
+        "interval",
         "",
-        "MEASURED",
+        "measured",
     ]);
     for column in [1, 3, 4, 7] {
         if let Some(column) = table.column_mut(column) {
@@ -113,7 +113,7 @@ fn table(comparison: &Comparison, width: usize) -> String {
             if row.spent > 0 { figures::count(row.spent) } else { String::new() },
         ]);
     }
-    // An interval that begins with 0 says it as well: not told apart.
+    // An interval that begins with 0 says it as well: tied.
     output::fitted(table, width, &[6, 7])
 }
 

@@ -1,6 +1,6 @@
 //! `pinwise threads calibrate`: what counts as high, from example programs.
 
-use super::text::{rate, share, table};
+use super::text::{share, table};
 use crate::command::place::{short, time};
 use crate::events;
 use crate::machine::MachineArgument;
@@ -11,6 +11,7 @@ use clap::Args;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest, ThreadsRequest};
 use pinwise_measure::SchedulingProfile;
+use pinwise_present::figures;
 use pinwise_present::{Files, one_line};
 use pinwise_threads::{Example, ProfilesByNumber, Thresholds};
 use serde::Serialize;
@@ -140,8 +141,8 @@ impl<'a> CalibrationJson<'a> {
                 vec![
                     row.threads.to_string(),
                     share(row.lock),
-                    rate(row.vcx_rate),
-                    rate(row.migr_rate),
+                    figures::event_rate(row.vcx_rate),
+                    figures::event_rate(row.migr_rate),
                     share(row.cpu_util),
                 ]
             };

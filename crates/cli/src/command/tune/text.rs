@@ -88,7 +88,7 @@ fn searched(
         sheet.text.push_str(&tried(policies, unit, sheet.width));
     }
     sheet.text.push('\n');
-    sheet.paragraph("The number alone: ", 0, &surveyed.estimate);
+    sheet.paragraph("The number alone: ", 0, &surveyed.estimate_text);
     sheet.text.push_str(&threads::probed(surveyed, sheet.width));
     if let Some(watched) = threads::watched(surveyed).filter(|_| verbose) {
         sheet.line("monitor", &watched);
