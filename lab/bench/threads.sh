@@ -18,7 +18,7 @@ methods=${METHODS:-survey reinforcer}
 budget=${BUDGET:-8s}
 rounds=${ROUNDS:-6}
 # Several runs a probe: a single one does not tell how much it may be off.
-whole=(--per-run --probe "${WINDOW:-600ms}")
+whole=(--per-run --window "${WINDOW:-600ms}")
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -121,7 +121,7 @@ target-sysbench-threads() {
 }
 
 target-memcached() {
-  have memcached && row "memcached, 8 connections" --probe 300ms --threads-per-n 'n+10' \
+  have memcached && row "memcached, 8 connections" --window 300ms --threads-per-n 'n+10' \
     --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16411;
               printf \"stats\r\nquit\r\n\" >&3; cat <&3'" --pick 'STAT cmd_get (\d+)' \
     -- sh -c "memcached -u nobody -l 127.0.0.1 -p 16411 -U 0 -t {n} & sleep 0.2

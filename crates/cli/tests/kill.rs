@@ -81,7 +81,7 @@ fn kill_again_and_again(seed: u64) -> u64 {
                     &metric,
                     "--counter",
                 ])
-                .args(["--budget", "10m", "--period", "20ms", "--store", store.to_str().unwrap()])
+                .args(["--budget", "10m", "--window", "20ms", "--store", store.to_str().unwrap()])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null()),
         );
@@ -218,7 +218,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
 #[test]
 fn a_search_for_a_number_that_is_killed_and_resumed_ends_with_an_answer() {
     let spin = "for i in $(seq $0); do while :; do :; done & done; wait";
-    let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
+    let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--window", "20ms"];
     let search = [&sweep[..], &["--budget", "2s"]].concat();
     let program = ["--", "sh", "-c", spin, "{n}"];
     let Outlasted { answer, records, met } = answer_in_spite_of_kills(&search, &program, STARTING);

@@ -226,7 +226,7 @@ fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> Option<(Value
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     // Three times as fast once it has been given 1, the second number.
-    let found = number_of_a_service(3, "'1' in given", &["--probe", "1s"]);
+    let found = number_of_a_service(3, "'1' in given", &["--window", "1s"]);
     let Some((answer, _)) = found else { return };
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
     // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the
@@ -401,14 +401,14 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
     // A second process where n is not 1, and never a third.
     let script = "[ $0 -gt 1 ] && { while :; do :; done & }; while :; do :; done";
     let command = ["sh", "-c", script, "{n}"].map(OsStr::new);
-    let answer = threads(&["--method", "sweep", "--probe", "50ms"], &command);
+    let answer = threads(&["--method", "sweep", "--window", "50ms"], &command);
     capped(&answer, 2);
     let notes = answer["notes"].to_string();
     assert!(
         notes.contains("n = 2, 3, 4, 5 made at most 2") && !notes.contains("check {n}"),
         "{answer:#}"
     );
-    capped(&threads(&["--probe", "50ms"], &command), 2);
+    capped(&threads(&["--window", "50ms"], &command), 2);
 }
 
 /// One block, whose size goes by the level: a second thread compresses it where -T is 2 or more.
@@ -459,7 +459,7 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     let path = file.to_str().unwrap();
     let fill = format!("of={path}");
     let words =
-        ["--most-written", "1M", "--remove", path, "--probe", "20s", "--threads-per-n", "1", "--"];
+        ["--most-written", "1M", "--remove", path, "--window", "20s", "--threads-per-n", "1", "--"];
     let writes = refused(
         1,
         &[&words[..], &["dd", "if=/dev/zero", &fill, "bs=64k", "count={n}00000"]].concat(),
@@ -500,7 +500,7 @@ fn ctrl_c_ends_what_was_started() {
                 "threads",
                 "--method",
                 "reinforcer",
-                "--probe",
+                "--window",
                 "5m",
                 "--threads-per-n",
                 "1",

@@ -68,7 +68,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
              helps here, so there is no bound"
             .to_owned(),
         BoundNote::StandsStill { share } => format!(
-            "the metric stood still in {} of the windows: try a tenfold --period (on a model, \
+            "the metric stood still in {} of the windows: try a tenfold --window (on a model, \
              --cycles)",
             figures::percent(*share)
         ),

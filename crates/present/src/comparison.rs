@@ -140,7 +140,7 @@ fn unclear(comparison: &Comparison, simulated: bool, busy: bool) -> Option<Strin
         [one] => one.name.clone(),
         rows => format!("{} ways", rows.len()),
     };
-    let longer = if simulated { "--cycles" } else { "--period" };
+    let longer = if simulated { "--cycles" } else { "--window" };
     let remedy = match busy {
         true => WHEN_BUSY.to_owned(),
         false => format!("use --rounds {} or a longer {longer}", unclear.rounds),

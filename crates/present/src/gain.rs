@@ -35,7 +35,7 @@ pub(crate) fn decided_by(
     let times = rounds.times_to_decide(within).unwrap_or(2.0).max(2.0);
     if times > MANY_TIMES {
         return format!(
-            "To decide it, repeat it{} with a longer --probe: {} were far too few.",
+            "To decide it, repeat it{} with a longer --window: {} were far too few.",
             quieter(others),
             figures::counted(rounds.count() as u64, "round")
         );
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(told(0.03, 20, None), "To decide it, raise --budget to 2 min.");
         let noisy = told(0.5, 20, Some(0.3));
         let longer =
-            "To decide it, repeat it on a quieter machine with a longer --probe: 20 rounds";
+            "To decide it, repeat it on a quieter machine with a longer --window: 20 rounds";
         assert!(noisy.starts_with(longer), "{noisy}");
         assert_eq!(rounded_up(Duration::from_secs(41)), Duration::from_secs(45));
         assert_eq!(rounded_up(Duration::from_secs(90)), Duration::from_secs(120));

@@ -62,11 +62,11 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         }
         ThreadsNote::Text { text } => text.clone(),
         ThreadsNote::Drifting { numbers } => format!(
-            "it changed phase within probes of n = {}: use a longer --probe, or --after REGEX",
+            "it changed phase within probes of n = {}: use a longer --window, or --after REGEX",
             listed(numbers)
         ),
         ThreadsNote::SingleRuns => {
-            "a probe of a single run has no standard error (-): use a longer --probe".into()
+            "a probe of a single run has no standard error (-): use a longer --window".into()
         }
         ThreadsNote::CpuTimeOnly => {
             "progress is CPU time only, which also counts useless work: use \
@@ -76,7 +76,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::Busy { share } => busy(*share, "probes"),
         ThreadsNote::Watching { share } => format!(
             "monitoring used {} of its CPU time and may bias each n differently: use a longer \
-             --probe",
+             --window",
             figures::percent(*share)
         ),
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
@@ -438,7 +438,7 @@ mod tests {
         let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
         assert!(text.starts_with("Undecided: n = 4 is ") && !text.contains("others"), "{text}");
         // An eighth of the interval may do: sixteen times the rounds are no advice.
-        let more = "To decide it, repeat it on a quieter machine with a longer --probe:";
+        let more = "To decide it, repeat it on a quieter machine with a longer --window:";
         assert!(text.contains(more), "{text}");
         let nothing = ComparedRounds::new(vec![Way::Default, Way::Number], 0.95);
         let text = told(&nothing, false, None);

@@ -50,11 +50,12 @@ pub(crate) struct Calibrate {
     /// Watch the threads for this long in a probe
     #[arg(
         long,
+        alias = "probe",
         value_name = "TIME",
         default_value = short(ThreadsRequest::PROBE),
         value_parser = time
     )]
-    probe: Duration,
+    window: Duration,
     #[command(flatten)]
     machine: MachineArgument,
     #[command(flatten)]
@@ -190,7 +191,7 @@ impl Calibrate {
             max: self.max,
             step: self.step,
             rounds: self.rounds,
-            probe: self.probe,
+            probe: self.window,
         };
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;
