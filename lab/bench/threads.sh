@@ -18,7 +18,7 @@ methods=${METHODS:-survey reinforcer}
 budget=${BUDGET:-8s}
 rounds=${ROUNDS:-6}
 # Several runs a probe: a single one does not tell how much it may be off.
-whole=(--per-run --probe "${WINDOW:-600ms}")
+whole=(--per-run --window "${WINDOW:-600ms}")
 max=${MAX:-$((2 * $(nproc)))}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -77,8 +77,8 @@ by_n = " ".join(f"{n}: {mean[n] / mean[1]:.2f}" for n in sorted(mean))
 cells = [title, sweep["probes"][0]["measure"], by_n, f"{best}"]
 for method in methods:
     answer = load(method)
-    n, advice = answer["parameter"], answer["advice"]
-    interval = f" ({advice['between'][0]}-{advice['between'][1]})" if advice else ""
+    n, estimate = answer["parameter"], answer["estimate"]
+    interval = f" ({estimate['between'][0]}-{estimate['between'][1]})" if estimate else ""
     search = f"{answer['search_seconds']:.1f} s"
     cells += [f"{n}{interval}", loss(n), f"{len(answer['probes'])}", search]
 print("| " + " | ".join(cells) + " |", flush=True)
@@ -121,7 +121,7 @@ target-sysbench-threads() {
 }
 
 target-memcached() {
-  have memcached && row "memcached, 8 connections" --probe 300ms --threads-per-n 'n+10' \
+  have memcached && row "memcached, 8 connections" --window 300ms --threads-per-n 'n+10' \
     --metric "cmd:bash -c 'exec 3<>/dev/tcp/127.0.0.1/16411;
               printf \"stats\r\nquit\r\n\" >&3; cat <&3'" --pick 'STAT cmd_get (\d+)' \
     -- sh -c "memcached -u nobody -l 127.0.0.1 -p 16411 -U 0 -t {n} & sleep 0.2

@@ -211,10 +211,14 @@ mod tests {
         let fit = |width| {
             let mut table = Table::new();
             table.load_style(comfy_table::presets::NOTHING);
-            table.add_row(["a name of thirty-two columns ...", "1.14 to 1.25", "not told apart"]);
+            table.add_row([
+                "a name of thirty-two columns ...",
+                "1.14 to 1.25",
+                "not distinguished",
+            ]);
             fitted(table, width, &[2])
         };
-        assert_eq!(fit(80), " a name of thirty-two columns ...  1.14 to 1.25  not told apart\n");
+        assert_eq!(fit(80), " a name of thirty-two columns ...  1.14 to 1.25  not distinguished\n");
         assert_eq!(fit(60), " a name of thirty-two columns ...  1.14 to 1.25\n");
         let narrow = fit(40);
         assert!(narrow.lines().count() > 1, "{narrow}");

@@ -38,7 +38,7 @@ impl PlanArgument {
             Plan::parse(&text).map_err(|error| Usage(error.to_string())).with_context(what)?;
         if let Some(caution) = plan_caution(&plan) {
             let file = path.display();
-            aside(&format!("warning: this plan may not help: {caution}; see [origin] in {file}"));
+            aside(&format!("warning: this plan may not help. {caution} See [origin] in {file}."));
         }
         Ok(plan)
     }

@@ -6,7 +6,7 @@ use pinwise_jobs::ReadingOptions;
 /// How the number of `--metric` is read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadingArguments {
-    /// Select the number: the one group of this expression
+    /// Read the number that the ( ) of this regex matches
     #[arg(long, value_name = "REGEX")]
     pub(crate) pick: Option<String>,
     /// Use the rate of a growing number [default: detected]

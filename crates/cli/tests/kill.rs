@@ -82,7 +82,7 @@ fn kill_again_and_again(seed: u64) -> u64 {
                     &metric,
                     "--counter",
                 ])
-                .args(["--budget", "10m", "--period", "20ms", "--store", store.to_str().unwrap()])
+                .args(["--budget", "10m", "--window", "20ms", "--store", store.to_str().unwrap()])
                 .stdout(Stdio::null())
                 .stderr(Stdio::null()),
         );
@@ -236,7 +236,7 @@ const SPIN: [&str; 5] =
 
 #[test]
 fn a_sweep_of_numbers_that_is_killed_and_resumed_ends_with_an_answer() {
-    let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--probe", "20ms"];
+    let sweep = ["threads", "--method", "sweep", "--rounds", "3", "--max", "4", "--window", "20ms"];
     let search = [&sweep[..], &["--budget", "2s"]].concat();
     let Outlasted { answer, records, met } = answer_in_spite_of_kills(&search, &SPIN, STARTING);
     assert!(met > 0, "no kill met a record: this proves nothing");

@@ -355,7 +355,7 @@ fn a_running_program_stays_pinned_where_pinning_wins_and_that_was_asked() {
     let (pid, metric) = (team.pid().to_string(), metric.as_str());
     let words = ["--metric", metric, "--gauge", "--budget", "150", "--apply", "--pid", &pid];
     let result = place(&folder, &words);
-    assert_eq!(result["advice"], "pin", "pinned it is eight times as fast: {result:#}");
+    assert_eq!(result["verdict"]["kind"], "pin", "pinned it is eight times as fast: {result:#}");
     let best = result["best"]["assignment"].as_array().unwrap();
     let mut expected: Vec<String> = best.iter().map(|place| place["cpu"].to_string()).collect();
     let mut found: Vec<String> = affinities(team.pid()).into_values().collect();

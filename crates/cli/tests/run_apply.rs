@@ -97,8 +97,8 @@ fn apply_pins_a_running_program_and_says_what_it_did_not_find() {
     );
     assert!(
         errors.lines().last().unwrap().starts_with(
-            "pinwise: 1 of 2 threads of the plan not pinned: not found: thread worker#1; the plan \
-             is for sh: check that this is the program"
+            "pinwise: 1 of 2 threads of the plan are not pinned: the process has no thread \
+             worker#1; the plan is for sh. Check the program"
         ),
         "{errors}"
     );
@@ -131,7 +131,7 @@ fn a_dry_run_says_what_would_be_done_and_does_nothing() {
     );
     assert_eq!(text, expected);
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("not found: thread worker; the plan is for sh"), "{errors}");
+    assert!(errors.contains("the process has no thread worker; the plan is for sh"), "{errors}");
     let document: serde_json::Value =
         serde_json::from_slice(&pinwise(&[&dry_run[..], &["--json"]].concat()).stdout).unwrap();
     assert_eq!(document["would_pin"][0]["now"], before.as_str());
@@ -268,7 +268,7 @@ fn what_a_search_did_not_advise_is_said_whenever_its_plan_is_used() {
             .filter(|line| line.starts_with("warning: this plan may not help"))
             .collect();
         let [only] = warnings[..] else { panic!("{words:?}: {errors}") };
-        for part in ["its search was undecided", "a simulated processor", "2 notes", "[origin]"] {
+        for part in ["Its search was undecided", "a simulated processor", "2 notes", "[origin]"] {
             assert!(only.contains(part), "{words:?}: {only}");
         }
         assert!(!errors.contains("Something else."), "{errors}");
@@ -361,7 +361,7 @@ fn apply_with_watch_pins_a_thread_that_takes_its_name_later_and_ends_with_the_pr
     .spawn()
     .unwrap();
     let mut notes = BufReader::new(apply.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(notes.any(|line| line.starts_with("note: not found: thread late; ")));
+    assert!(notes.any(|line| line.starts_with("note: the process has no thread late; ")));
     let mut lines = BufReader::new(apply.stdout.take().unwrap()).lines();
     std::io::Write::write_all(child.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
     let line = lines.next().unwrap().unwrap();

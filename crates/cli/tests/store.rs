@@ -603,7 +603,7 @@ fn campaigns_of_the_first_version_are_looked_at_and_what_cannot_be_read_says_wha
     for words in [["campaign", "show", "1"], ["campaign", "resume", "1"]] {
         let answer = json(&on_store(&[&words[..], &["--json"]].concat()));
         assert_eq!(
-            (&answer["advice"], &answer["best"]["n"], &answer["notes"]),
+            (&answer["verdict"]["kind"], &answer["best"]["n"], &answer["notes"]),
             (&"pin".into(), &6.into(), &Value::Array(vec![]))
         );
         assert_eq!(answer["simulated"], false);

@@ -110,6 +110,6 @@ fn a_stranger_s_plan_cannot_control_the_terminal() {
     let output = pinwise(&["apply", plan, "--force", "--pid", &pid], folder.path());
     assert!(!output.status.success() && !output.stderr.is_empty(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains(r"not found: thread \u{1b}[31mrx"), "{said}");
+    assert!(said.contains(r"the process has no thread \u{1b}[31mrx"), "{said}");
     assert_safe(&output);
 }

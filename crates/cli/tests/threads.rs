@@ -106,16 +106,16 @@ fn a_survey_measures_short_programs_as_a_whole_and_says_how_sure_it_is() {
     let answer = threads(&["--budget", "20s"], &command);
     check(&answer, "runs");
     assert_eq!(answer["method"], "survey");
-    let (advice, verdict) = (&answer["advice"], &answer["verdict"]);
+    let (estimate, verdict) = (&answer["estimate"], &answer["verdict"]);
     // What is announced is one of the numbers that fresh windows compared.
     let compared = [&verdict["n"], &verdict["default"]];
     assert!(compared.contains(&&answer["parameter"]), "{answer:#}");
-    assert!(compared.contains(&&advice["threads"]), "{answer:#}");
+    assert!(compared.contains(&&estimate["threads"]), "{answer:#}");
     let (low, high) =
-        (advice["between"][0].as_u64().unwrap(), advice["between"][1].as_u64().unwrap());
+        (estimate["between"][0].as_u64().unwrap(), estimate["between"][1].as_u64().unwrap());
     assert!((1..=5).contains(&low) && low <= high && high <= 5, "{answer:#}");
     assert!(
-        advice["gain"]["low"].as_f64().unwrap() <= advice["gain"]["high"].as_f64().unwrap(),
+        estimate["gain"]["low"].as_f64().unwrap() <= estimate["gain"]["high"].as_f64().unwrap(),
         "{answer:#}"
     );
     assert_eq!(answer["notes"][0]["kind"], "short_runs", "{answer:#}");
@@ -227,7 +227,7 @@ fn number_of_a_service(step: u32, when: &str, options: &[&str]) -> Option<(Value
 #[test]
 fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     // Three times as fast once it has been given 1, the second number.
-    let found = number_of_a_service(3, "'1' in given", &["--probe", "1s"]);
+    let found = number_of_a_service(3, "'1' in given", &["--window", "1s"]);
     let Some((answer, _)) = found else { return };
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
     // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the
@@ -396,12 +396,12 @@ fn numbers_with_which_a_program_makes_no_more_threads_are_no_answer() {
     let script = "[ $0 -gt 1 ] && { while :; do :; done & }; while :; do :; done";
     let command = ["sh", "-c", script, "{n}"].map(OsStr::new);
     for method in ["sweep", "survey"] {
-        let answer = threads(&["--method", method, "--probe", "50ms", "--budget", "8s"], &command);
+        let answer = threads(&["--method", method, "--window", "50ms", "--budget", "8s"], &command);
         let notes = answer["notes"].to_string();
         // Beside other programs the speeds of two numbers may differ, and each is a number.
         if notes.contains("count as n = 2") {
             assert!(answer["parameter"].as_u64().is_some_and(|n| n <= 2), "{answer:#}");
-            let most = &answer["advice"]["between"][1];
+            let most = &answer["estimate"]["between"][1];
             assert!(most.is_null() || most.as_u64().is_some_and(|n| n <= 2), "{answer:#}");
         } else {
             assert!(!notes.contains("made at most"), "{answer:#}");
@@ -485,7 +485,7 @@ fn programs_that_cannot_be_probed_are_named_with_the_reason() {
     let path = file.to_str().unwrap();
     let fill = format!("of={path}");
     let words =
-        ["--most-written", "1M", "--remove", path, "--probe", "20s", "--threads-per-n", "1", "--"];
+        ["--most-written", "1M", "--remove", path, "--window", "20s", "--threads-per-n", "1", "--"];
     let writes = refused(
         1,
         &[&words[..], &["dd", "if=/dev/zero", &fill, "bs=64k", "count={n}00000"]].concat(),
@@ -526,7 +526,7 @@ fn ctrl_c_ends_what_was_started() {
                 "threads",
                 "--method",
                 "reinforcer",
-                "--probe",
+                "--window",
                 "5m",
                 "--threads-per-n",
                 "1",

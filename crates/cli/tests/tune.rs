@@ -48,7 +48,7 @@ fn check(answer: &Value) {
     let others = others.filter(|probe| probe["parameter"] != answer["default"]).count();
     assert!(ways.len() > 1 || others == 0, "something is compared with the default: {answer:#}");
     let rounds = answer["rounds"].as_u64().unwrap();
-    assert!(rounds >= 2 || rounds == 1 && answer["choice"] == "undecided", "{answer:#}");
+    assert!(rounds >= 2 || rounds == 1 && answer["verdict"]["kind"] == "undecided", "{answer:#}");
     let placements = answer["placements"].as_array().unwrap();
     assert!((1..=4).contains(&placements.len()), "{answer:#}");
     assert!(
@@ -58,7 +58,7 @@ fn check(answer: &Value) {
         "{answer:#}"
     );
     let low = |gain: &Value| gain["low"].as_f64().unwrap();
-    match answer["choice"].as_str().unwrap() {
+    match answer["verdict"]["kind"].as_str().unwrap() {
         "default" | "undecided" => assert!(
             answer["gain"].is_null() && answer["parameter"] == answer["default"],
             "{answer:#}"
@@ -71,8 +71,8 @@ fn check(answer: &Value) {
         ),
         other => panic!("{other}"),
     }
-    let verdict = answer["verdict"].as_str().unwrap();
-    let pinned = answer["choice"] == "placed";
+    let verdict = answer["verdict"]["text"].as_str().unwrap();
+    let pinned = answer["verdict"]["kind"] == "placed";
     assert!(
         pinned || verdict.contains("Pinning ") || verdict.contains("No placement was compared: "),
         "{verdict}"
@@ -163,7 +163,7 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
         planned["origin"].get("notes").and_then(toml::Value::as_array).cloned().unwrap_or_default();
     let of_plan: Vec<&str> = of_plan.iter().map(|note| note["text"].as_str().unwrap()).collect();
     assert_eq!(of_plan, answered, "{written}");
-    assert_eq!(written.contains("[[thread]]"), answer["choice"] == "placed", "{written}");
+    assert_eq!(written.contains("[[thread]]"), answer["verdict"]["kind"] == "placed", "{written}");
     let run =
         Command::new(PINWISE).arg("run").arg(&plan).arg("--").args(&command).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));

@@ -136,6 +136,15 @@ pub fn change(fraction: f64) -> String {
     format!("{:+.1} %", fraction * 100.0)
 }
 
+/// Events per second: `7.3 /s`, `1.20 k /s`.
+pub fn event_rate(rate: f64) -> String {
+    if rate < 10.0 {
+        format!("{rate:.1} /s")
+    } else {
+        Scale::new(&Unit::rate("/s"), rate).show(rate)
+    }
+}
+
 /// `5,000`
 pub fn count(number: u64) -> String {
     group(&number.to_string())

@@ -37,6 +37,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(400));
     let (mut records, stop) = (MemoryJournal::default(), Interrupt::default());
     let outcome = place_on(&mut testbed, question, &mut records, &stop)?;
-    println!("{:?}: {:?}", outcome.advice, outcome.best.map(|best| best.assignment));
+    println!("{:?}: {:?}", outcome.verdict, outcome.best.map(|best| best.assignment));
     Ok(())
 }

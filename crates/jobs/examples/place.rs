@@ -17,6 +17,6 @@ fn main() -> Result<(), JobError> {
     request.question.budget = pinwise_placement::Budget::Measurements(80);
     let mut store = Store::open(&std::env::temp_dir().join("pinwise-example.db"))?;
     let answer = run(PlaceRequest::from(request), &Caller::default(), &mut store, &mut Silent)?;
-    println!("{:?}: {:?}", answer.outcome.advice, answer.plan);
+    println!("{:?}: {:?}", answer.outcome.verdict, answer.plan);
     Ok(())
 }

@@ -76,7 +76,7 @@ pub(crate) fn measure(
 ) -> Result<Measured, JobError> {
     let before = testbed.notes();
     let mut watched = WithOtherLoad::new(&mut *testbed);
-    let longer = if watched.time() == Time::Real { "--period" } else { "--cycles" };
+    let longer = if watched.time() == Time::Real { "--window" } else { "--cycles" };
     let known = info.records;
     let mut strategy = RefuseZeroMetric { strategy, longer, known, always_zero: false };
     let measured = measure_on(store, info, budget, &mut strategy, &mut watched, caller, events)?;
@@ -310,7 +310,7 @@ mod tests {
         // The records of an earlier session are replayed, whatever they are.
         let step = |known| {
             let strategy = &mut Stops;
-            RefuseZeroMetric { strategy, longer: "--period", known, always_zero: false }
+            RefuseZeroMetric { strategy, longer: "--window", known, always_zero: false }
                 .step(&history(&[0.0; 10]))
         };
         assert_eq!(step(11), Stops.step(&[]));

@@ -39,7 +39,7 @@ macro_rules! questions {
             fn of(kind: Kind) -> Option<Self> {
                 match kind {
                     $(Kind::$kind => Some(Self::of_job::<$request>()),)*
-                    Kind::Policies | Kind::Finals | Kind::Caches | Kind::Example => None,
+                    Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example => None,
                 }
             }
         }

@@ -183,7 +183,7 @@ impl Job for PlaceRequest {
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
-        let Outcome { advice, gain, .. } = Outcome::deserialize(conclusion).ok()?;
+        let Outcome { verdict: advice, gain, .. } = Outcome::deserialize(conclusion).ok()?;
         let gain = gain.map(|(mean, low, high)| Gain { mean, low, high });
         Some(Summary::Place { advice, gain })
     }
@@ -315,7 +315,7 @@ fn make_plan(
     };
     plan.origin = Some(PlanOrigin {
         campaign: Some(store.identity(info)),
-        advice: outcome.advice,
+        verdict: outcome.verdict,
         simulated: info.new.simulated,
         notes: tagged_notes(info, outcome).iter().map(PlanNote::new).collect(),
     });

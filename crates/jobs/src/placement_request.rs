@@ -73,7 +73,7 @@ const MODEL_METRIC: &str = "packets of the model";
 
 impl PlacementRequest {
     /// The usual [`Self::period`].
-    pub const PERIOD: Duration = LiveOptions::PERIOD;
+    pub const PERIOD: Duration = LiveOptions::WINDOW;
     /// The usual [`Self::limit`].
     pub const LIMIT: Duration = RerunOptions::LIMIT;
 

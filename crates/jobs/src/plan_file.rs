@@ -266,8 +266,8 @@ mod tests {
                 instance: 0,
                 cpus: CpuSet::parse_list("0").unwrap(),
             }];
-            let advice = PlacementVerdict::Pin;
-            let origin = PlanOrigin { campaign, advice, simulated: false, notes: Vec::new() };
+            let verdict = PlacementVerdict::Pin;
+            let origin = PlanOrigin { campaign, verdict, simulated: false, notes: Vec::new() };
             let mut plan = Plan::new("a", Fingerprint::of(&info.new.machine), threads);
             plan.origin = Some(origin);
             keep_plan(&store, name, &plan).unwrap()

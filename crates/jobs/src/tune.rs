@@ -370,7 +370,7 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
     };
     let mut placements = stored_placements(store, info)?;
     let conclusion = stored::conclusion::<Option<TuneConclusion>>(info)?;
-    let concluded = match (conclusion.flatten(), of(TunePart::Finals)?) {
+    let concluded = match (conclusion.flatten(), of(TunePart::LastComparison)?) {
         (Some(conclusion), Some(part)) => {
             for UnplacedNumber { parameter, reason } in conclusion.unplaced.iter().cloned() {
                 let reason = Some(reason);
@@ -448,7 +448,7 @@ fn plan(
     (plan.measured, plan.number) = (measured, Some(PlannedNumber { n, environment, set }));
     plan.origin = Some(PlanOrigin {
         campaign: Some(store.identity(&answer.campaign)),
-        advice: match choice {
+        verdict: match choice {
             LastComparisonVerdict::Placed => PlacementVerdict::Pin,
             LastComparisonVerdict::Undecided => PlacementVerdict::Undecided,
             LastComparisonVerdict::Default
@@ -562,8 +562,9 @@ mod tests {
             unplaced: unplaced.clone(),
         };
         let question = serde_json::to_value(&question).unwrap();
-        let parent = Some(Parent::new(whole.id, &TunePart::Finals));
-        let comparison = NewCampaign { kind: Kind::Finals, parent, question, ..whole.new.clone() };
+        let parent = Some(Parent::new(whole.id, &TunePart::LastComparison));
+        let comparison =
+            NewCampaign { kind: Kind::LastComparison, parent, question, ..whole.new.clone() };
         let comparison = store.create(&comparison).unwrap();
         let earlier = TuneConclusion {
             choice: LastComparisonVerdict::Number,

@@ -134,7 +134,8 @@ pub enum PlacementVerdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The verdict.
-    pub advice: PlacementVerdict,
+    #[serde(alias = "advice")]
+    pub verdict: PlacementVerdict,
     /// The unit of performance.
     pub unit: Unit,
     /// The best assignment.
@@ -187,7 +188,7 @@ impl Outcome {
     /// passed on for the user.
     ///
     /// Performances announced come from fresh windows alone ([`Purpose::Final`]); without any there
-    /// is no best, and the advice is [`PlacementVerdict::Undecided`]. Failed trials count in the
+    /// is no best, and the verdict is [`PlacementVerdict::Undecided`]. Failed trials count in the
     /// cost and nowhere else.
     pub fn new(
         question: &PlacementQuestion,
@@ -256,7 +257,7 @@ impl Outcome {
             other => other,
         });
         Self {
-            advice: advice(gain, question.within),
+            verdict: verdict(gain, question.within),
             unit: unit.clone(),
             best,
             so_far,
@@ -328,7 +329,7 @@ fn still(records: &[Record]) -> f64 {
 
 /// The verdict by the gain. The program as found has no vote: it shows one placement, which the
 /// scheduler may leave a moment later. There are many unpinned windows in between.
-fn advice(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
+fn verdict(gain: Option<(f64, f64, f64)>, within: f64) -> PlacementVerdict {
     gain.map_or(PlacementVerdict::Undecided, |(_, low, high)| {
         PlacementVerdict::by(low, high, within)
     })
@@ -401,10 +402,10 @@ mod tests {
 
     #[test]
     fn without_a_gain_the_width_of_its_interval_decides() {
-        assert_eq!(advice(Some((0.0, -0.01, 0.01)), 0.025), PlacementVerdict::KeepDefault);
-        assert_eq!(advice(Some((-0.1, -0.3, -0.01)), 0.025), PlacementVerdict::KeepDefault);
-        assert_eq!(advice(Some((0.1, -0.2, 0.4)), 0.025), PlacementVerdict::Undecided);
-        assert_eq!(advice(None, 0.025), PlacementVerdict::Undecided);
+        assert_eq!(verdict(Some((0.0, -0.01, 0.01)), 0.025), PlacementVerdict::KeepDefault);
+        assert_eq!(verdict(Some((-0.1, -0.3, -0.01)), 0.025), PlacementVerdict::KeepDefault);
+        assert_eq!(verdict(Some((0.1, -0.2, 0.4)), 0.025), PlacementVerdict::Undecided);
+        assert_eq!(verdict(None, 0.025), PlacementVerdict::Undecided);
     }
 
     #[test]

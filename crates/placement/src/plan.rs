@@ -58,7 +58,7 @@ pub struct Plan {
     pub threads: Vec<PlannedThread>,
 }
 
-/// The search that found a plan, and what it advised.
+/// The search that found a plan, and its verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanOrigin {
@@ -66,7 +66,8 @@ pub struct PlanOrigin {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "identity::read")]
     pub campaign: Option<CampaignIdentity>,
     /// Whether pinning is better than leaving the threads to the operating system.
-    pub advice: PlacementVerdict,
+    #[serde(alias = "advice")]
+    pub verdict: PlacementVerdict,
     /// The machine is a model: its CPUs are no machine's.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub simulated: bool,
@@ -212,7 +213,7 @@ impl Plan {
         }
     }
 
-    /// The plan of an outcome: its best assignment, whatever the advice is. `None` if nothing
+    /// The plan of an outcome: its best assignment, whatever the verdict is. `None` if nothing
     /// could be measured.
     pub fn from_outcome(
         workload: &Workload,
@@ -350,8 +351,8 @@ mod tests {
     #[test]
     fn a_plan_names_its_campaign_in_a_table_and_earlier_ones_in_a_sentence() {
         let origin = |campaign| {
-            let (advice, simulated, notes) = (PlacementVerdict::Pin, false, Vec::new());
-            Some(PlanOrigin { campaign, advice, simulated, notes })
+            let (verdict, simulated, notes) = (PlacementVerdict::Pin, false, Vec::new());
+            Some(PlanOrigin { campaign, verdict, simulated, notes })
         };
         let whole = Plan { origin: origin(Some(campaign())), ..plan() };
         let text = whole.to_toml();
@@ -389,8 +390,8 @@ mod tests {
     #[test]
     fn notes_have_kind_values_and_text_and_earlier_ones_are_sentences() {
         let origin = |notes| {
-            let (advice, simulated, campaign) = (PlacementVerdict::Pin, false, None);
-            Some(PlanOrigin { campaign, advice, simulated, notes })
+            let (verdict, simulated, campaign) = (PlacementVerdict::Pin, false, None);
+            Some(PlanOrigin { campaign, verdict, simulated, notes })
         };
         let whole = Plan { origin: origin(vec![busy()]), ..plan() };
         let text = whole.to_toml();

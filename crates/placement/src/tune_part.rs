@@ -17,6 +17,7 @@ pub enum TunePart {
         /// The round of halving, from 1.
         round: u32,
     },
-    /// The last comparison.
-    Finals,
+    /// The last comparison. A store finds a part by its word, so the word stays.
+    #[serde(rename = "finals")]
+    LastComparison,
 }

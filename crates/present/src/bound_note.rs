@@ -23,7 +23,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
     let say = |performance: f64| scale.show(performance);
     let premise = |method: BoundMethod| match method {
         BoundMethod::Cap => "the cap as given: nothing can exceed it",
-        _ => "the sum of the best of each instance alone, assuming company helps none",
+        _ => "the sum of the best of each instance alone, if no co-runner speeds one up",
     };
     match note {
         BoundNote::AnyDistribution { share } => format!(
@@ -68,7 +68,7 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
              helps here, so there is no bound"
             .to_owned(),
         BoundNote::StandsStill { share } => format!(
-            "the metric stood still in {} of the windows: try a tenfold --period (on a model, \
+            "the metric stood still in {} of the windows: try a tenfold --window (on a model, \
              --cycles)",
             figures::percent(*share)
         ),

@@ -11,7 +11,7 @@ pub fn characterization_verdict(characterization: &Characterization) -> String {
     let Some(worst) = characterization.findings.worst() else {
         return match characterization.slowdowns.is_empty() {
             true => "No slowdown was measured.".to_owned(),
-            false => "No benchmark slows its equals down by 5 % or more.".to_owned(),
+            false => "No benchmark slows copies of itself down by 5 % or more.".to_owned(),
         };
     };
     let (count, slowdown, resource) = (worst.count, worst.slowdown, &worst.resource);

@@ -37,11 +37,11 @@ pub fn comparison_verdict(comparison: &Comparison) -> String {
     let tied = match tied.as_slice() {
         [] => String::new(),
         [shown @ .., _, _] if shown.len() >= TIES_SHOWN => format!(
-            " Not told apart from it: {}; and {} more.",
+            " Statistically tied with it: {}; and {} more.",
             tied[..TIES_SHOWN].join("; "),
             tied.len() - TIES_SHOWN
         ),
-        names => format!(" Not told apart from it: {}.", names.join("; ")),
+        names => format!(" Statistically tied with it: {}.", names.join("; ")),
     };
     format!("The best known assignment is that of {}: {reaches}.{against}{tied}", best.name)
 }
@@ -128,7 +128,7 @@ pub fn standing(comparison: &Comparison, row: &ComparisonRow) -> &'static str {
     match row.standing {
         WayStanding::Best if comparison.contradiction().is_some() => "led before",
         WayStanding::Best => "best known",
-        WayStanding::Tied => "not told apart",
+        WayStanding::Tied => "tied",
         WayStanding::Worse => "",
         WayStanding::Better => "better",
     }
@@ -140,7 +140,7 @@ fn unclear(comparison: &Comparison, simulated: bool, busy: bool) -> Option<Strin
         [one] => one.name.clone(),
         rows => format!("{} ways", rows.len()),
     };
-    let longer = if simulated { "--cycles" } else { "--period" };
+    let longer = if simulated { "--cycles" } else { "--window" };
     let remedy = match busy {
         true => WHEN_BUSY.to_owned(),
         false => format!("use --rounds {} or a longer {longer}", unclear.rounds),

@@ -37,7 +37,7 @@ pub(crate) fn decided_by(
     let times = rounds.times_to_decide(within).unwrap_or(least).max(least);
     if times > MANY_TIMES {
         return format!(
-            "To decide it, raise --budget to {} or more{}: {} were too few by far.",
+            "To decide it, raise --budget to {} or more{}: {} were far too few.",
             raised(budget, MANY_TIMES),
             quieter(others),
             figures::counted(rounds.count() as u64, "round")
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(told(0.03, 20, None), "To decide it, raise --budget to 2 min.");
         let noisy = told(0.5, 20, Some(0.3));
         let far = "To decide it, raise --budget to 11 min or more on a quieter machine: 20 rounds \
-                   were too few by far.";
+                   were far too few.";
         assert_eq!(noisy, far);
         assert_eq!(rounded_up(Duration::from_secs(41)), Duration::from_secs(45));
         assert_eq!(rounded_up(Duration::from_secs(90)), Duration::from_secs(120));

@@ -40,7 +40,7 @@ pub fn note(note: &ProgramNote) -> String {
              again"
         ),
         ProgramNote::NotSteady { n } => {
-            format!("with n = {n} the metric never became steady: use a longer --probe")
+            format!("with n = {n} the metric never became steady: use a longer --window")
         }
         ProgramNote::BelowFloor { n } => {
             format!("n = {n} fell below --floor: pinwise gave it up at once")
@@ -80,7 +80,7 @@ pub fn note(note: &ProgramNote) -> String {
             format!("it is renewed about every {}: shorter windows are stretched", time(*seconds))
         }
         ProgramNote::PeriodStretched { seconds, asked } => {
-            format!("--period is {}, not {}: the metric needs it", time(*seconds), time(*asked))
+            format!("--window is {}, not {}: the metric needs it", time(*seconds), time(*asked))
         }
         ProgramNote::LeftAlone { reason, names } => {
             let reason = match reason {

@@ -39,6 +39,10 @@ fn more(n: u32, cost: &Interval<f64>) -> String {
     let with_error = |does: &str, value: f64, low: f64, high: f64| {
         let value = percent(value);
         match skewed {
+            // More than twice as fast with more threads: that end of the interval is not known.
+            true if cost.low < -1.0 && does == "costs" => {
+                format!("n = {n} {does} {value} % (at most {} %)", percent(high))
+            }
             true => format!("n = {n} {does} {value} % ({} to {} %)", percent(low), percent(high)),
             false => format!("n = {n} {does} {value} ± {half:.decimals$} %"),
         }
@@ -163,6 +167,8 @@ mod tests {
             of(wide, costs),
             "n = 26 (23-29), speed-up 1.6 (0.7 to 13.1), n = 72 costs 50 % (20 to 70 %)"
         );
+        let unknown = Interval { value: 0.03, low: -10.93, high: 0.49 };
+        assert!(of(wide, unknown).ends_with(", n = 72 costs 3 % (at most 49 %)"));
         let none = Interval { value: 0.0, low: -0.6, high: 0.4 };
         assert_eq!(
             of(wide, none),

@@ -61,8 +61,14 @@ fn of_comparison(note: &LastComparisonNote) -> Value {
 }
 
 /// Notes on a search for a number, then those on its fresh windows, each with its kind and values.
+/// One note says that the machine was busy: the one about the windows that decide.
 pub fn tagged_threads_notes(search: &[ThreadsNote], fresh: &[LastComparisonNote]) -> Vec<Value> {
-    search.iter().map(of_search).chain(fresh.iter().map(of_comparison)).collect()
+    let is_busy = |note: &LastComparisonNote| {
+        matches!(note, LastComparisonNote::Busy { .. } | LastComparisonNote::ComparisonBusy { .. })
+    };
+    let busy = fresh.iter().any(is_busy);
+    let search = search.iter().filter(|note| !(busy && matches!(note, ThreadsNote::Busy { .. })));
+    search.map(of_search).chain(fresh.iter().map(of_comparison)).collect()
 }
 
 /// Notes on the search for the number, then the rest, each with its kind and values. One note says
@@ -116,6 +122,7 @@ mod tests {
         let busy = ("busy".into(), 0.5.into());
         let together = kinds(tagged_tune_notes(&there, &here));
         assert_eq!(together, [busy, of("single_runs"), of("few_rounds")]);
-        assert_eq!(tagged_threads_notes(&there, &here).len(), 5);
+        let apart = kinds(tagged_threads_notes(&there, &here));
+        assert_eq!(apart[..2], [of("single_runs"), ("comparison_busy".into(), 0.5.into())]);
     }
 }

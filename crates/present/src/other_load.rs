@@ -13,13 +13,6 @@ pub fn notable_share(shares: &[OtherLoad]) -> Option<f64> {
     Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= NOTABLE)
 }
 
-/// What qualifies an answer beside such `others`, behind it in the same sentence.
-pub(crate) fn beside(others: Option<f64>) -> String {
-    others.map_or(String::new(), |others| {
-        format!(", while others took {} of the contexts' time", figures::percent(others))
-    })
-}
-
 /// Says that other programs took this `share` of the contexts' time meanwhile.
 pub(crate) fn busy(share: f64, meanwhile: &str) -> String {
     format!(

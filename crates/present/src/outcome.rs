@@ -145,7 +145,7 @@ fn evidence(
         let text = if certified {
             format!("certified: within {within} of the best possible, {confidence} confidence")
         } else {
-            format!("{within} asked for, not reached")
+            format!("not certified: --within asks for {within}")
         };
         sheet.line("", &text);
     }
@@ -159,7 +159,7 @@ fn evidence(
         sheet.line("failed", &format!("the last: {}", unmeasured(failure)));
     }
     sheet.line("strategy", &strategy_reasons(&outcome.strategy));
-    sheet.line("stopped", &stop_reasons(&outcome.stopped_because));
+    sheet.line("ended", &stop_reasons(&outcome.stopped_because));
 }
 
 /// What the best predicted was predicted to do, how far predictions were off, and what they rest
@@ -247,7 +247,7 @@ pub fn placement_gain(outcome: &Outcome) -> Option<(String, Result<String, &'sta
     let (gain, low, high) = outcome.gain?;
     let [gain, low, high] = [gain, low, high].map(figures::change);
     let windows = outcome.best.as_ref().map_or(0, |best| best.performance.n);
-    let few = windows < FEWEST && outcome.advice == PlacementVerdict::Undecided;
+    let few = windows < FEWEST && outcome.verdict == PlacementVerdict::Undecided;
     Some((gain, if few { Err(TOO_FEW) } else { Ok(format!("{low} to {high}")) }))
 }
 

@@ -1,15 +1,16 @@
 //! What speaks against a plan: its own search, and what has changed since.
 
+use crate::note::sentence;
 use pinwise_placement::{PlacementVerdict, Plan};
 use pinwise_topology::Fingerprint;
 
-/// What the search of a plan says against it, in one line. `None` if it says nothing. The plan's
+/// What the search of a plan says against it, in sentences. `None` if it says nothing. The plan's
 /// `[origin]` has all of it.
 pub fn plan_caution(plan: &Plan) -> Option<String> {
     let origin = plan.origin.as_ref()?;
-    let advice = match origin.advice {
+    let verdict = match origin.verdict {
         PlacementVerdict::Pin => None,
-        // A plan that leaves them unpinned does as advised.
+        // A plan that leaves them unpinned does as its verdict says.
         PlacementVerdict::KeepDefault if plan.threads.is_empty() => None,
         PlacementVerdict::KeepDefault => {
             Some("its search found nothing better than unpinned".to_owned())
@@ -22,11 +23,12 @@ pub fn plan_caution(plan: &Plan) -> Option<String> {
     let weakening: Vec<_> = origin.notes.iter().filter(|note| note.weakens()).collect();
     let notes = match &weakening[..] {
         [] => None,
-        [only] => Some(format!("its search says: {}", only.text.trim_end_matches('.'))),
+        [only] => Some(only.text.trim_end_matches('.').to_owned()),
         several => Some(format!("its search left {} notes", several.len())),
     };
-    let parts: Vec<String> = [advice, model, notes].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    let parts = [verdict, model, notes].into_iter().flatten();
+    let parts: Vec<String> = parts.map(|part| sentence(&part)).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
 }
 
 /// How the machine differs from the one the plan was found on, one line each; empty if the plan
@@ -73,7 +75,7 @@ mod tests {
         }
     }
 
-    fn advised(advice: PlacementVerdict, simulated: bool, pinned: bool) -> Plan {
+    fn planned(verdict: PlacementVerdict, simulated: bool, pinned: bool) -> Plan {
         let thread = PlannedThread {
             name: "ipfwd0-R".into(),
             role: "R".into(),
@@ -84,27 +86,27 @@ mod tests {
         let notes = if simulated { vec![note] } else { Vec::new() };
         let threads = if pinned { vec![thread] } else { Vec::new() };
         let mut plan = Plan::new("ipfwd", machine(), threads);
-        plan.origin = Some(PlanOrigin { campaign: None, advice, simulated, notes });
+        plan.origin = Some(PlanOrigin { campaign: None, verdict, simulated, notes });
         plan
     }
 
     #[test]
-    fn a_plan_says_in_one_line_what_speaks_against_it() {
-        let of = |advice, simulated| plan_caution(&advised(advice, simulated, true));
+    fn a_plan_says_what_speaks_against_it() {
+        let of = |verdict, simulated| plan_caution(&planned(verdict, simulated, true));
         assert_eq!(of(PlacementVerdict::Pin, false), None);
-        assert_eq!(of(PlacementVerdict::Undecided, false).unwrap(), "its search was undecided");
+        assert_eq!(of(PlacementVerdict::Undecided, false).unwrap(), "Its search was undecided.");
         assert_eq!(
             of(PlacementVerdict::KeepDefault, true).unwrap(),
-            "its search found nothing better than unpinned, its CPU numbers are those of 2x2x2, a \
-             simulated processor, its search says: The machine was busy"
+            "Its search found nothing better than unpinned. Its CPU numbers are those of 2x2x2, a \
+             simulated processor. The machine was busy."
         );
     }
 
     #[test]
     fn a_plan_that_pins_nothing_speaks_against_itself_only_where_it_was_undecided() {
-        let of = |advice| plan_caution(&advised(advice, false, false));
+        let of = |verdict| plan_caution(&planned(verdict, false, false));
         assert_eq!(of(PlacementVerdict::KeepDefault), None);
-        assert_eq!(of(PlacementVerdict::Undecided).unwrap(), "its search was undecided");
+        assert_eq!(of(PlacementVerdict::Undecided).unwrap(), "Its search was undecided.");
     }
 
     #[test]

@@ -8,7 +8,17 @@ use std::time::Duration;
 
 /// Why a search ended, in one line.
 pub fn stop_reasons(reasons: &[StopReason]) -> String {
-    reasons.iter().map(stop_reason).collect::<Vec<_>>().join("; ")
+    use StopReason::{BudgetUsed, SearchShareUsed};
+    let texts: Vec<String> = match reasons {
+        // Together they say how the budget was divided.
+        [before @ .., SearchShareUsed { share, rest: true }, BudgetUsed { .. }] => {
+            let [search, fresh] = [*share, 1.0 - share].map(percent);
+            let budget = format!("the budget ended: {search} search, {fresh} fresh windows");
+            before.iter().map(stop_reason).chain([budget]).collect()
+        }
+        _ => reasons.iter().map(stop_reason).collect(),
+    };
+    texts.join("; ")
 }
 
 /// Why a search went as it did, in one line.
@@ -64,7 +74,7 @@ pub fn stop_reason(reason: &StopReason) -> String {
         Is::MeasuredAlone => "instances were measured alone".into(),
         Is::SearchShareUsed { share, rest } => {
             let rest = if *rest { ", the rest is for fresh windows" } else { "" };
-            format!("searching had used {} of the budget{rest}", percent(*share))
+            format!("the search has used {} of the budget{rest}", percent(*share))
         }
         Is::BudgetUsed { another_seconds: Some(another), left_seconds: Some(left) } => format!(
             "the budget is used up: another measurement takes about {}, {} are left",
@@ -100,7 +110,7 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
         Is::ExhaustiveAsked { assignments, fits } => {
             let doubt =
                 if *fits { "" } else { "; the budget may end before all of them are measured" };
-            format!("exhaustive, as asked: {} assignments{doubt}", group(assignments))
+            format!("exhaustive (--strategy): {} assignments{doubt}", group(assignments))
         }
         Is::Guided { uniform, assignments } => format!(
             "guided: a predictor learned from {uniform} random assignments and all later ones \
@@ -108,16 +118,16 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             group(assignments)
         ),
         Is::SampleThenClimb { room, assignments } => format!(
-            "random sampling for the bound, then climbing from its best: searching has room for \
-             about {}, too few to measure each of {} assignments or to learn from",
+            "random sampling, then climbing from the best: the budget has room for about {}, too \
+             few for exhaustive or guided search of {} assignments",
             counted(*room, "measurement"),
             group(assignments)
         ),
         Is::RandomAsked { assignments } => {
-            format!("random sampling, as asked: {} assignments", group(assignments))
+            format!("random sampling (--strategy): {} assignments", group(assignments))
         }
         Is::ClimbAsked { start, assignments } => format!(
-            "climbing from the best of {start} random assignments, as asked: {} in all",
+            "climbing (--strategy) from the best of {start} random assignments: {} in all",
             group(assignments)
         ),
         Is::BlackBoxAsked { base, level, because, most, of } => {
@@ -125,9 +135,9 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             // An earlier version left it out where it decided nothing.
             let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
             format!(
-                "blackbox, as asked: a profile of one instance alone ({base} experiments) and of \
-                 each thread with co-runners in its {level}{because}, {most} of {of} experiments \
-                 at most; then the most promising are measured"
+                "blackbox (--strategy): it profiles one instance alone ({base} experiments) and \
+                 each thread with co-runners in its {level}{because}, at most {most} of {of}; then \
+                 it measures the best predictions"
             )
         }
         Is::Refused { error } => error.clone(),
@@ -187,11 +197,13 @@ mod tests {
     #[test]
     fn reasons_stand_in_one_line() {
         let precise = StopReason::Precise { windows: 6, precision: 0.01 };
-        let used = StopReason::BudgetUsed { another_seconds: None, left_seconds: None };
+        let used = || StopReason::BudgetUsed { another_seconds: None, left_seconds: None };
         assert_eq!(
-            stop_reasons(&[used, precise]),
+            stop_reasons(&[used(), precise]),
             "the budget is used up; 6 fresh windows each are precise to 1.0 %"
         );
+        let divided = [StopReason::SearchShareUsed { share: 0.752, rest: true }, used()];
+        assert_eq!(stop_reasons(&divided), "the budget ended: 75.2 % search, 24.8 % fresh windows");
         let (another_seconds, left_seconds) = (Some(5.5), Some(2.5));
         assert_eq!(
             stop_reason(&StopReason::BudgetUsed { another_seconds, left_seconds }),

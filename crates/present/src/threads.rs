@@ -1,7 +1,7 @@
 //! The sentences about a search for a number of threads.
 
 use crate::gain::{against, decided_by, gain_text, raise_budget};
-use crate::other_load::{beside, busy};
+use crate::other_load::busy;
 use crate::reason::unmeasured;
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
@@ -62,11 +62,11 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::Jumped(jump) => jump.to_string(),
         ThreadsNote::Text { text } => text.clone(),
         ThreadsNote::Drifting { numbers } => format!(
-            "it changed phase within probes of n = {}: use a longer --probe, or --after REGEX",
+            "it changed phase within probes of n = {}: use a longer --window, or --after REGEX",
             listed(numbers)
         ),
         ThreadsNote::SingleRuns => {
-            "a standard error of - means a probe of a single run: use a longer --probe".into()
+            "a probe of a single run has no standard error (-): use a longer --window".into()
         }
         ThreadsNote::FixedTime { seconds } => format!(
             "every run took {seconds:.3} s: if runs have a fixed time, use --per-run with --metric"
@@ -79,7 +79,7 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::Busy { share } => busy(*share, "probes"),
         ThreadsNote::Watching { share } => format!(
             "monitoring used {} of its CPU time and may bias each n differently: use a longer \
-             --probe",
+             --window",
             figures::percent(*share)
         ),
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
@@ -135,7 +135,7 @@ fn capped(threads: u32, numbers: &[u32], pooled: bool, follows: bool) -> String 
         _ => String::new(),
     };
     let remedy = if follows { "try --per-run" } else { "check {n}, try --per-run" };
-    format!("n = {all} made at most {most}, with the first{counts}: {remedy}")
+    format!("n = {all} made at most {most} (with the first){counts}: {remedy}")
 }
 
 fn shifted(shift: &PhaseChange) -> String {
@@ -223,7 +223,7 @@ impl NumberSearchStop<'_> {
                 )
             }
             NumberSearchEnd::CpuUtil { last } => {
-                format!("CPU_UTIL: n = {last} hardly kept more contexts busy")
+                format!("CPU_UTIL hardly rose with n = {last}")
             }
             NumberSearchEnd::Lock { last } => {
                 format!("LOCK: with n = {last} {waiting} and rose fast")
@@ -294,8 +294,8 @@ impl NumberVerdict<'_> {
 
     /// The answer in a sentence or two.
     pub fn text(&self) -> String {
-        let Self { rounds, choice, n, default, others, .. } = self;
-        let (gain, beside) = (rounds.gain(Way::Number, Way::Default), beside(*others));
+        let Self { rounds, choice, n, default, .. } = self;
+        let gain = rounds.gain(Way::Number, Way::Default);
         let basis = format!(
             "{} of fresh windows, {} confidence",
             figures::counted(rounds.count() as u64, "round"),
@@ -310,24 +310,23 @@ impl NumberVerdict<'_> {
         }
         let Some(gain) = gain else {
             return format!(
-                "Undecided: too few fresh windows compare n = {n} with {default}{beside}. {}",
+                "Undecided: too few fresh windows compare n = {n} with {default}. {}",
                 self.decided_by()
             );
         };
         match choice {
             LastComparisonVerdict::Number | LastComparisonVerdict::Placed => {
-                format!("Use n = {n}: {}{beside} ({basis}).", against(gain, &default))
+                format!("Use n = {n}: {} ({basis}).", against(gain, &default))
             }
             LastComparisonVerdict::Fewer => format!(
-                "Use n = {n}: fewer threads, {} against {default}{beside} ({basis}).",
+                "Use n = {n}: fewer threads, {} against {default} ({basis}).",
                 gain_text(gain)
             ),
             LastComparisonVerdict::Default => {
-                format!("Keep {default}: n = {n} is {}{beside} ({basis}).", against(gain, "it"))
+                format!("Keep {default}: n = {n} is {} ({basis}).", against(gain, "it"))
             }
             LastComparisonVerdict::Undecided => format!(
-                "Undecided: it is not clear whether n = {n} is better than {default}: \
-                 {}{beside} ({basis}). {}",
+                "Undecided: n = {n} is {} against {default} ({basis}). {}",
                 gain_text(gain),
                 self.decided_by()
             ),
@@ -376,8 +375,7 @@ impl NothingCompared {
             _ => format!(" Set aside: {}.", set_aside_text(*set_aside)),
         };
         let to = if *interrupted { RESUME.into() } else { raise_budget(*budget, 2.0, *others) };
-        let beside = beside(*others);
-        format!("Undecided: {why}{beside}.{aside} To decide it, {to}.")
+        format!("Undecided: {why}.{aside} To decide it, {to}.")
     }
 }
 
@@ -454,8 +452,7 @@ mod tests {
             "{text}"
         );
         let text = told(&rounds(1.0, 1.0, 0.5), false, Some(0.4));
-        assert!(text.starts_with("Undecided: it is not clear whether n = 4 is better"), "{text}");
-        assert!(text.contains(", while others took 40 %"), "{text}");
+        assert!(text.starts_with("Undecided: n = 4 is ") && !text.contains("others"), "{text}");
         // An eighth of the interval may do: even sixteen times the rounds may be too few.
         let more = "To decide it, raise --budget to 16 min or more on a quieter machine: 6 rounds";
         assert!(text.contains(more), "{text}");
@@ -475,9 +472,8 @@ mod tests {
             budget: Duration::from_secs(30),
             interrupted: false,
         };
-        let text = "Undecided: n = 2 was the only number probed, while others took 80 % of the \
-            contexts' time. Set aside: 3 starved by others, 1 failed. To decide it, raise \
-            --budget to 1 min on a quieter machine.";
+        let text = "Undecided: n = 2 was the only number probed. Set aside: 3 starved by others, 1 \
+            failed. To decide it, raise --budget to 1 min on a quieter machine.";
         assert_eq!(alone.text(), text);
         let cut = NothingCompared {
             numbers: 2,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// What to do, and why: `Pin: the best assignment beats the operating system's own placement.`
+/// What to do, and why: `Pin: the best assignment beats unpinned.`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// `Pin`, `Keep the default` or `Undecided`.
@@ -72,7 +72,7 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
             let [windows, after] = [windows, after].map(|n| figures::count(*n as u64));
             let Some(apart) = apart else {
                 return format!(
-                    "As found it made progress, unpinned later none ({windows} and {after} \
+                    "As found it made progress; unpinned later none ({windows} and {after} \
                      windows). Check that it runs."
                 );
             };
@@ -89,13 +89,13 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
                 None => format!(" ({windows} and {after} windows)"),
             };
             format!(
-                "As found it did {} {} than unpinned later{ending}. Repeat when warm.",
+                "As found it was {} {} than unpinned later{ending}. Repeat when warm.",
                 figures::percent(apart.abs()),
                 if *apart > 0.0 { "better" } else { "worse" },
             )
         }
         OutcomeNote::Drift { change, n } => sentence(&format!(
-            "the machine or the load changed: a reference by {} (n = {n}); repeat if you need the \
+            "the machine or the load changed: {} for a reference (n = {n}); repeat if you need the \
              bound",
             figures::change(*change)
         )),
@@ -103,30 +103,24 @@ pub(crate) fn qualification(about: &OutcomeNote) -> String {
     }
 }
 
-/// The verdict of `outcome`. A model has no operating system: balanced placements stand for its
-/// default.
+/// The verdict of `outcome`.
 pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Verdict {
     // BlackBox measures few assignments: its verdict covers these alone.
     let few = outcome.forecast.is_some();
-    let (heading, reason) = match outcome.advice {
-        PlacementVerdict::Pin if info.new.simulated => (
-            "Pin",
-            "the best assignment beats balanced placements, which are the default of the model.",
-        ),
-        PlacementVerdict::Pin if outcome.beats_as_found() => {
-            ("Pin", "the best assignment beats the operating system's own placement.")
+    let (heading, reason) = match outcome.verdict {
+        PlacementVerdict::Pin if info.new.simulated || outcome.beats_as_found() => {
+            ("Pin", "the best assignment beats unpinned.")
         }
         PlacementVerdict::Pin => (
             "Pin",
-            "the best assignment beats the unpinned windows. Whether it beats the placement in \
-             which the program was found is not shown.",
+            "the best assignment beats unpinned. Whether it beats the program as found is not \
+             shown.",
         ),
-        PlacementVerdict::KeepDefault if few => (
-            "Keep the default",
-            "none of the assignments measured is better than leaving the threads unpinned.",
-        ),
+        PlacementVerdict::KeepDefault if few => {
+            ("Keep the default", "none of the assignments measured is better than unpinned.")
+        }
         PlacementVerdict::KeepDefault => {
-            ("Keep the default", "no assignment is better than leaving the threads unpinned.")
+            ("Keep the default", "no assignment is better than unpinned.")
         }
         PlacementVerdict::Undecided
             if outcome.best.is_none() && info.state != CampaignState::Finished =>
@@ -159,7 +153,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         }
         PlacementVerdict::Undecided => {
             let reason = format!(
-                "the measurements do not show whether the best assignment beats the default. To \
+                "the measurements do not show whether the best assignment beats unpinned. To \
                  decide it, {}.",
                 decides(outcome)
             );
@@ -224,7 +218,7 @@ pub fn next_steps(info: &CampaignInfo, outcome: &Outcome, files: Files<'_>) -> V
         steps.push(NextStep { what: "continue the campaign", command: files.resume(info.id) });
     }
     if let Some(plan) = files.plan
-        && outcome.advice == PlacementVerdict::Pin
+        && outcome.verdict == PlacementVerdict::Pin
     {
         let plan = quoted(&plan.to_string_lossy());
         // The plan of a simulated processor fits no real machine.

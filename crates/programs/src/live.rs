@@ -1,8 +1,8 @@
 //! [`LiveTestbed`]: a running program, re-pinned while it runs.
 //!
-//! A measurement is one period. The threads are moved, the first fifth is discarded, and the rest
+//! A measurement is one window. The threads are moved, the first fifth is discarded, and the rest
 //! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
-//! period is 50 ms by default.
+//! window is 50 ms by default.
 //!
 //! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
 //! that most threads have. A thread that may not use all of these is left alone. If every thread
@@ -41,7 +41,7 @@ pub struct LiveOptions {
     /// Which threads to place, of those that run.
     pub filter: ThreadFilter,
     /// Time per measurement at [`Effort`] 1. Its first fifth is the wait after a move.
-    pub period: Duration,
+    pub window: Duration,
     /// Abandon a setting with which the program falls below this fraction of the baseline (0.5 for
     /// 50 %). It must also be faster unpinned right after.
     pub floor: Option<f64>,
@@ -55,15 +55,15 @@ pub struct LiveOptions {
 }
 
 impl LiveOptions {
-    /// The usual [`Self::period`].
-    pub const PERIOD: Duration = Duration::from_millis(50);
+    /// The usual [`Self::window`].
+    pub const WINDOW: Duration = Duration::from_millis(50);
 }
 
 impl Default for LiveOptions {
     fn default() -> Self {
         Self {
             filter: ThreadFilter::default(),
-            period: Self::PERIOD,
+            window: Self::WINDOW,
             floor: None,
             scan: Duration::from_millis(300),
             patience: Duration::from_secs(30),
@@ -233,14 +233,14 @@ impl LiveTestbed {
     }
 
     /// Time per measurement at [`Effort`] 1, as far as the testbed decides it.
-    pub fn period(&self) -> Duration {
-        self.options.period
+    pub fn window_length(&self) -> Duration {
+        self.options.window
     }
 
-    /// About how long a measurement takes, including settling. It is a period, or as long as the
+    /// About how long a measurement takes, including settling. It is a window, or as long as the
     /// meter's first answer took if its numbers come more slowly.
     pub fn each(&self) -> Duration {
-        self.options.period.max(self.answered)
+        self.options.window.max(self.answered)
     }
 
     /// The program's processes.
@@ -329,17 +329,17 @@ impl LiveTestbed {
         }
     }
 
-    /// Releases the threads as a scheduler would have dealt them, and gives it a period to go its
+    /// Releases the threads as a scheduler would have dealt them, and gives it a window to go its
     /// own way.
     fn release(&mut self) -> Result<(), MeasureError> {
         self.scatter()?;
         self.apply(&Setting::Unpinned)?;
-        pause(self.options.period - self.wait_after_move(), &self.cancelled);
+        pause(self.options.window - self.wait_after_move(), &self.cancelled);
         Ok(())
     }
 
     fn wait_after_move(&self) -> Duration {
-        self.options.period / 5
+        self.options.window / 5
     }
 
     /// Measures `setting`. The unpinned windows that this takes are left in [`Self::unpinned`].
@@ -377,7 +377,7 @@ impl LiveTestbed {
             self.apply(setting)?;
         }
         let window =
-            (self.options.period - wait_after_move).mul_f64(effort.windows.clamp(0.01, 1e6));
+            (self.options.window - wait_after_move).mul_f64(effort.windows.clamp(0.01, 1e6));
         let measured = match (self.options.floor, setting) {
             (Some(floor), Setting::Pinned(_)) => {
                 self.measure_floored(setting, window, effort.windows, floor)?
@@ -511,7 +511,7 @@ fn first_answer(
     let mut before = target.wait_steady(options.scan, options.patience, cancelled)?;
     loop {
         let asked = Instant::now();
-        match meter.measure(Duration::ZERO, options.period, &stop) {
+        match meter.measure(Duration::ZERO, options.window, &stop) {
             Err(error)
                 if error.interrupted
                     || error.retry == Retry::Never

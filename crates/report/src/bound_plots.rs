@@ -206,9 +206,9 @@ fn excess_figure(points: Vec<Point>, bound: &BoundEstimate, linear: &Scale) -> F
             bound.exceedances,
             linear.show(threshold)
         ),
-        reading: "Right of the threshold the points should lie about a straight line that falls: \
-            then the tail has an end, and the model may describe it. The last few points, means of \
-            a handful of values, may stray.",
+        reading: "Right of the threshold, the points should lie on a straight line that \
+            falls. Then the tail has an end, and the bound can be trusted. The last few points, \
+            means of a handful of values, may stray.",
         chart: Some(chart),
         table,
     }

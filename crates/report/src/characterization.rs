@@ -398,11 +398,11 @@ fn remote(characterization: &Characterization) -> Vec<String> {
     }
     sentences.push(match (remote.arrangement, &remote.arrangement_of) {
         (Some(change), Some((reference, stressor))) => format!(
-            "How remote threads are arranged changes a time by {} at most ({reference} next to \
+            "How remote threads are arranged changes a time by up to {} ({reference} next to \
              {stressor}).",
-            figures::change(change)
+            figures::percent(change.abs())
         ),
-        (Some(_), None) => "How remote threads are arranged changes no time beyond doubt.".into(),
+        (Some(_), None) => "How remote threads are arranged changes no time significantly.".into(),
         (None, _) => "There is only one way to arrange remote threads here.".into(),
     });
     sentences.push(match characterization.findings.local {

@@ -62,7 +62,7 @@ pub fn placement_page(
         notes: notes(info, outcome),
         bound_notes: bound_notes(&outcome.bound, &outcome.unit, typical),
         facts: facts(outcome, &scale),
-        open: outcome.advice == PlacementVerdict::Undecided,
+        open: outcome.verdict == PlacementVerdict::Undecided,
         state: state(info),
         drawings: drawings(info, outcome, tree.leaves(), &scale),
         threads: threads(info, outcome, tree.leaves()),

@@ -118,8 +118,8 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
     });
     let ties = match outcome.ties.len() {
         0 => String::new(),
-        1 => " Another assignment cannot be told apart from it.".to_owned(),
-        n => format!(" {n} others cannot be told apart from it."),
+        1 => " Another assignment is statistically tied with it.".to_owned(),
+        n => format!(" {n} others are statistically tied with it."),
     };
     let (performance, name) = (best.performance.show(scale), &selection.best);
     format!(

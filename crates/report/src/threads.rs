@@ -8,7 +8,7 @@ use pinwise_campaign::CampaignInfo;
 use pinwise_jobs::{ComparedNumbers, Confirmation, ThreadsOutcome};
 use pinwise_measure::{Probe, Unit};
 use pinwise_present::figures::{self, Scale};
-use pinwise_present::{Files, NextStep, tagged_threads_notes, texts};
+use pinwise_present::{Files, NextStep, sentence, tagged_threads_notes, texts};
 use std::collections::BTreeMap;
 
 /// What the page shows of a search, next to its campaign.
@@ -39,7 +39,7 @@ impl ThreadsSearch {
                 let stopped = outcome.stopped(found, compared.is_some()).text();
                 let confirmed = outcome.question.request.confirm;
                 let by = if confirmed { "" } else { "By the probes, not confirmed: " };
-                format!("{by}{}. {stopped}.", outcome.estimate(found, compared).text())
+                format!("{by}{}. {}", outcome.estimate(found, compared).text(), sentence(&stopped))
             }
             (Ok(found), shown) => outcome.answer(found, shown).text(),
             (Err(Some(why)), _) => format!("No answer yet: {why}."),
@@ -112,8 +112,8 @@ pub(crate) fn figure(search: &ThreadsSearch) -> Figure {
             probe.parameter.to_string(),
             probe.threads.to_string(),
             figures::percent(profile.lock / 100.0),
-            format!("{:.0} /s", profile.vcx_rate),
-            format!("{:.0} /s", profile.migr_rate),
+            figures::event_rate(profile.vcx_rate),
+            figures::event_rate(profile.migr_rate),
             figures::percent(profile.cpu_util / 100.0),
             scale.show(rate(probe)),
         ]);

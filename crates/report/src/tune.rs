@@ -292,8 +292,8 @@ fn tried(search: &TuneSearch<'_>) -> Figure {
             policy_name(best.policy),
             scale.show(best.performance)
         ),
-        reading: "Each dot is one measurement, made where it told most about which numbers are \
-                  worth placing. It announces nothing.",
+        reading: "Each dot is one measurement. pinwise measured where it learned most about which \
+                  numbers to place. No answer rests on these.",
         chart: Some(chart),
         table,
     }
@@ -303,7 +303,7 @@ fn tried(search: &TuneSearch<'_>) -> Figure {
 fn placed(search: &TuneSearch<'_>) -> Table {
     let mut table = Table::new(["n", "Threads placed", "Measurements", "Unpinned", "Pinned"]);
     for PlacedNumber { n, search } in &search.placed {
-        let none = || "none".to_owned();
+        let none = || "-".to_owned();
         match search {
             Ok((info, outcome)) => {
                 let show = |performance: Option<f64>| {

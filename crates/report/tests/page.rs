@@ -55,7 +55,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
     }
     let text = text(&html);
     for said in [
-        "Pin: the best assignment beats the operating system&#39;s own placement.",
+        "Pin: the best assignment beats unpinned.",
         "M packets/s (95 % interval",
         "n = 12",
         "Gap at most",
@@ -72,7 +72,7 @@ fn the_page_has_every_chart_and_says_in_words_what_they_show() {
 fn what_is_searched_is_called_an_assignment_on_the_whole_page() {
     for campaign in [campaign(&Plot::default()), exact()] {
         let page = text(&render(&campaign));
-        let in_use = ["system&#39;s own placement", "ipfwd: placement, campaign"];
+        let in_use = ["ipfwd: placement, campaign"];
         let searched = in_use.iter().fold(page.clone(), |text, used| text.replace(used, ""));
         assert!(!searched.to_lowercase().contains("placement"), "{page}");
         assert!(searched.contains("assignment"), "{page}");
@@ -83,7 +83,7 @@ fn what_is_searched_is_called_an_assignment_on_the_whole_page() {
 fn figures_stand_out_only_where_they_are_decided() {
     let mut campaign = campaign(&Plot::default());
     assert!(render(&campaign).contains("<dl class=\"facts\">"));
-    campaign.outcome.advice = PlacementVerdict::Undecided;
+    campaign.outcome.verdict = PlacementVerdict::Undecided;
     assert!(render(&campaign).contains("<dl class=\"facts open\">"));
 }
 
@@ -170,7 +170,7 @@ fn an_unfinished_campaign_with_nothing_measured_is_a_page_too() {
     let outcome = &mut campaign.outcome;
     (outcome.best, outcome.baseline, outcome.gain, outcome.drift) = (None, None, None, None);
     outcome.ties.clear();
-    outcome.advice = PlacementVerdict::Undecided;
+    outcome.verdict = PlacementVerdict::Undecided;
     let html = render(&campaign);
     assert!(ids(&html).is_empty());
     let text = text(&html);
@@ -243,7 +243,7 @@ fn a_plan_of_a_simulated_processor_is_not_offered_for_a_real_one() {
 #[test]
 fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
     let campaign = campaign(&Plot::default());
-    let said = |advice: PlacementVerdict, simulated: bool, finished: bool| {
+    let said = |verdict: PlacementVerdict, simulated: bool, finished: bool| {
         let mut info = campaign.info.clone();
         let outcome = &campaign.outcome;
         if simulated {
@@ -253,7 +253,7 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
             info.state = CampaignState::Stopped;
         }
         let notes = vec![ProgramNote::Text { text: "the machine was busy".into() }];
-        let outcome = pinwise_placement::Outcome { advice, notes, ..outcome.clone() };
+        let outcome = pinwise_placement::Outcome { verdict, notes, ..outcome.clone() };
         let (question, records) = (&campaign.question, &campaign.records);
         let files = Files::default();
         let page = placement_page(&info, question, records, &outcome, files, None).unwrap();
@@ -264,11 +264,11 @@ fn the_page_says_the_verdict_and_the_notes_of_the_terminal() {
         let page = text(&page).replace("&#39;", "'");
         assert!(page.contains(&said.join(" ")), "{said:?}: {page}");
     };
-    for advice in
+    for verdict in
         [PlacementVerdict::Pin, PlacementVerdict::KeepDefault, PlacementVerdict::Undecided]
     {
         for (simulated, finished) in [(false, true), (true, true), (false, false)] {
-            said(advice, simulated, finished);
+            said(verdict, simulated, finished);
         }
     }
 }
@@ -422,7 +422,7 @@ fn a_program_found_doing_otherwise_than_unpinned_after_qualifies_the_verdict() {
     assert!(!text(&render(&campaign)).contains("As found"));
     campaign.outcome.as_found = Some(found(0.5));
     let text = text(&render(&campaign));
-    assert!(text.contains("placement. As found it did 50"), "{text}");
+    assert!(text.contains("unpinned. As found it was 50"), "{text}");
 }
 
 #[test]

@@ -74,7 +74,7 @@ pub enum SpeedSearchError {
     Candidates,
     /// A probe saw no progress.
     #[error(
-        "no progress in {:.2} s with {threads} thread{}: probe longer (--probe), start later \
+        "no progress in {:.2} s with {threads} thread{}: probe longer (--window), start later \
          (--after), or choose another --metric",
         cost.as_secs_f64(),
         if *threads == 1 { "" } else { "s" }
@@ -87,8 +87,8 @@ pub enum SpeedSearchError {
     },
     /// Every candidate was given up.
     #[error(
-        "with every number of threads the program fell below --floor: search again when its load \
-         is steady, name other numbers (--min, --max), or give a lower --floor"
+        "the program fell below --floor with every number: repeat under steady load, change --min \
+         or --max, or lower --floor"
     )]
     NoneLeft,
 }

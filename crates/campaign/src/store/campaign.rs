@@ -46,7 +46,8 @@ pub enum Kind {
     /// Numbers of threads under policies of placement, as a part of [`Kind::Tune`].
     Policies,
     /// The last comparison of [`Kind::Tune`] or [`Kind::Threads`], as a part of it.
-    Finals,
+    #[serde(alias = "finals")]
+    LastComparison,
     /// What programs on shared hardware do to each other.
     Characterize,
     /// What a context gets of its caches, as a part of [`Kind::Characterize`].
@@ -56,7 +57,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The word for it in the store, in JSON and in lists: `place`.
+    /// The word for it in the store and in JSON: `place`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Place => "place",
@@ -67,7 +68,7 @@ impl Kind {
             Self::Example => "example",
             Self::Tune => "tune",
             Self::Policies => "policies",
-            Self::Finals => "finals",
+            Self::LastComparison => "last_comparison",
             Self::Characterize => "characterize",
             Self::Caches => "caches",
             Self::Latency => "latency",

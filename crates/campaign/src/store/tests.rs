@@ -235,9 +235,9 @@ fn a_store_of_the_versions_before_is_read_as_it_is_and_copied_before_it_is_upgra
     ];
     let of_kinds = [
         (Kind::Threads, None, r#"{"program":{"here":{"command":["a"]}}}"#),
-        (Kind::Finals, Some(6), r#"{"rounds":5}"#),
+        (Kind::LastComparison, Some(6), r#"{"rounds":5}"#),
         (Kind::Threads, None, r#"{"program":{"modelled":{"machine":"m"}}}"#),
-        (Kind::Finals, Some(8), r#"{"rounds":5}"#),
+        (Kind::LastComparison, Some(8), r#"{"rounds":5}"#),
         (Kind::Calibrate, None, r#"{"examples":{"commands":["a","b","c"]}}"#),
         (Kind::Calibrate, None, r#"{"examples":{"modelled":{"name":"m"}}}"#),
         (Kind::Characterize, None, r#"{"benchmarks":[]}"#),

@@ -283,14 +283,14 @@ fn in_place(plan: &Plan, missing: &[&str], refused: usize) -> anyhow::Result<()>
         (missing, refused) => format!("{refused} refused, and {}", not_there(plan, missing)),
     };
     let (wrong, all) = (refused + missing.len(), plan.threads.len());
-    anyhow::bail!("{wrong} of {} of the plan not pinned: {why}", counted(all as u64, "thread"))
+    anyhow::bail!("{wrong} of {} of the plan are not pinned: {why}", counted(all as u64, "thread"))
 }
 
 /// Which threads are not there, and what to do.
 fn not_there(plan: &Plan, missing: &[&str]) -> String {
     format!(
-        "not found: {}; the plan is for {}: check that this is the program, with as many threads \
-         (ps -T -p PID)",
+        "the process has no {}; the plan is for {}. Check the program and its number of \
+         threads with ps -T -p PID",
         plan::named(missing),
         plan.program
     )

@@ -12,7 +12,7 @@ use pinwise_evt::{
     estimate, looks,
 };
 use pinwise_placement::PlacementQuestion;
-use pinwise_present::tagged;
+use pinwise_present::{tagged, texts};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write;
@@ -142,13 +142,8 @@ impl Bound {
         }
         match found {
             Ok(_) => Ok(()),
-            Err(refusal) => {
-                anyhow::bail!(
-                    "no bound from {name}: {}; {}",
-                    refusal.in_words(|value| (sign * value).to_string()),
-                    remedy(&refusal)
-                )
-            }
+            // The answer has the reason.
+            Err(refusal) => anyhow::bail!("no bound from {name}: {}", remedy(&refusal)),
         }
     }
 
@@ -310,18 +305,8 @@ impl BoundJson {
         let mut text = String::new();
         let mut line =
             |label: &str, value: String| writeln!(text, "{label:<10} {value}").unwrap_or(());
-        line(
-            "sample",
-            match &self.column {
-                Some(column) => format!("{} of column {column}", values(self.n)),
-                None => values(self.n),
-            },
-        );
-        if let Some(first) = &self.first_skipped {
-            line("skipped", format!("{} without a number, first {first}", self.skipped));
-        }
-        if let Some(best) = self.best {
-            line("best", self.quantity(best));
+        if let Some(reason) = &self.reason {
+            line("no bound", texts(std::slice::from_ref(reason)).concat());
         }
         if let Some(upb) = self.upb {
             let percent = 100.0 * self.confidence;
@@ -332,6 +317,19 @@ impl BoundJson {
                 line("interval", format!("{} at {percent} % confidence", self.interval()));
                 line("gap", self.gaps());
             }
+        }
+        if let Some(best) = self.best {
+            line("best", self.quantity(best));
+        }
+        line(
+            "sample",
+            match &self.column {
+                Some(column) => format!("{} of column {column}", values(self.n)),
+                None => values(self.n),
+            },
+        );
+        if let Some(first) = &self.first_skipped {
+            line("skipped", format!("{} without a number, first {first}", self.skipped));
         }
         if let (Some(threshold), Some(count), Some(shape), Some(scale)) =
             (self.threshold, self.exceedances, self.shape, self.scale)

@@ -258,7 +258,7 @@ fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable], width: usize) -> Str
         let started = figures::date(campaign.started);
         let row = [
             format!("{}{}", if parent.is_some() { "  " } else { "" }, id.0),
-            campaign.kind.name().to_owned(),
+            campaign.kind.name().replace('_', " "),
             started.trim_end_matches(" UTC").to_owned(),
             campaign.state.to_owned(),
             campaign.measurements.to_string(),
@@ -293,7 +293,7 @@ fn table(campaigns: Vec<Listed>, unreadable: &[Unreadable], width: usize) -> Str
 
 /// The columns of the list.
 const COLUMNS: [&str; 7] =
-    ["ID", "KIND", "STARTED (UTC)", "STATE", "MEASURED", "VERDICT", "WORKLOAD"];
+    ["id", "kind", "started (UTC)", "state", "measured", "verdict", "workload"];
 
 /// Columns that a workload gets however narrow the terminal.
 const LEAST_WORKLOAD: usize = 7;
@@ -375,7 +375,7 @@ fn resume(one: &One) -> anyhow::Result<()> {
 /// The document of `campaign show --json`. `None`: this version can read no answer, or the campaign
 /// is a part without its own.
 fn document(store: &Store, info: &CampaignInfo, named: Option<&Path>) -> Option<Value> {
-    if let Kind::Policies | Kind::Finals | Kind::Caches | Kind::Example = info.new.kind {
+    if let Kind::Policies | Kind::LastComparison | Kind::Caches | Kind::Example = info.new.kind {
         return None;
     }
     let caller = Caller { store: named.map(Path::to_owned), ..Caller::default() };
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn a_part_is_indented_below_its_whole_and_a_script_is_cut() {
         let expected = " \
-ID   KIND          STARTED (UTC)     STATE     MEASURED  VERDICT                 WORKLOAD
+id   kind          started (UTC)     state     measured  verdict                 workload
  7    tune          2026-11-21 03:18  finished  240       n = 4, pinned, +12.3 %  sh -c 'while read…
    9  threads       2026-11-21 03:18  finished  240       n = 4                   sh -c 'while read…
  8    characterize  2026-11-21 03:18  finished  240       nothing critical        ultrasparc-t2

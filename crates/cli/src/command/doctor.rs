@@ -65,11 +65,13 @@ impl Doctor {
     }
 }
 
-/// The findings as an aligned list, at most `columns` wide; each remedy below what it remedies.
+/// How many findings are right, then all, those that are not first. The list is aligned and at most
+/// `columns` wide; each remedy is below what it remedies.
 fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    for found in findings {
+    let (right, wrong): (Vec<_>, Vec<_>) = findings.iter().partition(|found| found.is_ok());
+    for found in wrong.into_iter().chain(right) {
         let mut detail = finding(found);
         detail.extend(finding_remedy(found).map(|remedy| format!("\n-> {remedy}")));
         table.add_row([found.state().name(), found.name(), &detail]);
@@ -77,11 +79,11 @@ fn text(machine: &str, findings: &[Finding], columns: usize) -> String {
     let count = |state| findings.iter().filter(|found| found.state() == state).count();
     let (warnings, missing) = (count(FindingState::Warning), count(FindingState::Missing));
     format!(
-        "{machine}\n\n{}\n{} checks: {} ok, {} and {missing} missing\n",
-        output::fitted(table, columns, &[]),
+        "{machine}\n{} checks: {} ok, {}, {missing} missing\n\n{}",
         findings.len(),
         count(FindingState::Ok),
         figures::counted(warnings as u64, "warning"),
+        output::fitted(table, columns, &[]),
     )
 }
 
@@ -99,8 +101,8 @@ mod tests {
         ];
         let expected = "\
 A machine
+3 checks: 1 ok, 1 warning, 1 missing
 
- ok       setting affinity   a thread of this process was moved and put back
  missing  hardware counters  this processor shows no counters (ENOENT): usual
                              in virtual machines
                              -> give the virtual machine a PMU (QEMU: -cpu
@@ -110,8 +112,7 @@ A machine
                              kernel moves memory to follow threads
                              -> sudo sysctl kernel.numa_balancing=0 while
                              measuring
-
-3 checks: 1 ok, 1 warning and 1 missing
+ ok       setting affinity   a thread of this process was moved and put back
 ";
         assert_eq!(text("A machine", &findings, 80), expected);
     }

@@ -70,7 +70,7 @@ pub(crate) fn tell(answer: &PlaceAnswer, named: Option<&Path>, json: bool) -> an
 
 /// Pins the program for good where that is the advice.
 fn stay(outcome: &Outcome, scope: Scope, plan: &Path, json: bool) -> anyhow::Result<()> {
-    if outcome.advice != PlacementVerdict::Pin {
+    if outcome.verdict != PlacementVerdict::Pin {
         output::aside("note: nothing was applied, since pinning did not win");
         return Ok(());
     }

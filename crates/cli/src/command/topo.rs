@@ -169,7 +169,7 @@ fn text(machine: &Machine, width: usize) -> String {
     kinds(&mut text, machine);
     let hidden = machine.online().difference(&machine.allowed);
     if !machine.offline.is_empty() {
-        let _ = writeln!(text, "\noffline: CPUs {}", machine.offline);
+        let _ = writeln!(text, "\noffline: CPU {}", machine.offline);
     }
     let barred = hidden.difference(&machine.isolated);
     for (cpus, what) in [

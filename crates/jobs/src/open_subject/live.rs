@@ -50,7 +50,8 @@ impl OpenSubject for LiveTestbed {
     fn each(&self, period: Duration) -> Duration {
         // A period stretched for a number that comes slowly: a window begins with one number and
         // ends with the next, and settling takes until the one before.
-        let stretched = if self.period() > period { 2 * self.period() * 4 / 5 } else { period };
+        let own = self.window_length();
+        let stretched = if own > period { 2 * own * 4 / 5 } else { period };
         self.each().max(stretched)
     }
 
@@ -108,8 +109,13 @@ pub(super) fn open(
         let [seconds, asked] = [period, request.period].map(|time| time.as_secs_f64());
         notes.push(ProgramNote::PeriodStretched { seconds, asked });
     }
-    let options =
-        LiveOptions { filter, period, floor: request.floor, notes, ..LiveOptions::default() };
+    let options = LiveOptions {
+        filter,
+        window: period,
+        floor: request.floor,
+        notes,
+        ..LiveOptions::default()
+    };
     LiveTestbed::new(target, &machine, meter, options, interrupt.clone()).map_err(target_error)
 }
 

@@ -92,9 +92,8 @@ impl Confirmation {
     /// Notes on the comparison.
     pub fn notes(&self) -> Vec<LastComparisonNote> {
         let notes = self.comparison.notes().into_iter();
-        // The verdict already says that others kept the machine busy, and why there is no gain.
+        // The verdict already says why there is no gain.
         let said = |note: &LastComparisonNote| match note {
-            LastComparisonNote::ComparisonBusy { .. } => true,
             LastComparisonNote::CutShort { reason, .. } => self.verdict().failed() == Some(reason),
             _ => false,
         };
@@ -127,7 +126,7 @@ pub(super) fn confirmed(
     cut_short: Option<Unmeasured>,
     store: &Store,
 ) -> Result<Option<Confirmation>, JobError> {
-    let Some(part) = stored::part(store, &Parent::new(info.id, &TunePart::Finals))? else {
+    let Some(part) = stored::part(store, &Parent::new(info.id, &TunePart::LastComparison))? else {
         return Ok(None);
     };
     let compared: LastComparisonQuestion = stored::question(&part)?;
@@ -175,7 +174,7 @@ pub(super) fn confirm(
     events: &mut dyn Events,
 ) -> Result<Confirmed, JobError> {
     let &Confirming { info, question, outcome, found } = confirming;
-    let step = TunePart::Finals;
+    let step = TunePart::LastComparison;
     let part = match stored::part(store, &Parent::new(info.id, &step))? {
         Some(part) => part,
         None => {
@@ -190,7 +189,7 @@ pub(super) fn confirm(
             };
             let compared = serde_json::to_value(&compared)?;
             part_for(store, info, &step, |new| {
-                Ok(NewCampaign { kind: Kind::Finals, question: compared, ..new })
+                Ok(NewCampaign { kind: Kind::LastComparison, question: compared, ..new })
             })?
         }
     };

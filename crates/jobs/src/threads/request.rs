@@ -427,7 +427,7 @@ impl ThreadsRequest {
         let name = method.name();
         let refused = if method == ThreadsMethod::Survey && self.probe > budget {
             let (probe, budget) = (figures::duration(self.probe), figures::duration(budget));
-            format!("--probe {probe} is longer than --budget {budget}: no probe fits")
+            format!("--window {probe} is longer than --budget {budget}: no probe fits")
         } else if self.rounds.is_some() && method != ThreadsMethod::Sweep {
             format!(
                 "--rounds is for a sweep, --method {name} decides itself how often a number is \

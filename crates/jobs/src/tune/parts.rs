@@ -3,7 +3,7 @@
 //! 1. *Number*: the search for the number of threads alone.
 //! 2. *Policies*: promising numbers under simple policies of placement.
 //! 3. *Placements*: a separate search for each number that may be best, by successive halving.
-//! 4. *Finals*: the last comparison, on fresh windows.
+//! 4. *Last comparison*: on fresh windows.
 //!
 //! Each part is a campaign that names its step. A part in the store is not measured again: if it
 //! has ended, its records are read, else it is continued. So a killed campaign goes on where it
@@ -56,7 +56,7 @@ pub(super) fn measure_parts(
     let clock = TuneClock { budget, before, begin: Instant::now() };
     let (number, prober) = number(info, request, caller, store, events)?;
     let mut program = TunedProgram::new(&request.threads, prober, caller)?;
-    if stored::part(store, &Parent::new(info.id, &TunePart::Finals))?.is_none()
+    if stored::part(store, &Parent::new(info.id, &TunePart::LastComparison))?.is_none()
         && let Some(short) = short(&number.outcome, budget, program.effort().windows)
     {
         note(events, short)?;
@@ -99,7 +99,7 @@ fn place_and_compare(
     events: &mut dyn Events,
 ) -> Result<(Vec<LeftUndone>, Option<Unmeasured>), JobError> {
     let &TuneSession { info, request, caller, ref clock } = session;
-    let part = match stored::part(store, &Parent::new(info.id, &TunePart::Finals))? {
+    let part = match stored::part(store, &Parent::new(info.id, &TunePart::LastComparison))? {
         Some(part) => part,
         None => contenders(session, number, program, store, events)?,
     };
@@ -188,7 +188,7 @@ fn contenders(
         let placed = placed.iter().find(|placed| placed.parameter == n)?;
         placed.searched.as_ref()?.outcome.best.as_ref()
     };
-    stored::part_for(store, info, &TunePart::Finals, |new| {
+    stored::part_for(store, info, &TunePart::LastComparison, |new| {
         let (own, notes) = (&program.default, &number.outcome.notes);
         // Something has to be compared with the default, if there is another number.
         let rival = || own.rival(n, &rates, &numbers, notes).unwrap_or(n);
@@ -206,7 +206,11 @@ fn contenders(
             ranked_on: Some(program.contexts()),
             unplaced,
         };
-        Ok(NewCampaign { kind: Kind::Finals, question: serde_json::to_value(&question)?, ..new })
+        Ok(NewCampaign {
+            kind: Kind::LastComparison,
+            question: serde_json::to_value(&question)?,
+            ..new
+        })
     })
 }
 

@@ -53,7 +53,7 @@ impl Outcome {
     fn found_note(&self) -> Option<OutcomeNote> {
         let (apart, found, unpinned) = (self.found_apart()?, self.as_found?, self.baseline?);
         let with = |drift: &Drift| drift.significant && (drift.change > 0.0) == (apart < 0.0);
-        let gain = self.gain_as_found().filter(|_| self.advice == PlacementVerdict::Pin);
+        let gain = self.gain_as_found().filter(|_| self.verdict == PlacementVerdict::Pin);
         Some(OutcomeNote::AsFound {
             apart: (unpinned.mean != 0.0).then_some(apart),
             windows: found.n,

@@ -26,9 +26,8 @@ pub enum SearchError {
     Profiling(ProfilingError),
     /// Fewer measurements than the least profile takes.
     #[error(
-        "a profile and what it predicts best take {least} measurements at least, more than the \
-         budget of {budget}: give --budget {enough}, or use --strategy auto, which needs no \
-         profile"
+        "profiling takes at least {least} measurements, and the budget is {budget}: use --budget \
+         {enough}, or --strategy auto"
     )]
     TooSmall {
         /// Measurements of the least profile and selection.

@@ -29,7 +29,7 @@ fn every_strategy_finds_the_best_of_a_small_space_without_noise() {
         let (outcome, _) = case.run(&question(strategy, 600, 1));
         let best = outcome.best.clone().unwrap();
         assert_eq!(best.performance.mean, 100.0, "{strategy:?}");
-        assert_eq!(outcome.advice, PlacementVerdict::Pin, "{strategy:?}");
+        assert_eq!(outcome.verdict, PlacementVerdict::Pin, "{strategy:?}");
         assert_eq!(outcome.ties, [], "{strategy:?}");
         assert_eq!(outcome.bound.method, BoundMethod::Exact, "{strategy:?}: every class was drawn");
         assert_eq!(outcome.bound.gap_high, Some(0.0), "{strategy:?}");
@@ -71,7 +71,7 @@ fn wrong_announcements_stay_below_the_stated_error() {
             false_bound +=
                 usize::from(outcome.bound.upb_high.is_some_and(|high| high < case.optimum()));
             assert_eq!(
-                outcome.advice,
+                outcome.verdict,
                 PlacementVerdict::Pin,
                 "noise {noise}, seed {seed}: {:?}",
                 outcome.gain
@@ -92,10 +92,10 @@ fn pinning_is_not_advised_where_all_assignments_equal_the_default() {
             let mut case = Case::new("2x2x2", 4, |_, _| 100.0).disturbed(noise, seed);
             case.baseline = vec![100.0];
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
-            wrong += usize::from(outcome.advice == PlacementVerdict::Pin);
+            wrong += usize::from(outcome.verdict == PlacementVerdict::Pin);
             if noise < 0.05 {
                 assert_ne!(
-                    outcome.advice,
+                    outcome.verdict,
                     PlacementVerdict::Undecided,
                     "noise {noise}, seed {seed}: {:?}",
                     outcome.gain
@@ -114,7 +114,7 @@ fn the_default_is_kept_where_it_is_better_than_any_assignment() {
             case.baseline = vec![125.0];
             let (outcome, _) = case.run(&question(StrategyName::Auto, 600, seed));
             assert_eq!(
-                outcome.advice,
+                outcome.verdict,
                 PlacementVerdict::KeepDefault,
                 "noise {noise}, seed {seed}: {:?}",
                 outcome.gain
@@ -134,7 +134,7 @@ fn a_bistable_baseline_is_given_as_its_mean_with_an_honest_interval() {
         let (outcome, records) = case.run(&question(StrategyName::Auto, 600, seed));
         let (_, low, high) = outcome.gain.unwrap();
         missed += usize::from(low > 0.0 || high < 0.0);
-        wrong += usize::from(outcome.advice == PlacementVerdict::Pin);
+        wrong += usize::from(outcome.verdict == PlacementVerdict::Pin);
         assert!(outcome.baseline.unwrap().spread > 10.0);
         let windows =
             |purpose| records.iter().filter(|record| record.trial.purpose == purpose).count();
@@ -154,7 +154,7 @@ fn drift_is_reported_and_does_not_change_the_answer() {
     let drift = outcome.drift.clone().unwrap();
     assert!(drift.significant && drift.change < -0.01, "{drift:?}");
     assert!(case.announces_an_optimum(&outcome));
-    assert_eq!(outcome.advice, PlacementVerdict::Pin);
+    assert_eq!(outcome.verdict, PlacementVerdict::Pin);
 
     let steady = small().disturbed(0.005, 4).run(&question(StrategyName::Auto, 400, 4)).0;
     assert!(!steady.drift.unwrap().significant);
@@ -192,7 +192,7 @@ fn a_target_that_never_answers_ends_the_search_at_once_and_says_why() {
     case.disturbance.misses = 1.0;
     let (outcome, records) = case.run(&question(StrategyName::Auto, 600, 1));
     assert!(records.len() <= 6 * TRIES);
-    assert_eq!((outcome.advice, outcome.best.clone()), (PlacementVerdict::Undecided, None));
+    assert_eq!((outcome.verdict, outcome.best.clone()), (PlacementVerdict::Undecided, None));
     let StopReason::NothingMeasured { error } = &outcome.stopped_because[0] else {
         panic!("{:?}", outcome.stopped_because)
     };
@@ -210,7 +210,7 @@ fn a_target_that_no_assignment_suits_is_given_up() {
             case.baseline = baseline;
             let (outcome, _) = case.run(&question(strategy, 600, 1));
             assert_eq!(
-                (outcome.advice, outcome.best),
+                (outcome.verdict, outcome.best),
                 (PlacementVerdict::Undecided, None),
                 "{strategy:?}"
             );
@@ -254,7 +254,7 @@ fn a_target_without_a_baseline_is_searched_but_nothing_is_advised() {
     let (outcome, _) = case.run(&question(StrategyName::Auto, 600, 1));
     assert!(case.announces_an_optimum(&outcome));
     assert_eq!(
-        (outcome.advice, outcome.baseline, outcome.gain),
+        (outcome.verdict, outcome.baseline, outcome.gain),
         (PlacementVerdict::Undecided, None, None)
     );
 }

@@ -52,8 +52,8 @@ impl LiveTestbed {
                 Ok(now) if now != *cpu => {
                     let name = &self.workload.threads[thread].name;
                     let message = format!(
-                        "thread {name} was moved from CPU {cpu} to {now} while it was measured: \
-                         its program, a cpuset or a tool such as taskset also sets affinities"
+                        "something moved thread {name} from CPU {cpu} to {now} during a \
+                         measurement: look for taskset, a cpuset, or the program itself"
                     );
                     let moved = || MeasureError::new(Retry::Same, message);
                     return Err(self.contexts_gone().unwrap_or_else(moved));

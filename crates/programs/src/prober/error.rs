@@ -144,8 +144,8 @@ pub enum ProbeError {
     },
     /// The floor is a share of a speed that the program does not have.
     #[error(
-        "--floor is a share of the speed of {name}, and its metric showed none before the search: \
-         put it under load, use a longer --probe, or leave out --floor"
+        "{name} did no work before the search, so --floor has no reference: put it under load, use \
+         a longer --window, or leave out --floor"
     )]
     NoOwnRate {
         /// The program's name.

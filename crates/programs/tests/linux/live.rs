@@ -66,9 +66,9 @@ pub(crate) fn refused(pid: Pid) {
 }
 
 fn quick() -> LiveOptions {
-    let period = Duration::from_millis(10);
+    let window = Duration::from_millis(10);
     LiveOptions {
-        period,
+        window,
         scan: Duration::from_millis(150),
         patience: Duration::from_secs(60),
         ..LiveOptions::default()
@@ -172,7 +172,8 @@ fn a_window_in_which_a_pin_was_lost_does_not_count() {
     let setting = all_on(&testbed, 0);
     let error = testbed.measure(&setting, Effort::default()).unwrap_err();
     assert_eq!(error.retry, Retry::Same);
-    let moved = format!("thread spin-1 was moved from CPU {} to ", whole().first().unwrap().0);
+    let moved =
+        format!("something moved thread spin-1 from CPU {} to ", whole().first().unwrap().0);
     assert!(error.message.starts_with(&moved), "{error}");
     testbed.measure(&setting, Effort::default()).unwrap();
 }

@@ -131,7 +131,7 @@ pub(crate) fn campaign(plot: &Plot<'_>) -> Synthetic {
     let first = best(0).performance;
     let (Maker { records, elapsed, .. }, failed) = (maker, (plot.samples / 97) as u64);
     let outcome = Outcome {
-        advice: PlacementVerdict::Pin,
+        verdict: PlacementVerdict::Pin,
         unit: plot.unit.clone(),
         best: Some(best(0)),
         baseline: Some(baseline),

@@ -286,7 +286,7 @@ fn no_progress_is_an_error_that_says_with_how_many() {
     let error = search.observe(sample).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no progress in 0.15 s with 2 threads: probe longer (--probe), start later (--after), or \
+        "no progress in 0.15 s with 2 threads: probe longer (--window), start later (--after), or \
          choose another --metric"
     );
 }

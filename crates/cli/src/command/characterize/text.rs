@@ -200,7 +200,7 @@ fn certainty(rows: &[&Slowdown]) -> String {
         None => "  one round: no intervals; --rounds 3 gives them\n".to_owned(),
     });
     if widest.is_some() {
-        let _ = writeln!(text, "  beyond doubt above 1: {sure} of {}", rows.len());
+        let _ = writeln!(text, "  significantly above 1: {sure} of {}", rows.len());
     }
     if rows.iter().any(|row| !row.steady) {
         text.push_str("  *: a program of the set did not become steady\n");
@@ -307,11 +307,11 @@ fn others(text: &mut String, remote: &Remote) {
         (Some(change), Some((reference, stressor))) => {
             writeln!(
                 text,
-                "  their arrangement changes a time by {} at most ({reference} next to {stressor})",
-                figures::change(change)
+                "  their arrangement changes a time by up to {} ({reference} next to {stressor})",
+                figures::percent(change.abs())
             )
         }
-        (Some(_), None) => writeln!(text, "  their arrangement changes no time beyond doubt"),
+        (Some(_), None) => writeln!(text, "  their arrangement changes no time significantly"),
         (None, _) => writeln!(text, "  can be arranged in one way only"),
     };
 }

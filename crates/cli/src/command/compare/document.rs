@@ -2,7 +2,7 @@
 
 use pinwise_campaign::{CampaignInfo, Record};
 use pinwise_placement::{Comparison, ComparisonRow};
-use pinwise_present::{left_out, tagged};
+use pinwise_present::{comparison_verdict, left_out, tagged};
 use pinwise_topology::SharingTree;
 use serde_json::{Value, json};
 
@@ -46,6 +46,11 @@ pub(super) fn document(
             })),
         })
     };
+    let kind = match comparison.best() {
+        None => "undecided",
+        Some(_) if comparison.contradiction().is_some() => "contradicted",
+        Some(_) => "best",
+    };
     json!({
         "campaign": info.id,
         "machine": info.new.machine.name,
@@ -55,6 +60,7 @@ pub(super) fn document(
         "lower_is_better": unit.reciprocal,
         "confidence": comparison.confidence,
         "within": comparison.within,
+        "verdict": { "kind": kind, "text": comparison_verdict(comparison) },
         "best": comparison.best().map(|best| &best.name),
         "contradicted_by": comparison.contradiction().map(|better| &better.name),
         "rounds": comparison.rounds,

@@ -87,12 +87,12 @@ fn table(comparison: &Comparison, width: usize) -> String {
     table.set_header([
         "",
         scale.label.as_str(),
-        "INTERVAL",
-        "N",
-        "LOSS",
-        "INTERVAL",
+        "interval",
+        "n",
+        "loss",
+        "interval",
         "",
-        "MEASURED",
+        "measured",
     ]);
     for column in [1, 3, 4, 7] {
         if let Some(column) = table.column_mut(column) {

@@ -57,6 +57,8 @@ pub(crate) struct Place {
     /// Use bayes or profile for the bound
     #[arg(
         long,
+        alias = "method",
+        value_name = "NAME",
         value_enum,
         ignore_case = true,
         hide_possible_values = true,
@@ -64,19 +66,20 @@ pub(crate) struct Place {
         hide_short_help = true,
         help_heading = "Search"
     )]
-    method: BoundMethod,
-    /// Look at the bound after N draws
+    bound_method: BoundMethod,
+    /// Compute the bound after N random draws
     #[arg(
         long,
+        alias = "start",
         value_name = "N",
         default_value_t = PlacementQuestion::FIRST_LOOK,
         hide_short_help = true,
         help_heading = "Search"
     )]
-    start: u64,
-    /// Look again after N more [default: doubles]
-    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Search")]
-    step: Option<u64>,
+    first_look: u64,
+    /// Compute it again after N more [default: doubles]
+    #[arg(long, alias = "step", value_name = "N", hide_short_help = true, help_heading = "Search")]
+    look_every: Option<u64>,
 
     /// Pin the running program if pinning wins. Pins stay
     #[arg(long, help_heading = "Output")]
@@ -138,9 +141,9 @@ impl Place {
         let mut request = self.subject.request("place", &self.search)?.with_strategy(strategy);
         request.question = PlacementQuestion {
             budget: self.search.budget.unwrap_or(request.question.budget),
-            start: self.start,
-            step: self.step,
-            method: match self.method {
+            start: self.first_look,
+            step: self.look_every,
+            method: match self.bound_method {
                 BoundMethod::Bayes => Method::Bayes,
                 BoundMethod::Profile => Method::Profile,
             },
@@ -171,6 +174,26 @@ pub(super) mod tests {
         let line = CommandLine::try_parse_from([&["place"], words].concat())
             .map_err(|error| error.to_string())?;
         line.place.request().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_options_of_the_version_before_are_still_read() {
+        let words = |old: bool| {
+            let names = [
+                ["--window", "--period"],
+                ["--bound-method", "--method"],
+                ["--first-look", "--start"],
+                ["--look-every", "--step"],
+                ["--blackbox-share", "--profile"],
+            ];
+            let values = ["70ms", "profile", "300", "100", "20%"];
+            let named = names.map(|names| names[usize::from(old)]);
+            let options = named.iter().zip(values).flat_map(|(name, value)| [*name, value]);
+            let rest = ["--strategy", "blackbox", "--workload", "hash1_L1:2"];
+            request(&options.chain(rest).collect::<Vec<_>>())
+        };
+        assert!(words(false).is_ok());
+        assert_eq!(words(true), words(false));
     }
 
     #[test]

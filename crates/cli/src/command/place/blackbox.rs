@@ -11,8 +11,14 @@ use pinwise_topology::DomainKind;
 #[derive(Args)]
 pub(crate) struct BlackBoxArguments {
     /// Make this share of the experiments [default: 10%]
-    #[arg(long, value_name = "PERCENT", value_parser = share, hide_short_help = true)]
-    profile: Option<f64>,
+    #[arg(
+        long,
+        alias = "profile",
+        value_name = "P",
+        value_parser = share,
+        hide_short_help = true
+    )]
+    blackbox_share: Option<f64>,
     /// Measure N predicted ones [default: all likely]
     #[arg(long, value_name = "N", value_parser = top, hide_short_help = true)]
     top: Option<usize>,
@@ -28,7 +34,7 @@ impl BlackBoxArguments {
     /// Another strategy has no use for any of this.
     pub(super) fn refuse(&self) -> Result<(), Usage> {
         let given = [
-            (self.profile.is_some(), "--profile"),
+            (self.blackbox_share.is_some(), "--blackbox-share"),
             (self.top.is_some(), "--top"),
             (self.core_local.is_some(), "--core-local"),
             (self.dry_run, "--dry-run"),
@@ -46,7 +52,7 @@ impl BlackBoxArguments {
         BlackboxOptions {
             core_local: self.core_local,
             core_local_because: self.core_local.map_or(LevelSource::Usual, |_| LevelSource::Asked),
-            share: self.profile.unwrap_or(BlackboxOptions::default().share),
+            share: self.blackbox_share.unwrap_or(BlackboxOptions::default().share),
             top: self.top,
         }
     }

@@ -7,7 +7,7 @@ use pinwise_placement::{
 };
 use pinwise_present::{
     level_source, profiling_end, stop_reason, strategy_reason, tagged, tagged_bound_notes,
-    tagged_notes, typical, unmeasured,
+    tagged_notes, typical, unmeasured, verdict,
 };
 use pinwise_topology::{Assignment, SharingTree};
 use serde::Serialize;
@@ -58,7 +58,12 @@ pub(crate) fn document(
     }
     let mut document = json!({
         "campaign": info.id,
-        "advice": outcome.advice,
+        "verdict": {
+            "kind": outcome.verdict,
+            "text": verdict(info, question, outcome).to_string(),
+        },
+        // As versions before called it.
+        "advice": outcome.verdict,
         "machine": info.new.machine.name,
         "simulated": simulated,
         "workload": info.new.workload.name,
@@ -209,7 +214,7 @@ mod tests {
 
     fn outcome(unit: Unit, mean: f64) -> Outcome {
         Outcome {
-            advice: PlacementVerdict::Pin,
+            verdict: PlacementVerdict::Pin,
             unit,
             best: Some(best([0, 1], mean)),
             baseline: Some(figure(mean * 0.8, mean / 20.0)),
@@ -273,7 +278,7 @@ mod tests {
     fn what_leads_before_there_are_fresh_windows_is_not_the_best() {
         let unit = Unit::rate("packets/s");
         let so_far = Outcome {
-            advice: PlacementVerdict::Undecided,
+            verdict: PlacementVerdict::Undecided,
             best: None,
             so_far: Some(best([0, 3], 1.5e6)),
             gain: None,

@@ -56,13 +56,14 @@ pub(crate) struct SubjectArguments {
     /// Measure live programs this long
     #[arg(
         long,
+        alias = "period",
         value_name = "TIME",
         default_value = short(PlacementRequest::PERIOD),
         value_parser = time,
         hide_short_help = true,
         help_heading = "Target"
     )]
-    period: Duration,
+    window: Duration,
     /// Abandon assignments below this share of unpinned
     #[arg(
         long,
@@ -144,7 +145,7 @@ impl SubjectArguments {
             include: self.include.clone(),
             exclude: self.exclude.clone(),
             cpus: search.cpus.clone(),
-            period: self.period,
+            period: self.window,
             floor: self.floor,
             limit: self.limit,
             ..usual
@@ -190,7 +191,7 @@ impl SubjectArguments {
             question: search.question(usual.question),
             name: Some(workload.to_owned()),
             cpus: search.cpus.clone(),
-            period: self.period,
+            period: self.window,
             limit: self.limit,
             ..usual
         })

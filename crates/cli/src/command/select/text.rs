@@ -40,7 +40,7 @@ impl ShownSelection<'_> {
             return String::new();
         }
         let others = others.into_iter().collect::<Vec<_>>().join("; ");
-        format!(". Not told apart from it: {others}. A larger --budget may choose another")
+        format!(". Statistically tied with it: {others}. A larger --budget may choose another")
     }
 
     pub(super) fn text(
@@ -138,9 +138,9 @@ impl ShownSelection<'_> {
             "",
             0,
             &format!(
-                "{seen} of {} different selections were drawn. MEAN is over random assignments. \
-                 The answer is the selection that is best on its best assignment, in fresh \
-                 windows.",
+                "{seen} of {} different selections were drawn. The mean is over random \
+                 assignments. The answer is the selection that is best on its best assignment, in \
+                 fresh windows.",
                 figures::count(outcome.different)
             ),
         );
@@ -156,10 +156,10 @@ impl ShownSelection<'_> {
         let mut table = Table::new();
         table.load_style(presets::NOTHING).set_header([
             "",
-            "MEAN",
-            "INTERVAL",
-            "DRAWS",
-            "BEST WINDOW",
+            "mean",
+            "interval",
+            "draws",
+            "best window",
         ]);
         for column in [1, 3, 4] {
             if let Some(column) = table.column_mut(column) {

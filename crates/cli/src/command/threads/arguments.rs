@@ -121,7 +121,7 @@ pub(crate) struct Asked {
         help_heading = "Search"
     )]
     pub(super) rounds: Option<u32>,
-    /// Use fewer threads at this loss
+    /// Accept this loss to use fewer threads
     #[arg(
         long,
         value_name = "PERCENT",
@@ -150,16 +150,17 @@ pub(crate) struct Asked {
         help_heading = "Search"
     )]
     pub(crate) objective: Least,
-    /// Watch for this long in a probe
+    /// Measure this long in a probe
     #[arg(
         long,
+        alias = "probe",
         value_name = "TIME",
         default_value = short(ThreadsRequest::PROBE),
         value_parser = time,
         help_heading = "Search",
         hide_short_help = true,
     )]
-    pub(super) probe: Duration,
+    pub(super) window: Duration,
     /// Read the reinforcer's thresholds from FILE
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Search")]
     pub(super) thresholds: Option<PathBuf>,
@@ -309,7 +310,7 @@ impl Asked {
                 Least::Energy => Objective::Energy,
                 Least::Edp => Objective::Edp,
             },
-            probe: self.probe,
+            probe: self.window,
             thresholds,
             pieces: self.pieces,
             per_run: self.per_run || self.times_runs(),
@@ -459,6 +460,11 @@ mod tests {
         let program = ThreadsProgram::Here(HostProgram { command, ..HostProgram::default() });
         let asked = line.threads.asked.threads_request(&line.threads.edges).unwrap();
         assert_eq!(asked, ThreadsRequest::new(program));
+        let window = |name| {
+            let line = Line::try_parse_from(["threads", name, "70ms", "--", "pigz"]).ok().unwrap();
+            line.threads.asked.window
+        };
+        assert_eq!(window("--probe"), window("--window"), "the name of the version before");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `pinwise threads calibrate`: what counts as high, from example programs.
 
-use super::text::{rate, share, table};
+use super::text::{share, table};
 use crate::command::place::{short, time};
 use crate::events;
 use crate::machine::MachineArgument;
@@ -11,6 +11,7 @@ use clap::Args;
 use pinwise_campaign::CampaignId;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest, ThreadsRequest};
 use pinwise_measure::SchedulingProfile;
+use pinwise_present::figures;
 use pinwise_present::{Files, one_line};
 use pinwise_threads::{Example, ProfilesByNumber, Thresholds};
 use serde::Serialize;
@@ -49,11 +50,12 @@ pub(crate) struct Calibrate {
     /// Watch the threads for this long in a probe
     #[arg(
         long,
+        alias = "probe",
         value_name = "TIME",
         default_value = short(ThreadsRequest::PROBE),
         value_parser = time
     )]
-    probe: Duration,
+    window: Duration,
     #[command(flatten)]
     machine: MachineArgument,
     #[command(flatten)]
@@ -140,8 +142,8 @@ impl<'a> CalibrationJson<'a> {
                 vec![
                     row.threads.to_string(),
                     share(row.lock),
-                    rate(row.vcx_rate),
-                    rate(row.migr_rate),
+                    figures::event_rate(row.vcx_rate),
+                    figures::event_rate(row.migr_rate),
                     share(row.cpu_util),
                 ]
             };
@@ -189,7 +191,7 @@ impl Calibrate {
             max: self.max,
             step: self.step,
             rounds: self.rounds,
-            probe: self.probe,
+            probe: self.window,
         };
         let caller = events::caller(self.store.named())?;
         let mut store = self.store.open()?;

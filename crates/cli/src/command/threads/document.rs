@@ -41,9 +41,10 @@ pub(crate) struct ThreadsJson {
     pub(crate) answer: String,
     /// What the probes show, in a sentence.
     #[serde(skip)]
-    pub(crate) estimate: String,
-    /// How sure it is; of the published search, and of a sweep of one round, nothing is known.
-    pub(super) advice: Option<NumberAdvice>,
+    pub(crate) estimate_text: String,
+    /// What the probes show; of the published search, and of a sweep of one round, nothing is
+    /// known.
+    pub(super) estimate: Option<NumberAdvice>,
     /// Why the search ended: one reason, as a list like that of other searches.
     pub(super) stopped_because: Vec<Value>,
     pub(crate) search_seconds: f64,
@@ -338,8 +339,8 @@ impl ThreadsJson {
             answer,
             parameter,
             threads: threads.unwrap_or(found.threads),
-            estimate: String::new(),
-            advice: None,
+            estimate_text: String::new(),
+            estimate: None,
             stopped_because: Vec::new(),
             search_seconds: outcome.time.as_secs_f64(),
             probes: rows(&outcome.probes),
@@ -367,8 +368,8 @@ impl ThreadsJson {
     ) -> Self {
         let stopped = outcome.stopped(found, compared.is_some()).text();
         Self {
-            estimate: outcome.estimate(found, compared).text(),
-            advice: ThreadsOutcome::advice(found, compared),
+            estimate_text: outcome.estimate(found, compared).text(),
+            estimate: ThreadsOutcome::advice(found, compared),
             stopped_because: vec![tagged(&found.stopped, stopped)],
             ..self
         }

@@ -23,10 +23,10 @@ pub(super) fn result(document: &ThreadsJson, width: usize, verbose: bool) -> Str
     let chosen = document.probes.iter().find(|row| row.parameter == document.parameter);
     let mut facts = Vec::new();
     if verbose && document.verdict.is_some() {
-        facts.push(("estimate", format!("{UNCONFIRMED}: {}", document.estimate)));
+        facts.push(("estimate", format!("{UNCONFIRMED}: {}", document.estimate_text)));
     }
-    facts.push(("stopped", document.why()));
-    let answer = document.advice.as_ref().map(|advice| (advice.threads, advice.between.0));
+    facts.push(("ended", document.why()));
+    let answer = document.estimate.as_ref().map(|found| (found.threads, found.between.0));
     facts.extend(
         answer
             .and_then(|(n, fewest)| fewer_threads(n, fewest, document.contexts))
@@ -191,8 +191,8 @@ fn probes(rows: &[ProbeRow], unit: Option<&Unit>, method: &str) -> Table {
             line.rows[0].parameter.to_string(),
             line.rows[0].threads.to_string(),
             share(line.mean(|row| row.lock)),
-            rate(line.mean(|row| row.vcx_rate)),
-            rate(line.mean(|row| row.migr_rate)),
+            figures::event_rate(line.mean(|row| row.vcx_rate)),
+            figures::event_rate(line.mean(|row| row.migr_rate)),
             share(line.mean(|row| row.cpu_util)),
         ];
         if measured {
@@ -213,9 +213,9 @@ fn roles(roles: &[RoleTime]) -> Table {
             share(role.waited),
             role.locked.map_or("-".into(), share),
             share(role.slept),
-            rate(role.voluntary_rate),
-            rate(role.involuntary_rate),
-            role.migration_rate.map_or("-".into(), rate),
+            figures::event_rate(role.voluntary_rate),
+            figures::event_rate(role.involuntary_rate),
+            role.migration_rate.map_or("-".into(), figures::event_rate),
             if role.critical { "critical".into() } else { String::new() },
         ]
     };
@@ -247,12 +247,6 @@ pub(super) fn table(header: Vec<&str>, rows: impl Iterator<Item = Vec<String>>) 
 
 pub(super) fn share(fraction: f64) -> String {
     figures::percent(fraction)
-}
-
-/// A rate of events, per second.
-pub(super) fn rate(rate: f64) -> String {
-    let unit = Unit::rate("/s");
-    if rate < 10.0 { format!("{rate:.1} /s") } else { Scale::new(&unit, rate).show(rate) }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn searched(
     sheet.text.push('\n');
     if verbose {
         let start = format!("The number alone, {}: ", threads::UNCONFIRMED);
-        sheet.paragraph(&start, 0, &surveyed.estimate);
+        sheet.paragraph(&start, 0, &surveyed.estimate_text);
     } else {
         sheet.paragraph("", 0, "The number alone:");
     }

@@ -11,8 +11,8 @@ pub enum ProfilingError {
     Space(#[from] SpaceError),
     /// More layouts of threads within a domain than can be gone through.
     #[error(
-        "there are too many layouts of {kinds} kinds of threads on {slots} places of a {level}: \
-         choose a smaller level (--core-local), or use --strategy auto, which needs no profile"
+        "{kinds} kinds of threads have too many layouts on the {slots} places of a {level}: choose \
+         a smaller --core-local, or use --strategy auto"
     )]
     TooManyLayouts {
         /// Kinds of threads.
