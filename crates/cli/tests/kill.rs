@@ -165,7 +165,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
         [question, &at, program].concat().into_iter().map(String::from).collect();
     let mut random = pinwise_topology::Random::new(7);
     let mut known: BTreeMap<CampaignId, Vec<Record>> = BTreeMap::new();
-    let (mut kills, mut met) = (0, 0);
+    let (mut kills, mut met, mut answers, mut kept) = (0, 0, 0, 0);
     let answer = loop {
         // One that was killed before its first measurement begins anew.
         let words = if recorded(&path) == 0 {
@@ -217,6 +217,8 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
         }
         if ended.success() {
             let answer = serde_json::from_str(&said).unwrap();
+            answers += 1;
+            kept += known.values().map(Vec::len).sum::<usize>();
             if kills == question_kills() {
                 break answer;
             }
@@ -226,7 +228,10 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
         }
         assert!(ended.code().is_none(), "{ended}: {words:?} was not killed: {complained}");
     };
-    println!("{}: {met} of {kills} kills met a record", question[0]);
+    println!(
+        "{}: {met} of {kills} kills met a record; {answers} answers with {kept} records, none lost",
+        question[0]
+    );
     Outlasted { answer, records: known.into_values().collect(), met }
 }
 
