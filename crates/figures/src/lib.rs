@@ -72,8 +72,12 @@ impl Scale {
     }
 
     /// `1.70 to 1.74 M packets/s`, lower quantity first; as many decimals as keep the ends apart.
-    /// `0.31 s or more` for a cost whose performance may be none.
+    /// `0.31 s or more` for a cost whose performance may be none. `-` without two finite ends: one
+    /// window has no interval.
     pub fn range(&self, low: f64, high: f64) -> String {
+        if !(low.is_finite() && high.is_finite()) {
+            return "-".to_owned();
+        }
         if self.reversed() && low <= 0.0 {
             return format!("{} or more", self.show(high));
         }
@@ -82,6 +86,9 @@ impl Scale {
 
     /// As [`Self::range`] without the unit, for a column that has it in its head.
     pub fn ends(&self, low: f64, high: f64) -> String {
+        if !(low.is_finite() && high.is_finite()) {
+            return "-".to_owned();
+        }
         if self.reversed() && low <= 0.0 {
             return format!("{} or more", self.number(high));
         }

@@ -18,6 +18,7 @@ use pinwise_present::notable_share;
 use pinwise_topology::{Assignment, Random};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The fewest rounds of a comparison that is cut short and still judged: its intervals are wide.
@@ -58,8 +59,8 @@ pub struct LastComparisonQuestion {
     /// The looks at which it may end, its time included. They share the error.
     #[serde(default = "one_look")]
     pub looks: usize,
-    /// Gains are compared by ranks. Rounds with a starved window on this number of contexts do not
-    /// count. `None` in an earlier version, which compared means and took all rounds.
+    /// Gains are compared by ranks, and rounds with a starved window do not count. The value is the
+    /// number of contexts. `None` in an earlier version, which compared means and took all rounds.
     #[serde(default)]
     pub ranked_on: Option<u32>,
     /// Numbers that could not be placed before.
@@ -120,10 +121,11 @@ pub(crate) struct Seen {
     pub(crate) others: Option<OtherLoad>,
     /// The time that the window took on a model, whose records do not say that.
     pub(crate) modelled: Option<Duration>,
-    /// What the window lost to them on this number of contexts ([`Probed::lost`]), if it is known.
-    ///
-    /// [`Probed::lost`]: pinwise_measure::Probed::lost
+    /// The share of the contexts' time that the window lost to them, or can have lost at most.
+    /// `None` if it is not known.
     pub(crate) lost: Option<f64>,
+    /// The program fell below the floor.
+    pub(crate) below_floor: bool,
 }
 
 /// Reads a measurement of whichever testbed made it. `None`: it is not one of that testbed.
@@ -161,6 +163,48 @@ impl LastComparisonQuestion {
         })
     }
 
+    /// The way that a record measured.
+    fn way(&self, record: &Record) -> Option<usize> {
+        let Setting::Threads(ThreadCount { n, placed }) = &record.trial.setting else {
+            return None;
+        };
+        self.ways().into_iter().position(|way| match way {
+            Way::Placed => placed.is_some(),
+            way => placed.is_none() && self.number(way) == *n,
+        })
+    }
+
+    /// The windows of each round, by way. A round begins when a way comes again.
+    fn rounds<'a>(&self, history: &'a [Record]) -> Vec<BTreeMap<usize, &'a Record>> {
+        let mut rounds: Vec<BTreeMap<usize, &Record>> = Vec::new();
+        for record in settled(history) {
+            let Some(way) = self.way(record) else { continue };
+            match rounds.last_mut().filter(|round| !round.contains_key(&way)) {
+                Some(round) => {
+                    round.insert(way, record);
+                }
+                None => rounds.push(BTreeMap::from([(way, record)])),
+            }
+        }
+        rounds
+    }
+
+    /// The ways with which the program fell below the floor. They are not tried again.
+    fn hurt(&self, rounds: &[BTreeMap<usize, &Record>], read: Read<'_>) -> BTreeSet<usize> {
+        let hurts = |record: &Record| match &record.outcome {
+            Ok(measured) => read(measured).is_some_and(|seen| seen.below_floor),
+            Err(error) => error.below_floor,
+        };
+        let windows = rounds.iter().flatten();
+        windows.filter(|(_, record)| hurts(record)).map(|(way, _)| *way).collect()
+    }
+
+    /// The ways that the last of these rounds lacks, without those that `hurt`.
+    fn lacking(&self, last: &BTreeMap<usize, &Record>, hurt: &BTreeSet<usize>) -> Vec<usize> {
+        let ways = 0..self.ways().len();
+        ways.filter(|way| !hurt.contains(way) && !last.contains_key(way)).collect()
+    }
+
     /// The comparison that these records show.
     pub(crate) fn comparison(
         &self,
@@ -176,10 +220,14 @@ impl LastComparisonQuestion {
         let mut lost: Vec<Vec<Option<f64>>> = Vec::new();
         let mut missing: Vec<(u64, String)> = Vec::new();
         let mut made = Vec::new();
-        let history: Vec<&Record> = settled(history).collect();
-        for (windows, order) in history.chunks_exact(ways.len()).zip(self.orders()) {
+        let mut windows = self.rounds(history);
+        let hurt = self.hurt(&windows, read);
+        if windows.last().is_some_and(|last| !self.lacking(last, &hurt).is_empty()) {
+            windows.pop();
+        }
+        for windows in windows {
             let (mut round, mut lost_here) = (vec![None; ways.len()], vec![None; ways.len()]);
-            for (record, way) in windows.iter().zip(order) {
+            for (way, record) in windows {
                 match &record.outcome {
                     Ok(measured) => {
                         if let Some(seen) = read(measured) {
@@ -209,6 +257,10 @@ impl LastComparisonQuestion {
             }
         }
         let unit = unit.unwrap_or_else(|| Unit::rate("1/s"));
+        let alone = ways.len() > 1 && ways.len() - hurt.len() < 2;
+        let below_floor = hurt.last().filter(|_| alone).and_then(|&way| self.number(ways[way]));
+        let below_floor = below_floor.map(|n| Unmeasured::BelowFloor { n });
+        let cut_short = cut_short.or(below_floor);
         LastComparison { rounds, unit, loads, missing, starved: starving, cut_short }
     }
 }
@@ -250,6 +302,11 @@ impl LastComparison {
             of: rounds + self.starved,
         });
         busy.into_iter().chain(starved).chain(missing).chain(ended).collect()
+    }
+
+    /// Whether it ended before its time, and may go on.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.cut_short, None | Some(Unmeasured::BelowFloor { .. }))
     }
 
     /// Share of the contexts' time that others took meanwhile, if it is worth a word.
@@ -296,7 +353,7 @@ impl Comparing<'_> {
         let measured = measure_on(store, part, budget, &mut strategy, testbed, caller, events)?;
         let cut_short = cut_short(&measured.ending);
         let comparison = question.comparison(&measured.records, read, cut_short);
-        if comparison.cut_short.is_some() && comparison.rounds.count() >= fewest {
+        if comparison.is_open() && comparison.rounds.count() >= fewest {
             part_left_open(store, part.id)?;
         } else {
             let ends = EndContext { restored: true, ..EndContext::default() };
@@ -326,23 +383,25 @@ struct LastComparisonSearch<'a> {
 impl Strategy for LastComparisonSearch<'_> {
     fn step(&mut self, history: &[Record]) -> Step {
         let ways = self.question.ways();
-        let made: Vec<&Record> = settled(history).collect();
-        let (round, place) = (made.len() / ways.len(), made.len() % ways.len());
-        if place == 0 {
-            // What hurts the program is not tried again.
-            let hurts =
-                |record: &&Record| matches!(&record.outcome, Err(error) if error.below_floor);
-            if made.iter().any(hurts) {
+        let mut rounds = self.question.rounds(history);
+        let hurt = self.question.hurt(&rounds, self.read);
+        let lacking = rounds.last().map(|last| self.question.lacking(last, &hurt));
+        let lacking = lacking.filter(|lacking| !lacking.is_empty());
+        if lacking.is_none() {
+            if !hurt.is_empty() && ways.len() - hurt.len() < 2 {
                 return Step::Stop;
             }
             let so_far = self.question.comparison(history, self.read, None);
-            let ends = self.ends(&made, ways.len());
+            let ends = self.ends(&rounds);
             if self.is_enough(&so_far.rounds) || !is_time_for_another(ends, self.question.time) {
                 return Step::Stop;
             }
+            rounds.push(BTreeMap::new());
         }
-        let order = self.question.orders().nth(round).unwrap_or_default();
-        let Some(&way) = order.get(place) else {
+        let lacking =
+            lacking.unwrap_or_else(|| (0..ways.len()).filter(|way| !hurt.contains(way)).collect());
+        let order = self.question.orders().nth(rounds.len() - 1).unwrap_or_default();
+        let Some(way) = order.into_iter().find(|way| lacking.contains(way)) else {
             return Step::Fail("nothing is compared".into());
         };
         let placed =
@@ -373,13 +432,15 @@ impl LastComparisonSearch<'_> {
         hopeless || precision.is_some_and(|precision| rounds.is_settled(fewer, precision))
     }
 
-    /// When each round of so many `ways` ended, since the comparison began.
-    fn ends(&self, made: &[&Record], ways: usize) -> impl Iterator<Item = Duration> {
+    /// When each round ended, since the comparison began.
+    fn ends(&self, rounds: &[BTreeMap<usize, &Record>]) -> impl Iterator<Item = Duration> {
         let mut modelled = Duration::ZERO;
-        made.chunks_exact(ways).map(move |round| {
-            let seen = round.iter().filter_map(|record| (self.read)(record.outcome.as_ref().ok()?));
+        rounds.iter().map(move |round| {
+            let windows = || round.values();
+            let seen = windows().filter_map(|record| (self.read)(record.outcome.as_ref().ok()?));
             modelled += seen.filter_map(|seen| seen.modelled).sum::<Duration>();
-            if modelled.is_zero() { round[ways - 1].elapsed } else { modelled }
+            let measured = windows().map(|record| record.elapsed).max().unwrap_or_default();
+            if modelled.is_zero() { measured } else { modelled }
         })
     }
 }
@@ -429,7 +490,7 @@ mod tests {
         let (value, unit) = (measured.performance, Unit::cost("s"));
         // What others took, the program wanted.
         let lost = Some(others?.taken / 10.0);
-        Some(Seen { value, unit, others, modelled: None, lost })
+        Some(Seen { value, unit, others, modelled: None, lost, below_floor: false })
     }
 
     /// Of three ways.
@@ -543,6 +604,38 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_others_go_on_without_a_way_that_fell_below_the_floor() {
+        // Placed, or the number unpinned as well.
+        for (both, made) in [(false, 3 + 5 * 2), (true, 3)] {
+            let mut strategy = LastComparisonSearch {
+                question: LastComparisonQuestion { time: Duration::from_secs(6), ..question() },
+                read: &|measured: &Measurement| {
+                    let below_floor = measured.performance < 1.0;
+                    Some(Seen { below_floor, ..seen(measured)? })
+                },
+            };
+            let mut history: Vec<Record> = Vec::new();
+            while let Step::Measure(trial) = strategy.step(&history) {
+                let Setting::Threads(ThreadCount { n, placed }) = &trial.setting else { panic!() };
+                let hurts = placed.is_some() || both && *n == Some(2);
+                let (duration, others) = (Duration::from_secs(1), OtherLoad::new(0.0, 10.0));
+                let performance = if hurts { 0.5 } else { 1.0 + f64::from(n.unwrap()) };
+                let detail = Detail::of(&others);
+                let outcome = Ok(Measurement { performance, duration, spread: None, detail });
+                let number = history.len() as u64;
+                let elapsed = Duration::from_secs(number / 2);
+                history.push(Record { number, trial, outcome, elapsed });
+            }
+            assert_eq!(history.len(), made, "{both}");
+            let LastComparisonSearch { question, read } = strategy;
+            let shown = question.comparison(&history, read, None);
+            assert_eq!(shown.rounds.gain(Way::Number, Way::Default).is_some(), !both);
+            let reason = both.then_some(Unmeasured::BelowFloor { n: 2 });
+            assert_eq!((shown.is_open(), shown.cut_short), (false, reason));
+        }
+    }
+
     /// Of the default alone, of two ways, and of two ways of which one cannot be measured.
     #[test]
     fn rounds_go_on_until_it_is_decided_or_the_time_is_over() {
@@ -560,7 +653,7 @@ mod tests {
             let read: Read<'_> = &|measured| {
                 let modelled = Some(measured.duration).filter(|took| !took.is_zero());
                 let (value, unit) = (measured.performance, Unit::rate("1/s"));
-                Some(Seen { value, unit, others: None, modelled, lost: None })
+                Some(Seen { value, unit, others: None, modelled, lost: None, below_floor: false })
             };
             let mut strategy = LastComparisonSearch { question, read };
             let mut history: Vec<Record> = Vec::new();

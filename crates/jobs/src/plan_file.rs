@@ -145,16 +145,14 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
 }
 
 /// The path of the plan of a resumed campaign: the one asked for, if that can still be written and
-/// holds nothing else, or that of its earlier plan. `None`: it has none.
+/// holds nothing else. `None` otherwise.
 pub(crate) fn resumed_path(
     store: &Store,
     info: &CampaignInfo,
     wanted: Option<PathBuf>,
 ) -> Option<PathBuf> {
     let free = |path: &Path| !path.exists() || is_its_plan(store, info, path);
-    let wanted = wanted.filter(|path| free(path) && check_plan_path(store, Some(path)).is_ok());
-    let earlier = || plan_path(store, info).filter(|path| is_its_plan(store, info, path));
-    wanted.or_else(earlier)
+    wanted.filter(|path| free(path) && check_plan_path(store, Some(path)).is_ok())
 }
 
 /// Whether a file is a plan that names this campaign.
@@ -286,7 +284,7 @@ mod tests {
         for free in [&tuned, &folder.path().join("new.toml")] {
             assert_eq!(wanted(free).as_ref(), Some(free));
         }
-        assert_eq!(others.map(|path| wanted(&path)), [Some(tuned.clone()), Some(tuned)]);
+        assert_eq!(others.map(|path| wanted(&path)), [None, None]);
     }
 
     #[test]

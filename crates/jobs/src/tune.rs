@@ -284,6 +284,9 @@ impl Job for TuneRequest {
         store: &mut Store,
         events: &mut dyn Events,
     ) -> Result<TuneAnswer, JobError> {
+        let earlier = || earlier_plan(store, info, &request.threads);
+        let path = request.plan.clone().or_else(earlier);
+        let request = TuneRequest { plan: path, ..request };
         let held = hold(&request.threads);
         let measured = held.and_then(|_hold| measure_parts(info, &request, caller, store, events));
         let (left_undone, cut_short) =
@@ -407,6 +410,17 @@ pub(crate) fn answer(store: &Store, info: &CampaignInfo) -> Result<TuneAnswer, J
         left_undone: Vec::new(),
         cut_short: None,
     })
+}
+
+/// The file of the plan of an answer before, if it still holds that plan. An edited one stays.
+fn earlier_plan(store: &Store, info: &CampaignInfo, request: &ThreadsRequest) -> Option<PathBuf> {
+    let answer = answer(store, info).ok()?;
+    let path = answer.plan.clone()?;
+    let text = std::fs::read_to_string(&path).ok()?;
+    // The machine may have another kernel or other settings now.
+    let there = Plan::parse(&text).ok()?.machine;
+    let plan = plan(&answer, request, there, store).ok()??;
+    (plan.to_toml() == text).then_some(path)
 }
 
 /// The plan of an answer; `None` if there is nothing to do that a plan could say.
@@ -605,16 +619,26 @@ mod tests {
         assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);
         // A plan that is absent is written again, now beside the store. One that is there is
-        // replaced by that of the next session.
+        // replaced by that of the next session, unless somebody edited it.
         let caller = Caller::default();
-        let written = folder.path().join("plans/tune-sleep.toml");
-        for state in [CampaignState::Finished, CampaignState::Stopped] {
-            store.set_state(whole.id, state, None).unwrap();
+        let plans = folder.path().join("plans");
+        let written = plans.join("tune-sleep.toml");
+        let mut again = |state| {
+            let known = store.get(whole.id).unwrap().conclusion;
+            store.set_state(whole.id, state, known.as_ref()).unwrap();
             let info = store.get(whole.id).unwrap();
-            let again = resume_job::<TuneRequest>(&info, &caller, &mut store, &mut Silent).unwrap();
-            assert_eq!(again.plan.as_ref(), Some(&written));
-            assert_eq!(std::fs::read_dir(folder.path().join("plans")).unwrap().count(), 1);
+            resume_job::<TuneRequest>(&info, &caller, &mut store, &mut Silent).unwrap().plan
+        };
+        for state in [CampaignState::Finished, CampaignState::Stopped] {
+            assert_eq!(again(state).as_ref(), Some(&written));
+            assert_eq!(std::fs::read_dir(&plans).unwrap().count(), 1);
         }
+        let edited = std::fs::read_to_string(&written).unwrap() + "\n# mine\n";
+        std::fs::write(&written, &edited).unwrap();
+        let second = plans.join("tune-sleep-2.toml");
+        assert_eq!(again(CampaignState::Stopped).as_ref(), Some(&second));
+        assert_eq!(std::fs::read_to_string(&written).unwrap(), edited);
+        std::fs::remove_file(second).unwrap();
         std::fs::remove_file(written).unwrap();
         let info = store.get(whole.id).unwrap();
         assert_eq!(NoPlan::of(&info), NoPlan::Gone);

@@ -112,7 +112,7 @@ impl Probed {
         };
         // The hypervisor stops the running thread.
         let (ran, waited) = (share(|role| role.ran), share(|role| role.waited));
-        let its = if stolen > 0.0 { stolen * ran / (ran + here.max(0.0)) } else { 0.0 };
+        let its = if ran > 0.0 { stolen * ran / (ran + here.max(0.0)) } else { 0.0 };
         let lost = here.min(waited) + its;
         lost.is_finite().then(|| lost.clamp(0.0, 1.0))
     }

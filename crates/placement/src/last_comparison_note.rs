@@ -25,6 +25,11 @@ pub enum Unmeasured {
         /// The progress now, as a multiple of that before.
         times: f64,
     },
+    /// With a number the program fell below the floor that was asked for.
+    BelowFloor {
+        /// The number.
+        n: u32,
+    },
     /// A sentence that begins small and has no full stop: from a store that was written before
     /// reasons had kinds.
     Text {

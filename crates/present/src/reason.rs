@@ -169,6 +169,7 @@ pub fn unmeasured(why: &Unmeasured) -> String {
         Unmeasured::Interrupted => "interrupted".to_owned(),
         Unmeasured::Failed { error } => error.clone(),
         &Unmeasured::Jumped { n, times } => Jump { n, times }.to_string(),
+        Unmeasured::BelowFloor { n } => format!("the program fell below --floor with n = {n}"),
         Unmeasured::Text { text } => text.clone(),
     }
 }

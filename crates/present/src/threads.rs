@@ -278,7 +278,7 @@ impl NumberVerdict<'_> {
     /// The failure because of which there is no gain. More time would not mend it.
     pub fn failed(&self) -> Option<&Unmeasured> {
         let lasting = |why: &&Unmeasured| {
-            matches!(why, Unmeasured::Failed { .. } | Unmeasured::Jumped { .. })
+            !matches!(why, Unmeasured::NoTime | Unmeasured::Interrupted | Unmeasured::Text { .. })
         };
         let failed = self.cut_short.filter(lasting);
         failed.filter(|_| self.rounds.gain(Way::Number, Way::Default).is_none())

@@ -205,6 +205,10 @@ impl SpeedSearch {
     pub fn doubt_first(&mut self, error: f64) {
         if let Some((.., first)) = self.samples.first_mut() {
             first.error = Some(error);
+            if let Some(made) = self.made.first_mut() {
+                made.error = Some(error);
+            }
+            self.pool();
             self.next = self.decide();
         }
     }

@@ -193,7 +193,9 @@ fn older(path: &Path, format: i32, campaigns: &[(Kind, Option<i64>, &str)]) {
     for (kind, parent, question) in campaigns {
         let NewCampaign { command, machine, alike, workload, unit, .. } = campaign();
         let texts = [text(&command), text(&machine), word(&alike), text(&workload), text(&unit)];
-        let texts = texts.into_iter().chain(["7", question, kind.name()].map(str::to_owned));
+        // Its word in those versions.
+        let kind = if *kind == Kind::LastComparison { "finals" } else { kind.name() };
+        let texts = texts.into_iter().chain(["7", question, kind].map(str::to_owned));
         store
             .execute(
                 "INSERT INTO campaign (command, machine, alike, workload, unit, seed, question,

@@ -317,5 +317,6 @@ fn seen(question: &ThreadsQuestion, measured: &Measurement) -> Option<Seen> {
         ThreadsProgram::Modelled(_) => Some(probed.probe.cost),
     };
     let unit = question.unit(&probed.unit);
-    Some(Seen { value, unit, others: probed.others, modelled, lost })
+    let (others, below_floor) = (probed.others, probed.below_floor);
+    Some(Seen { value, unit, others, modelled, lost, below_floor })
 }

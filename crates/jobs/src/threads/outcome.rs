@@ -321,7 +321,8 @@ fn shown(
         notes.push(ThreadsNote::SingleRuns);
     }
     if question.request.objective == Objective::Time {
-        notes.extend(fixed_time(probes.iter().map(|shown| &shown.probe)));
+        // Then the answer means nothing, so it comes first.
+        notes.splice(0..0, fixed_time(probes.iter().map(|shown| &shown.probe)));
     }
     if probes.iter().any(|probe| told_by(probe) == Measure::CpuTime) {
         notes.push(ThreadsNote::CpuTimeOnly);
@@ -340,7 +341,7 @@ fn shown(
     notes
 }
 
-/// A note if whole runs take the same time, to within 1 %, though the greatest n is at least twice
+/// A note if whole runs take the same time, to within 2 %, though the greatest n is at least twice
 /// the least.
 fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote> {
     let (mut numbers, mut times) = ([u32::MAX, 0], [f64::INFINITY, 0.0]);
@@ -350,7 +351,7 @@ fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote
         times = [times[0].min(time), times[1].max(time)];
     }
     let [least, most] = times;
-    let fixed = numbers[1] / 2 >= numbers[0] && most <= 1.01 * least;
+    let fixed = numbers[1] / 2 >= numbers[0] && most <= 1.02 * least;
     fixed.then_some(ThreadsNote::FixedTime { seconds: (least + most) / 2.0 })
 }
 
@@ -375,7 +376,8 @@ fn about(found: &FoundNumber, question: &ThreadsQuestion, counting: &Counting) -
     if candidates.len() > 1
         && !published
         && candidates.last() == Some(&found.parameter)
-        && (asked || !question.request.grants())
+        // Of all contexts there are no more to grant. A quota may be raised.
+        && !(question.request.grants() && found.parameter == question.contexts)
     {
         notes.push(ThreadsNote::CutOff { n: found.parameter, asked });
     }

@@ -121,10 +121,7 @@ fn place_and_compare(
         Ok(note) => notes.extend(note),
         Err(error) => left_undone.push(LeftUndone::Number(error)),
     }
-    let state = match &comparison.cut_short {
-        None => CampaignState::Finished,
-        Some(_) => CampaignState::Stopped,
-    };
+    let state = if comparison.is_open() { CampaignState::Stopped } else { CampaignState::Finished };
     let conclusion = TuneConclusion {
         choice,
         parameter,

@@ -401,6 +401,7 @@ mod tests {
                 opening: Duration::from_millis(10),
                 measuring: Duration::from_millis(5),
                 others: None,
+                unpinned: Vec::new(),
             };
             let (duration, detail) = (Duration::from_millis(5), Detail::of(&detail));
             Ok(Measurement { performance, duration, spread: None, detail })

@@ -18,7 +18,7 @@ use pinwise_measure::{
 };
 use pinwise_placement::{Budget, LastComparisonNote, PlannedNumber};
 use pinwise_present::quoted;
-use pinwise_programs::{CommandTemplate, LinuxProber, ProbeError};
+use pinwise_programs::{CommandTemplate, FloorDetail, LinuxProber, ProbeError, UnpinnedWindow};
 use pinwise_threads::counted_threads;
 use pinwise_topology::{Alike, Footprint, Machine, SharingTree};
 use serde::{Deserialize, Serialize};
@@ -45,13 +45,23 @@ pub(super) struct NumberDetail {
     pub(super) measuring: Duration,
     /// The load of other programs.
     pub(super) others: Option<OtherLoad>,
+    /// The unpinned windows that judged the floor meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) unpinned: Vec<UnpinnedWindow>,
 }
 
 /// The result of a window of the last comparison.
 pub(super) fn seen(measured: &Measurement) -> Option<Seen> {
     let NumberDetail { unit, others, .. } = measured.detail.as_ref()?.read().ok()?;
     let lost = others.and_then(|others| others.lost_at_most());
-    Some(Seen { value: measured.performance, unit, others, modelled: None, lost })
+    Some(Seen {
+        value: measured.performance,
+        unit,
+        others,
+        modelled: None,
+        lost,
+        below_floor: false,
+    })
 }
 
 /// The program of a search.
@@ -361,7 +371,10 @@ impl Testbed for TunedProgram<'_> {
             return Err(other("nothing got done".into()));
         }
         self.unit = unit.clone();
-        let detail = NumberDetail { unit, threads, footprint, opening, measuring, others };
+        let floor = measurement.detail.take().and_then(|detail| detail.read::<FloorDetail>().ok());
+        let unpinned = floor.map_or_else(Vec::new, |floor| floor.unpinned);
+        let detail =
+            NumberDetail { unit, threads, footprint, opening, measuring, others, unpinned };
         measurement.detail = Detail::of(&detail);
         Ok(measurement)
     }
@@ -388,6 +401,7 @@ mod tests {
                 opening: Duration::ZERO,
                 measuring: Duration::ZERO,
                 others,
+                unpinned: Vec::new(),
             };
             let (duration, detail) = (Duration::from_secs(1), Detail::of(&detail));
             let measured = Measurement { performance: 2.0, duration, spread: None, detail };

@@ -4,7 +4,7 @@
 //! changed, looks slow with the number that was tried then.
 //!
 //! *Method.* A probe is doubtful if nothing got done, or if others starved it. It is also doubtful
-//! if its progress jumped from that with the same number ([`Doubt`]). It is made again, at most
+//! if its progress jumped from that with the same number ([`Doubt`]), unless others left it more. It is made again, at most
 //! three times. Each repeat is longer. A probe below the floor is never doubtful: to make it again
 //! would hurt the program again.
 //!
@@ -59,6 +59,8 @@ pub(super) struct ProbeJudge {
     lost: Vec<f64>,
     /// The share of the contexts that others took in each of these.
     taken: Vec<f64>,
+    /// The most that a probe of any stage lost.
+    most_lost: f64,
     repeated: Repeated,
 }
 
@@ -74,7 +76,8 @@ struct Repeated {
 
 impl ProbeJudge {
     pub(super) fn new(doubts_on: Option<u32>) -> Self {
-        Self { doubts_on, lost: Vec::new(), taken: Vec::new(), repeated: Repeated::default() }
+        let (lost, taken, repeated) = (Vec::new(), Vec::new(), Repeated::default());
+        Self { doubts_on, lost, taken, most_lost: 0.0, repeated }
     }
 
     /// Forgets what was usual: another stage begins.
@@ -99,6 +102,8 @@ impl ProbeJudge {
             return Some(Doubt::Idle);
         }
         let (contexts, probed) = (self.doubts_on?, probed?);
+        // A program that gets more of the contexts than before is faster, and has not changed.
+        let mut eased = false;
         if let Some((lost, others)) = probed.lost(contexts).zip(probed.others) {
             // One thread can lose less than many, and leaves more to others. So both have to be
             // unusual.
@@ -106,12 +111,15 @@ impl ProbeJudge {
             let more = starved(lost, &self.lost).filter(|_| starved(taken, &self.taken).is_some());
             self.lost.push(lost);
             self.taken.push(taken);
+            eased = starved(self.most_lost, &[lost]).is_some();
+            self.most_lost = self.most_lost.max(lost);
             if let Some(more) = more {
                 return Some(Doubt::Starved(more));
             }
         }
         let times = value? / median(before)?;
-        (!(1.0 / JUMP..=JUMP).contains(&times)).then_some(Doubt::Jumped(times))
+        let jumped = if times > 1.0 { times > JUMP && !eased } else { times < 1.0 / JUMP };
+        jumped.then_some(Doubt::Jumped(times))
     }
 
     /// How much more the first probe lost than the second one, if that makes it starved. `None`:

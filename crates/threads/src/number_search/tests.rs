@@ -367,6 +367,23 @@ fn a_number_below_the_floor_is_probed_once_and_never_chosen() {
 }
 
 #[test]
+fn progress_that_rises_when_others_leave_is_no_jump() {
+    let one = SpeedQuestion::new(vec![1, 4], 4, Duration::from_millis(100));
+    let one =
+        NumberQuestion { goes_on: true, doubts_on: Some(4), ..search(SearchMethod::Survey(one)) };
+    let faster = |record: usize| if record >= 1 { 10.0 } else { 1.0 };
+    for (busy, is_jump) in [(0.9, false), (0.0, true)] {
+        let lost = [[busy].as_slice(), &[0.0; 40]].concat();
+        let (_, records) = on(&one, |bed| bed.beside(&lost), |_, record| faster(record));
+        let jumped = match one.answer(&same, &records) {
+            Ok(found) => found.jumped().is_some(),
+            Err(unfound) => matches!(unfound.why, Some(NumberSearchError::Jumped(_))),
+        };
+        assert_eq!(jumped, is_jump, "{busy}: {:?}", probed(&records));
+    }
+}
+
+#[test]
 fn a_jump_is_one_of_what_is_maximised() {
     let energy = |doubts: SpeedQuestion| NumberQuestion {
         goes_on: true,

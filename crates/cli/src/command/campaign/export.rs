@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use pinwise_campaign::{CampaignInfo, Kind, Purpose, Record, Store, StoreError};
-use pinwise_measure::{Detail, OtherLoad, Placed, Retry, Setting};
+use pinwise_measure::{Detail, OtherLoad, Placed, Probed, Retry, Setting};
 use pinwise_present::tagged_program_notes;
 use pinwise_topology::SharingTree;
 use serde::Serialize;
@@ -211,7 +211,10 @@ fn rows(info: &CampaignInfo, records: &[Record], names: &[String]) -> Vec<Record
             error: failed.map(|error| error.message.clone()),
             retry: failed.map(|error| error.retry),
             expired: failed.is_some_and(|error| error.expired),
-            below_floor: failed.is_some_and(|error| error.below_floor),
+            below_floor: failed.is_some_and(|error| error.below_floor)
+                || measured.is_some_and(|measured| {
+                    Probed::of(measured).is_ok_and(|probed| probed.below_floor)
+                }),
             detail: record.detail().cloned(),
         }
     };
