@@ -148,6 +148,8 @@ impl From<&dyn OpenSubject> for EndContext {
         let remedy = match testbed {
             _ if testbed.measures_a_total() => Remedy::AsCounter,
             _ if testbed.is_gone() => Remedy::AskAgain,
+            // A model fails again in the same way.
+            _ if testbed.time() != Time::Real => Remedy::AskAgain,
             _ => Remedy::Resume,
         };
         Self { restored: testbed.pids().is_some(), remedy, names_nothing: false }

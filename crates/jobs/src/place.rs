@@ -183,9 +183,9 @@ impl Job for PlaceRequest {
     }
 
     fn summary(conclusion: &Value) -> Option<Summary> {
-        let Outcome { verdict: advice, gain, .. } = Outcome::deserialize(conclusion).ok()?;
+        let Outcome { verdict, gain, .. } = Outcome::deserialize(conclusion).ok()?;
         let gain = gain.map(|(mean, low, high)| Gain { mean, low, high });
-        Some(Summary::Place { advice, gain })
+        Some(Summary::Place { verdict, gain })
     }
 }
 

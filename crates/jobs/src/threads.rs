@@ -213,7 +213,7 @@ impl Job for ThreadsRequest {
     fn summary(conclusion: &Value) -> Option<Summary> {
         let ThreadsConclusion { parameter: n, choice, gain, .. } =
             ThreadsConclusion::deserialize(conclusion).ok()?;
-        Some(Summary::Threads { n, choice, gain })
+        Some(Summary::Threads { n, verdict: choice, gain })
     }
 }
 
@@ -515,7 +515,7 @@ mod tests {
         assert!(0.2 < gain.low && gain.high < 0.6, "{gain:?}");
         let summary = crate::summary(&whole.campaign);
         let (n, choice, gain) = (16, Some(shown.choice), Some(gain));
-        assert_eq!(summary, Some(Summary::Threads { n, choice, gain }));
+        assert_eq!(summary, Some(Summary::Threads { n, verdict: choice, gain }));
         // Three probes, and then one of the fresh windows.
         let caller = Caller::default();
         let mut events =
@@ -565,7 +565,7 @@ mod tests {
         let again = ThreadsRequest::answer(&answer.campaign, &Caller::default(), &store).unwrap();
         assert_eq!(answer.outcome, again.outcome);
         let choice = Some(LastComparisonVerdict::Undecided);
-        let summary = Some(Summary::Threads { n: 24, choice, gain: None });
+        let summary = Some(Summary::Threads { n: 24, verdict: choice, gain: None });
         assert_eq!(crate::summary(&answer.campaign), summary);
         for outcome in [&answer.outcome, &again.outcome] {
             assert!(outcome.uncompared);
@@ -576,7 +576,7 @@ mod tests {
         let only = ThreadsRequest { max: min, ..one };
         let answer = run(only, &Caller::default(), &mut store, &mut Silent).unwrap();
         assert!(!answer.outcome.uncompared && answer.confirmation.is_none());
-        let summary = Some(Summary::Threads { n: 24, choice: None, gain: None });
+        let summary = Some(Summary::Threads { n: 24, verdict: None, gain: None });
         assert_eq!(crate::summary(&answer.campaign), summary);
     }
 

@@ -318,7 +318,7 @@ impl Job for TuneRequest {
     fn summary(conclusion: &Value) -> Option<Summary> {
         let TuneConclusion { choice, parameter: n, gain, .. } =
             TuneConclusion::deserialize(conclusion).ok()?;
-        Some(Summary::Tune { choice, n, gain })
+        Some(Summary::Tune { verdict: choice, n, gain })
     }
 }
 

@@ -11,7 +11,7 @@ pub enum Summary {
     /// The answer of a placement.
     Place {
         /// The verdict.
-        advice: PlacementVerdict,
+        verdict: PlacementVerdict,
         /// The best over unpinned, if both had fresh windows.
         gain: Option<Gain>,
     },
@@ -30,7 +30,7 @@ pub enum Summary {
         /// n.
         n: u32,
         /// The verdict; `None` if nothing was compared.
-        choice: Option<LastComparisonVerdict>,
+        verdict: Option<LastComparisonVerdict>,
         /// The gain of that number over the program's own; `None` for the program's own.
         gain: Option<Gain>,
     },
@@ -42,10 +42,10 @@ pub enum Summary {
     /// The answer of a search for number and placement.
     Tune {
         /// The verdict.
-        choice: LastComparisonVerdict,
+        verdict: LastComparisonVerdict,
         /// n; `None`: the program's own.
         n: Option<u32>,
-        /// The choice over the default; `None` for the default.
+        /// What was found over the default; `None` for the default.
         gain: Option<Gain>,
     },
     /// The answer of microbenchmarks.
@@ -74,9 +74,9 @@ impl Summary {
     /// The verdict; `None` if nothing was compared, or if the kind decides nothing.
     pub fn verdict(&self) -> Option<SummaryVerdict> {
         match self {
-            Self::Place { advice, .. } => Some(SummaryVerdict::Placement(*advice)),
-            Self::Threads { choice, .. } => choice.map(SummaryVerdict::LastComparison),
-            Self::Tune { choice, .. } => Some(SummaryVerdict::LastComparison(*choice)),
+            Self::Place { verdict, .. } => Some(SummaryVerdict::Placement(*verdict)),
+            Self::Threads { verdict, .. } => verdict.map(SummaryVerdict::LastComparison),
+            Self::Tune { verdict, .. } => Some(SummaryVerdict::LastComparison(*verdict)),
             Self::Compare { .. }
             | Self::Select { .. }
             | Self::Calibrate { .. }
@@ -91,23 +91,26 @@ impl Summary {
             gain.map_or(String::new(), |gain| format!(", {}", figures::change(gain.mean)))
         };
         match self {
-            Self::Place { advice: PlacementVerdict::Pin, gain: of } => format!("pin{}", gain(of)),
-            Self::Place { advice: PlacementVerdict::KeepDefault, .. }
-            | Self::Threads { choice: Some(LastComparisonVerdict::Default), .. }
-            | Self::Tune { choice: LastComparisonVerdict::Default, .. } => {
+            Self::Place { verdict: PlacementVerdict::Pin, gain: of } => format!("pin{}", gain(of)),
+            Self::Place { verdict: PlacementVerdict::KeepDefault, .. }
+            | Self::Threads { verdict: Some(LastComparisonVerdict::Default), .. }
+            | Self::Tune { verdict: LastComparisonVerdict::Default, .. } => {
                 "keep the default".to_owned()
             }
-            Self::Place { advice: PlacementVerdict::Undecided, .. }
-            | Self::Threads { choice: Some(LastComparisonVerdict::Undecided), .. }
-            | Self::Tune { choice: LastComparisonVerdict::Undecided, .. } => "undecided".to_owned(),
+            Self::Place { verdict: PlacementVerdict::Undecided, .. }
+            | Self::Threads { verdict: Some(LastComparisonVerdict::Undecided), .. }
+            | Self::Tune { verdict: LastComparisonVerdict::Undecided, .. } => {
+                "undecided".to_owned()
+            }
             Self::Compare { best: Some(best) } => format!("best: {best}"),
             Self::Compare { best: None } => "no best known".to_owned(),
             Self::Select { speedup } => format!("{speedup:.2} times alone"),
             Self::Threads { n, gain: of, .. } => format!("n = {n}{}", gain(of)),
             Self::Calibrate { lock } => format!("LOCK from {lock:.1} %"),
-            Self::Tune { choice, n, gain: of } => {
+            Self::Tune { verdict, n, gain: of } => {
                 let n = n.map_or("its own n".to_owned(), |n| format!("n = {n}"));
-                let pinned = if *choice == LastComparisonVerdict::Placed { ", pinned" } else { "" };
+                let pinned =
+                    if *verdict == LastComparisonVerdict::Placed { ", pinned" } else { "" };
                 format!("{n}{pinned}{}", gain(of))
             }
             Self::Characterize { critical: Some(resource) } => format!("critical: {resource}"),
@@ -124,9 +127,9 @@ mod tests {
     #[test]
     fn an_answer_in_brief_agrees_with_its_verdict() {
         let gain = Some(Gain { mean: 0.12, low: 0.08, high: 0.16 });
-        let place = |advice| Summary::Place { advice, gain };
-        let tune = |choice| Summary::Tune { choice, n: Some(4), gain };
-        let threads = |choice| Summary::Threads { n: 4, choice, gain: None };
+        let place = |verdict| Summary::Place { verdict, gain };
+        let tune = |verdict| Summary::Tune { verdict, n: Some(4), gain };
+        let threads = |verdict| Summary::Threads { n: 4, verdict, gain: None };
         for (summary, verdict, text) in [
             (place(PlacementVerdict::Pin), Some("pin"), "pin, +12.0 %"),
             (place(PlacementVerdict::KeepDefault), Some("keep_default"), "keep the default"),

@@ -447,7 +447,7 @@ mod tests {
         };
         let fixed = told(&[(2, 1.03), (4, 1.034), (1, 1.032)], Measure::Runs);
         assert_eq!(fixed, Some(ThreadsNote::FixedTime { seconds: 1.032 }));
-        for runs in [&[(2, 1.0), (4, 1.02)][..], &[(2, 1.0), (3, 1.0)], &[(2, 1.0)], &[]] {
+        for runs in [&[(2, 1.0), (4, 1.03)][..], &[(2, 1.0), (3, 1.0)], &[(2, 1.0)], &[]] {
             assert_eq!(told(runs, Measure::Runs), None, "{runs:?}");
         }
         assert_eq!(told(&[(1, 1.0), (4, 1.0)], Measure::CpuTime), None);

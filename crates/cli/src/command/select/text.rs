@@ -61,7 +61,7 @@ impl ShownSelection<'_> {
                     "",
                     0,
                     &format!(
-                        "Of {ready} ready instances run these {choose}: {selection}{}",
+                        "Of {ready} ready instances run these {choose}: {selection}{}.",
                         self.open(&selection, outcome)
                     ),
                 );
