@@ -134,7 +134,7 @@ fn no_thread_stays_pinned_and_no_measurement_is_lost() {
 
 /// Kills of a question. Set another number with `PINWISE_KILLS`.
 fn question_kills() -> usize {
-    std::env::var("PINWISE_KILLS").map_or(12, |kills| kills.parse().unwrap())
+    std::env::var("PINWISE_KILLS").map_or(6, |kills| kills.parse().unwrap())
 }
 
 /// The last answer to a question that is killed again and again.
