@@ -51,10 +51,10 @@ impl DefaultNumber {
 
     /// The number to compare with it. The first of these that there is:
     ///
-    /// 1. the one that was found, unless that counts as the default;
-    /// 2. the fastest of the probed `rates` that does not count as the default;
-    /// 3. the one that was found, or the fastest other one, though it makes the same threads;
-    /// 4. one of `numbers` that was not probed: the nearest to half of the default.
+    /// 1. The one that was found, unless that counts as the default.
+    /// 2. The fastest of the probed `rates` that does not count as the default.
+    /// 3. The one that was found, or the fastest other one. It makes the same threads.
+    /// 4. The one of `numbers` that was not probed and is nearest to half of the default.
     ///
     /// `None`: there is no other number.
     pub(crate) fn rival(
