@@ -38,8 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     compared.iter().for_each(|row| println!("{}", row.line));
     let sum = |count: fn(&Compared) -> usize| compared.iter().map(count).sum::<usize>();
     println!(
-        "\n{} of {} are within {} % of the best in the mean and in the median of {SEARCHES} \
-         searches, with at most {:.1} % of the parallel run.",
+        "\n{} of {} are within {} % of the best, in the mean and the median of {SEARCHES} \
+         searches. They take at most {:.1} % of the parallel run.",
         sum(|row| usize::from(row.within)),
         rows.len(),
         WITHIN * 100.0,

@@ -159,8 +159,8 @@ fn critical(
     chosen: impl Fn(&str) -> Option<u32>,
 ) -> Result<(), Box<dyn Error>> {
     println!(
-        "\nCritical threads, at the number that the search on the model chooses, and the share of \
-         the time they had work to do:\n"
+        "\nCritical threads, at the number that the search on the model chooses. The share of the \
+         time with work to do is in parentheses:\n"
     );
     println!("| program | paper | n | model | the others |\n| --- | --- | ---: | --- | --- |");
     for fields in thread_reinforcer::rows(table) {
