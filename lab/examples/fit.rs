@@ -2,10 +2,10 @@
 //! --example fit -- PROGRAM NUMBER...`.
 //!
 //! It varies the named numbers (`serial`, `work_ms`, ...), one after the other and by shrinking
-//! factors. It minimises the error of the speed-up at the published best number of threads and at
-//! the one that the published search chose. A number of threads that is faster than the published
-//! best counts as error too. It looks at nothing else: no profile, no search, no threshold. It
-//! prints the description with the fitted numbers.
+//! factors. It minimises the error of the speed-up at two published numbers of threads: the best,
+//! and the search's choice. A number of threads that is faster than the published best counts as
+//! error too. It looks at nothing else: no profile, no search, no threshold. It prints the
+//! description with the fitted numbers.
 
 use pinwise_scheduler::{FittedCosts, ModelProgram, Platform, speedup};
 use std::error::Error;

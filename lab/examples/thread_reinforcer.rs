@@ -1,5 +1,6 @@
-//! The published search on the model, program by program, compared with the paper; as Markdown, for
-//! docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example thread_reinforcer`.
+//! The published search on the model, program by program, compared with the paper. `cargo run
+//! --release -p pinwise-lab --example thread_reinforcer` prints the Markdown of
+//! docs/lab/fidelity-threads.md.
 
 use pinwise_lab::thread_reinforcer::{self, PublishedRow, RUNS, SEARCHES, SEED, WINDOW};
 use pinwise_measure::RoleTime;

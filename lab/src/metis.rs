@@ -3,8 +3,8 @@
 //!
 //! The benchmark suite Metis on three machines, in the two forms in which `LPD-EPFL/mctop`
 //! publishes its results. The first is a table for each program: policies in rows, numbers of
-//! threads in columns, and time in ms, power in W, energy in J for each. The second is repeats of
-//! single cells:
+//! threads in columns. Each cell has time in ms, power in W and energy in J. The second is repeats
+//! of single cells:
 //!
 //! ```text
 //! ./bin/lpdquad/kmeans -- 10 16 5000000 40 --
@@ -21,8 +21,8 @@
 //! Tables of ratios (`-- VS. seq`) follow from the others and are passed over.
 //!
 //! **Robust reading.** Energy is time times power, to the digits printed. A run that says otherwise
-//! by more than 1 % is impossible (a table of another machine holds a time of 199,768,580 ms): it
-//! is left out and named.
+//! by more than 1 % is impossible. It is left out and named. A table of another machine holds a
+//! time of 199,768,580 ms.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl MetisProgram {
         cells.map(|((_, threads), runs)| (*threads, runs.as_slice()))
     }
 
-    /// The median time in seconds (the lower of two) with a policy and a number of threads; `None`
+    /// The median time in seconds (the lower of two) with a policy and a number of threads. `None`
     /// if there is no run.
     pub fn seconds(&self, policy: &str, threads: u32) -> Option<f64> {
         median(self.cells.get(&(policy.to_owned(), threads))?)

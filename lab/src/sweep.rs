@@ -105,7 +105,7 @@ pub fn whole(program: &ModelProgram) -> Result<f64, Box<dyn Error>> {
     Ok(program.whole_s.ok_or("a program without the length of its run")?)
 }
 
-/// One search on the model, over the numbers of threads from 1 to the published Tmax, within
+/// One search on the model, over 1 to the published Tmax threads, within
 /// [`PROBE_SHARE`](pinwise_threads::PROBE_SHARE) of the run.
 ///
 /// # Errors
@@ -157,7 +157,7 @@ pub(crate) fn search(
     Ok(search.answer(&convert, &records).map_err(unfound)?)
 }
 
-/// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the
+/// The value that a share of `values`, from 0 to 1, do not exceed. It is one of them, of two in the
 /// middle the upper one.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
