@@ -175,7 +175,7 @@ fn go(
     }
 }
 
-/// The sizes of performance, other than 0, that arithmetic can handle: the square of the ratio of
+/// The sizes of performance, other than 0, that arithmetic can handle. The square of the ratio of
 /// any two is finite. Beyond them, means and spreads overflow.
 const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
 

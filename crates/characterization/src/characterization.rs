@@ -184,7 +184,7 @@ impl Characterization {
             })
         };
         // The slowdown in each round. It is against the pauses of the stressors, or the runs alone
-        // of the same round, so that slow drift cancels.
+        // of the same round. So slow drift cancels.
         let ratios = |index: usize| -> Vec<f64> {
             let PlannedExperiment { reference, benchmark, .. } = plan.experiments[index];
             let Some(base) = alone(reference, benchmark) else { return Vec::new() };
@@ -331,8 +331,8 @@ fn time(runs: &[Vec<Pace>]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// How much longer operations of the first program take in the runs with others than in the pauses
-/// of the others. If these make no pauses, the runs `alone` of the same round count.
+/// How much longer operations of the first program take in runs with others than in the others'
+/// pauses. If these make no pauses, the runs `alone` of the same round count.
 fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
     let ratio = |run: &Vec<Pace>| run.first().and_then(|pace| Some((pace.time / pace.alone?).ln()));
     match beside.iter().map(ratio).collect::<Option<Vec<f64>>>() {
@@ -372,8 +372,8 @@ impl Noise {
         }
     }
 
-    /// Whether other programs took CPU time, so that the benchmarks of a set ran together for less
-    /// time than they should.
+    /// Whether other programs took CPU time, so that the benchmarks of a set ran together too
+    /// briefly.
     pub fn busy(&self) -> bool {
         self.share < BUSY
     }

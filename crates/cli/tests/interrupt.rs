@@ -1,5 +1,5 @@
-//! A signal ends `place` at any moment. The exit code is 130, affinities are as they were, a
-//! launched program has ended, and the command that goes on is printed.
+//! A signal ends `place` at any moment. The exit code is 130, affinities are as before, and a
+//! launched program has ended. pinwise prints the command that resumes.
 
 mod support;
 

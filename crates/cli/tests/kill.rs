@@ -1,9 +1,10 @@
 //! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded
 //! measurement is lost.
 //!
-//! A third of the kills comes at any moment from the start on, also before the guardian exists and
-//! during the scan of the threads. A third comes at any moment of measuring, and a third when
-//! threads are seen pinned. Four targets at a time, because most of a kill's time is waiting.
+//! A third of the kills comes at any moment from the start on. That includes the time before the
+//! guardian exists, and the scan of the threads. A third comes at any moment of measuring, and a
+//! third when threads are seen pinned. Four targets at a time, because most of a kill's time is
+//! waiting.
 //!
 //! Questions of every other kind are killed, too, and resumed until they end.
 

@@ -1,5 +1,5 @@
-//! Programs that are named by their cgroup, or measured by the page they serve, and programs on a
-//! machine that has too much to do.
+//! Programs named by their cgroup or measured by the page they serve, and programs on an overloaded
+//! machine.
 
 mod support;
 
@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use support::{PATIENCE, PINWISE, Program, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
-/// An exporter that is none of ours: Python's HTTP server on a port of its choice, beside a thread
-/// that works. What it exports is a clock: how much a thread gets done depends on what else runs.
+/// A third-party exporter: Python's HTTP server on a port of its choice, beside a thread that
+/// works. What it exports is a clock: how much a thread gets done depends on what else runs.
 const EXPORTER: &str = r##"
 import http.server, threading, time
 begin = time.monotonic()

@@ -18,8 +18,7 @@
 //!   their process. Such a thread has a mask of one CPU in a process that began with more. This
 //!   repeats until two looks find nothing new. A thread that existed before the first pin has
 //!   inherited none, and is left alone unless it was entered.
-//! - A process that was confined as a whole gets its mask back, and so do its threads that have
-//!   less.
+//! - A process that was confined as a whole gets its mask back. So do its threads that have less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
@@ -111,7 +110,7 @@ pub enum GuardianEntry {
         /// The mask to put back.
         mask: CpuSet,
     },
-    /// A process that will be confined to some of the CPUs of this mask, with all threads it has or
+    /// A process that will be confined to some CPUs of this mask, with all threads it has or
     /// creates.
     Confined {
         /// The process.

@@ -1,5 +1,5 @@
-//! How campaigns and records stand in the rows of the store: plain columns and words where someone
-//! may want to query them, JSON text elsewhere.
+//! How campaigns and records stand in the rows of the store. What someone may query is in plain
+//! columns and words. The rest is JSON text.
 
 use super::{CampaignId, CampaignInfo, NewCampaign, Parent};
 use crate::{Purpose, Record, Trial};
