@@ -53,8 +53,8 @@ impl ParameterSweep {
         let mut long = program.clone();
         let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
         match &mut long.structure {
-            // How a fixed number of pieces ends matters the less the longer they are: as long as
-            // the whole run's.
+            // The longer the pieces, the less their end matters. So they are as long as in the
+            // whole run.
             Structure::ForkJoin(shape) if shape.units.is_some() => {
                 long.fitted.work_ms *= whole(program)? / program.sequential().seconds();
             }
