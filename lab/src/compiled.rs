@@ -351,7 +351,8 @@ fn base(blackbox: &BlackBox, application: usize, packing: &Packing) -> Option<Ve
             .rev()
             .map(|thread| entry / packing.parts.pow(thread as u32 - 1) % packing.parts);
         let apart: Vec<usize> = std::iter::once(0).chain(apart).collect();
-        // If a level's number of domains is no power of two, some first parts lack a distance.
+        // If a level's number of domains is no power of two, some first parts have none at some
+        // distance.
         (0..packing.parts).find_map(|first| {
             let mut free = leaves_of.clone();
             let leaves =
