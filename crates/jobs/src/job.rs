@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// A question about a subject, as its request says it: where each thread runs, how many there are.
 ///
-/// Each kind of question is one file, which implements this trait once. [`run()`] and
+/// Each kind of question is one file, which implements this trait once. Both [`run()`] and
 /// [`crate::resume()`] call its steps, in the same order for every kind.
 pub trait Job: Sized {
     /// The kind of its campaigns.

@@ -51,9 +51,9 @@ pub struct LastComparisonQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
-    /// The comparison may end before its time once it is decided and each gain is known to this
-    /// share of the default, half of the tolerance, or to a quarter of itself. `None`: it uses its
-    /// time.
+    /// The comparison may end early once it is decided and each gain is known well enough. That is
+    /// to this share of the default, or to a quarter of the gain. The share is half of the
+    /// tolerance. `None`: it uses its time.
     #[serde(default)]
     pub precision: Option<f64>,
     /// The looks at which it may end, its time included. They share the error.
@@ -510,8 +510,9 @@ mod tests {
         }
     }
 
-    /// Pinned it is twice as fast as by default. Others take a share of ten contexts by the number
-    /// of the window, and from half on they halve its speed.
+    /// Pinned, the program is twice as fast as by default. Other programs take a share of ten
+    /// contexts, which `taken` gives for each window. A share of half or more halves the program's
+    /// speed.
     fn compared(rounds: usize, taken: impl Fn(u64) -> f64, lost: bool) -> LastComparison {
         let question = question();
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
@@ -636,7 +637,7 @@ mod tests {
         }
     }
 
-    /// Of the default alone, of two ways, and of two ways of which one cannot be measured.
+    /// With the default alone, with two ways, and with two ways if one cannot be measured.
     #[test]
     fn rounds_go_on_until_it_is_decided_or_the_time_is_over() {
         let rounds = |ways: usize, speed: Option<f64>, precision, noisy: bool, window: Duration| {

@@ -297,8 +297,8 @@ fn outcome(
     })
 }
 
-/// Makes the plan of an outcome, if there is one, and writes it where the user wants it, or beside
-/// the store. A part has none: its parent answers.
+/// Makes and writes the plan of an outcome, if it has one. The path is the user's, or one beside
+/// the store. A part has no plan: its parent answers.
 fn make_plan(
     store: &Store,
     info: &CampaignInfo,

@@ -201,8 +201,8 @@ pub fn profiling_cost(
     Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })
 }
 
-/// The machine and the workload to be profiled, how long an experiment takes, and on a model how
-/// long it takes this machine.
+/// The machine and the workload to profile, and the time of an experiment. On a model, also the
+/// time that this machine takes for it.
 fn profiled(
     request: &PlacementRequest,
     caller: &Caller,

@@ -254,8 +254,8 @@ fn alone(request: &SelectRequest, program: &str) -> Result<PlacementRequest, Job
     Ok(alone)
 }
 
-/// The performance of the best placement of a program on fresh windows, or of a balanced one if
-/// that is higher.
+/// The performance of a program's best placement on fresh windows. If a balanced placement performs
+/// better, its performance.
 fn at_best(outcome: &Outcome) -> Option<f64> {
     let best = outcome.best.as_ref().map(|best| best.performance.mean);
     best.into_iter().chain(outcome.baseline.map(|balanced| balanced.mean)).reduce(f64::max)

@@ -160,8 +160,8 @@ impl Instances {
     }
 }
 
-/// The threads of a process that runs `programs`, as a part of `whole`: where that is of several
-/// programs, which is whose.
+/// The threads of a process that runs `programs`, as a part of `whole`. If `whole` has several
+/// programs, each thread gets the role and instance of its own.
 fn told_apart(process: &Workload, programs: &[BuiltInProgram], whole: &Programs) -> Workload {
     let mut workload = process.clone();
     if whole.parts().len() > 1 {

@@ -341,7 +341,7 @@ fn shown(
     notes
 }
 
-/// A note if whole runs take the same time, to within 2 %, though the greatest n is at least twice
+/// A note if whole runs take the same time, to within 2 %. The greatest n must be at least twice
 /// the least.
 fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote> {
     let (mut numbers, mut times) = ([u32::MAX, 0], [f64::INFINITY, 0.0]);
