@@ -4,8 +4,8 @@
 //! unit, one of them picks again. Then the divide unit and the port of the cache start what waits
 //! for them, if they can. The rules are explained in docs/lab/simulator.md.
 //!
-//! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it only in
-//! cycles in which a unit is needed. From one of them to the next it runs each pipe alone
+//! The method [`Core::cycle`] does only that, cycle by cycle. The method [`Core::event`] does it
+//! only in cycles that need a unit. From one of these to the next it runs each pipe alone
 //! ([`pipe`]). The result is the same in less time. Nothing asks what other cores could still do to
 //! a line that it loads. Either no core can take the line away, or the core waits for its turn.
 

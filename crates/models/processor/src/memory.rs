@@ -41,8 +41,8 @@ struct Controller {
 pub(crate) struct Hierarchy {
     l1: Vec<Cache>,
     l2: Cache,
-    /// For each place of the second level, the cores that may hold a part of its line (bit *n*:
-    /// core *n*).
+    /// For each place of the second level, the cores that may hold a part of its line. Bit *n* is
+    /// core *n*.
     holders: Vec<u32>,
     /// When each bank is free.
     banks: Vec<u64>,

@@ -2,7 +2,7 @@
 //!
 //! A [`SimulatedProgram`] is a list of [`ProgramStep`]s. When it is through it begins again,
 //! without cost. Loops that cost something say so with an [`ProgramStep::Alu`] and a
-//! [`ProgramStep::Branch`]. [`ProgramStep::Loop`] and [`ProgramStep::Poll`] open a body that
+//! [`ProgramStep::Branch`]. A [`ProgramStep::Loop`] or [`ProgramStep::Poll`] opens a body that
 //! [`ProgramStep::End`] closes. A [`ProgramSet`] is the programs that run together and the rings
 //! they pass items over. Both are plain data. The processor decides the cost of the instructions.
 //!
@@ -15,8 +15,8 @@
 //! use pinwise_processor::SimulatedProgram;
 //! use pinwise_processor::program::{Address, Side, ProgramStep};
 //!
-//! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot
-//! // back.
+//! // A consumer waits for an item of ring 0 and reads it. It works 25 ± 6 blocks on the item. Then
+//! // it hands the slot back.
 //! let consumer = SimulatedProgram::new(vec![
 //!     // A load; the body only runs while there is nothing.
 //!     ProgramStep::Poll { ring: 0, side: Side::Consumer },

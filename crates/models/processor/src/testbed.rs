@@ -7,7 +7,7 @@
 //! other, so pairs of packets differ much less than packets. Performance is packets per second of
 //! virtual time, all instances together. Each of several *starts* has its own window, and the mean
 //! counts. Most assignments give the same from every start. In some, threads that share a pipe or
-//! the divide unit fall into one of several rhythms and keep it for hundreds of packets. A longer
+//! the divide unit fall into one of several rhythms. They keep it for hundreds of packets. A longer
 //! window adds little there. So more starts are added, up to [`MOST_STARTS`], until their mean is
 //! known to within [`CERTAIN`]. A single start has nothing to differ from.
 //!

@@ -221,8 +221,8 @@ impl ModelProgram {
 
     /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program
     /// with one group of threads takes the number unchanged. The paper reports 9 threads, 1 + n,
-    /// where the search chose 8. A pipeline of several groups takes the largest n whose threads are
-    /// not more than the number (63 for 64), at least 1.
+    /// where the search chose 8. A pipeline of several groups takes the largest n whose threads do
+    /// not exceed the number (63 for 64). It is at least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         let groups = match &self.structure {
             Structure::ForkJoin(_) => 1,

@@ -246,8 +246,8 @@ mod tests {
             2_000,
         );
         assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
-        // Nothing had ever happened to it before. /proc said that it waits for a lock, and its
-        // wake-up says so, too.
+        // Nothing had ever happened to it before. Both /proc and the wake-up say that it waited for
+        // a lock.
         let unknown = Account::begin(id(), 1_000, Duration::ZERO);
         let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);
         let seen =

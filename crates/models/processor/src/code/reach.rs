@@ -88,7 +88,7 @@ pub(super) fn reach(instructions: &[Instruction]) -> Vec<Reach> {
     }
 }
 
-/// The fewest cycles from the step `at` to its unit or, as far as known, that of a step after it.
+/// The fewest cycles from the step `at` to a step that needs the unit `which`, as far as known.
 fn soonest(instructions: &[Instruction], reach: &[Reach], at: usize, which: usize) -> u32 {
     let instruction = &instructions[at];
     if instruction.operation == [Operation::Fpx, Operation::Fpd][which] {
