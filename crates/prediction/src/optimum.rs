@@ -79,8 +79,8 @@ impl BlackBox {
     /// the same answers.
     ///
     /// # Panics
-    /// If the space is of another workload or machine than the tables, or a context may hold more
-    /// threads than these know of.
+    /// If the space is of another workload or machine than the tables. Or if a context may hold
+    /// more threads than the tables know of.
     pub fn optima(
         &self,
         space: &Space,

@@ -464,8 +464,8 @@ mod tests {
         assert!((mean(&best) - 100.0).abs() < 2.0, "{}", mean(&best));
         assert!((mean(&worst) - 100.0).abs() < 2.0, "{}", mean(&worst));
         assert!(mean(&losses).abs() < 0.02, "{}", mean(&losses));
-        // At most 5 % of comparisons tell apart what is alike. 10 % leaves room for chance and for
-        // what t intervals of ratios miss.
+        // At most 5 % of comparisons distinguish ways that are alike. The limit of 10 % leaves room
+        // for chance. It also leaves room for what t intervals of ratios miss.
         assert!(told <= 20, "{told} of 200");
     }
 

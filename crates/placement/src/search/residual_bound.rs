@@ -9,18 +9,18 @@
 //! learned, and their number is fixed beforehand. Ratios near the top scatter by a fraction of a
 //! percent, performances by many percent. So the bound is much narrower.
 //!
-//! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and
-//! only the error lifts an assignment. Let the ratios have the variance s², and repeated windows
-//! σ². At 95 % the variance of the error is at most s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The
-//! extrapolated excess is scaled by the square root of that variance over s. If noise makes a
-//! quarter of the variance, the extrapolated tail is that of the noise. Then five standard
-//! deviations of the error are taken.
+//! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise. Only
+//! the error lifts an assignment. Let the ratios have the variance s², and repeated windows σ². At
+//! 95 % the error's variance is at most s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The extrapolated
+//! excess is scaled by the square root of that variance over s. If noise makes a quarter of the
+//! variance, the extrapolated tail is that of the noise. Then five standard deviations of the error
+//! are taken.
 //!
-//! **Looks.** A search may look at the bound after every block, and each look is a chance of a
-//! lucky stop. So they share the allowed error. Each spends half of the rest: 2.5, 1.25, 0.6 % of 5
-//! % (alpha spending; Lan and DeMets, Biometrika 70, 1983). However many there are, together they
-//! are wrong no more often than one would be. If instances alone also give a bound, all looks
-//! together have half of that error ([`crate::search::solo_bound`]).
+//! **Looks.** A search may look at the bound after every block. Each look is a chance of a lucky
+//! stop. So the looks share the allowed error. Each spends half of the rest: 2.5, 1.25, 0.6 % of 5
+//! %. This is alpha spending (Lan and DeMets, Biometrika 70, 1983). However many there are,
+//! together they are wrong no more often than one would be. If instances alone also give a bound,
+//! all looks together have half of that error ([`crate::search::solo_bound`]).
 //!
 //! **What it assumes.** That the predictor is wrong about the best assignment as it is about those
 //! drawn, or less. It misses a needle: one arrangement that is far better than its neighbours
@@ -104,8 +104,8 @@ impl ResidualBound {
         Some(Self { upper: end(upper), point: end(point), n: ratios.len(), scatter: deviation })
     }
 
-    /// The highest prediction. The search for it is seeded by the question's seed alone, so that an
-    /// outcome is a function of its records.
+    /// The highest prediction. Only the question's seed seeds the search for it. So an outcome is a
+    /// function of its records.
     fn peak<'a>(
         model: &LearnedPredictor,
         seen: impl Iterator<Item = &'a Assignment>,

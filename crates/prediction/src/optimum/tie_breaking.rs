@@ -21,8 +21,8 @@ use crate::{BlackBox, Predictor};
 use pinwise_topology::{Assignment, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Predictions that differ by no more than this share are alike. With 0.3 to 1 % the choice for six
-/// threads is the same for all but one of the nine IPFwd programs.
+/// Predictions that differ by no more than this share are alike. From 0.3 to 1 %, the choice for
+/// six threads is the same for eight of the nine IPFwd programs.
 const ALIKE: f64 = 0.005;
 /// This many of the best predicted are compared with others like them that have fewer co-runners.
 const RELIEVED: usize = 6;

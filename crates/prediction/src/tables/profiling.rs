@@ -154,7 +154,7 @@ impl Profiling {
     /// assignment would be predicted better by more than `within`.
     ///
     /// # Errors
-    /// An instance that does not fit the machine, or has too many assignments; too many layouts of
+    /// An instance that does not fit the machine, or has too many assignments. Too many layouts of
     /// threads within a domain.
     pub fn new(
         tree: &SharingTree,

@@ -1,9 +1,9 @@
 //! Prices that bound the best prediction from above.
 //!
-//! **The bound.** Let h(p, s) be the price of a fragment p whose threads keep the share s, not
-//! falling in s. Let r(a) be the extra price of an instance of application a. The prices of the
-//! fragments of every cut m must cover its worth at every common share s. So r(a) plus the sum of
-//! h(p, s) over p in m is at least base(m) s. Prices do not fall. So they make up at different
+//! **The bound.** Let h(p, s) be the price of a fragment p whose threads keep the share s. It does
+//! not fall as s grows. Let r(a) be the extra price of an instance of application a. The prices of
+//! the fragments of every cut m must cover its worth at every common share s. So r(a) plus the sum
+//! of h(p, s) over p in m is at least base(m) s. Prices do not fall. So they make up at different
 //! shares, too, for the least of them. So no assignment is predicted above the sum of r over all
 //! instances and of h over all fragments. The sum of h is that over domains of what they hold. Only
 //! the number of threads of each kind ties the holdings of different domains. `Prices::value`
