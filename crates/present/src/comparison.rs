@@ -11,8 +11,8 @@ use pinwise_placement::{
 /// listed. The table marks each.
 const TIES_SHOWN: usize = 3;
 
-/// Which way is the best known, how much the default loses against it, and which ways cannot be
-/// distinguished from it.
+/// Which way is the best known, and how much the default loses against it. Also which ways cannot
+/// be distinguished from the best.
 pub fn comparison_verdict(comparison: &Comparison) -> String {
     let Some(best) = comparison.best() else {
         return nothing_yet(comparison);

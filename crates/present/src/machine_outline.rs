@@ -1,4 +1,4 @@
-//! A machine's tree as people read it: domains with the same contexts are one node, and every
+//! A machine's tree as people read it. Domains with the same contexts are one node, and every
 //! domain has its numbers.
 
 use pinwise_topology::{Cache, CacheKind, CpuId, CpuSet, Domain, DomainKind, Machine};

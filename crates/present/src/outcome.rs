@@ -290,8 +290,8 @@ pub fn gap_text(bound: &Bound) -> Option<String> {
     Some(format!("{how} {}", figures::percent(gap)))
 }
 
-/// Whether the upper end of the gap is what was asked for, and what that is; `None` if nothing
-/// is claimed of the gap.
+/// Whether the upper end of the gap is within the requested limit, and that limit. `None` if
+/// nothing is claimed of the gap.
 pub fn certified(question: &PlacementQuestion, bound: &Bound) -> Option<(bool, f64)> {
     Some((bound.gap_high? <= question.within, question.within))
 }

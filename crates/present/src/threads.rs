@@ -241,8 +241,8 @@ impl NumberSearchStop<'_> {
     }
 }
 
-/// `n = 4 was probed 2 times of 9`: a reading reports its error, and only other readings of the
-/// same number can confirm that error.
+/// `n = 4 was probed 2 times (of 9 probes)`. A reading reports its error. Only other readings of
+/// the same number can confirm that error.
 fn rests_on(advice: &NumberAdvice, n: u32) -> String {
     let all = figures::counted(advice.probes as u64, "probe");
     match advice.readings {
@@ -393,8 +393,8 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
-/// be enough, `fewest` (95 %) at least.
+/// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
+/// may be enough, but at least `fewest` (95 %).
 pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     (fewest <= contexts && contexts < n)

@@ -1,8 +1,8 @@
 //! [`LiveTestbed`]: a running program, re-pinned while it runs.
 //!
 //! A measurement is one window. The threads are moved, the first fifth is discarded, and the rest
-//! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
-//! window is 50 ms by default.
+//! is measured. Windows of 10 ms already rank the best assignments. The slow ones need 30 ms or
+//! more, so a window is 50 ms by default.
 //!
 //! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
 //! that most threads have. A thread that may not use all of these is left alone. If every thread

@@ -200,7 +200,7 @@ mod tests {
         assert!((time - 6.0).abs() < 1e-9, "{time}");
         let mut shares = std::iter::once(1.4).chain(std::iter::repeat(1.0));
         let time = duration(125, 25, 24, &mut || shares.next().unwrap_or(1.0));
-        // After five turns of the first the others have 5 / 24 of a piece to do, on a context each.
+        // After five turns of the first, the others have 5 / 24 of a piece left, on a context each.
         assert!((time - (5.0 + 5.0 / 24.0)).abs() < 1e-9, "{time}");
     }
 

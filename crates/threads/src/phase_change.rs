@@ -2,8 +2,9 @@
 //!
 //! A search compares numbers of threads that were probed at different times. If the program or the
 //! machine changes meanwhile, the search compares phases instead. Only probes of the *same* number
-//! show that. [`PhaseChange::of`] cuts the search in two, where this leaves the least scatter among
-//! such probes. It looks at progress, CPU_UTIL and LOCK. It reports a difference that matters.
+//! show that. The function [`PhaseChange::of`] cuts the search in two, where this leaves the least
+//! scatter among such probes. It looks at progress, CPU_UTIL and LOCK. It reports a difference that
+//! matters.
 //!
 //! ```text
 //! d(n) = mean of the probes of n after the cut - mean of those before it      (log of progress)

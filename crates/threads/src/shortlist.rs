@@ -5,10 +5,10 @@
 //! No number unpinned comes near it. So numbers count by their estimates in the places that were
 //! tried ([`Shortlist::believed`]). If none was tried, their unpinned speed counts.
 //!
-//! The numbers near the best are placed: all of them for a short time, the better half for twice as
-//! long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm
-//! identification and hyperparameter optimization", AISTATS 2016). Each round takes the same time,
-//! whichever numbers are in it.
+//! All numbers near the best are placed for a short time. Then the better half is placed for twice
+//! as long, until one is left. This is successive halving (K. Jamieson, A. Talwalkar,
+//! "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016). Each
+//! round takes the same time, whichever numbers are in it.
 
 /// Numbers that may be the best one, the most promising first.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -30,10 +30,9 @@
 //! **Numbers that hurt.** A number with which the program fell below a floor is not probed again,
 //! and not chosen. Its value counts for the numbers near it.
 //!
-//! **Numbers that make the same threads.** If several numbers make the largest count of threads
-//! observed, the greatest candidate is probed once. If it makes no more threads either, and the
-//! speeds of all agree, they count as the least of them. Greater ones are no candidates any more
-//! ([`ThreadCeiling`]).
+//! **Same threads.** If several numbers make the largest count of threads observed, the greatest
+//! candidate is probed once. If it makes no more threads either, and the speeds of all agree, they
+//! count as the least of them. Greater ones are no candidates any more ([`ThreadCeiling`]).
 //!
 //! Limits: a short probe does not show what comes later in a run (see [`crate::PhaseChange`]). Nor
 //! does it show how a fixed number of pieces divides among the threads at its end. If that number
@@ -108,9 +107,9 @@ pub enum SpeedSearchStep {
     Stop(NumberAdvice),
 }
 
-/// The share that a search may take of a run whose length is known: the most that the published one
-/// took of a parallel run (0.9 s of swaptions' 21.3 s; K. K. Pusukuri, R. Gupta, L. N. Bhuyan,
-/// IISWC 2011, Tables IX and XII).
+/// The share that a search may take of a run whose length is known. It is the most that the
+/// published search took of a parallel run: 0.9 s of swaptions' 21.3 s (K. K. Pusukuri, R. Gupta,
+/// L. N. Bhuyan, IISWC 2011, Tables IX and XII).
 pub const PROBE_SHARE: f64 = 0.042;
 /// Part of that which probes take: how long the run takes is only known to some percent.
 const FORECAST: f64 = 0.97;

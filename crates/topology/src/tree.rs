@@ -168,8 +168,8 @@ impl SharingTree {
     }
 
     /// The leaves of the domains around a leaf (which must exist). They go from the smallest with
-    /// another context to that of kind `level`. If there is none (a large core is in no cluster),
-    /// they end at the outermost domain that would be within one.
+    /// another context to that of kind `level`. There may be none: a large core is in no cluster.
+    /// Then they end at the outermost domain that would be within one.
     pub fn within(&self, leaf: u32, level: DomainKind) -> Vec<Range<u32>> {
         let around: Vec<&Node> = self.nodes_around(leaf).collect();
         let exact = around.iter().position(|node| node.kind == level);
