@@ -420,8 +420,8 @@ impl Searched {
     }
 }
 
-/// One search as a part of the comparison: read where it has ended, gone on with where it was
-/// interrupted.
+/// One search as a part of the comparison. A search that has ended is read. An interrupted one goes
+/// on.
 fn searched(
     way: &ComparedSearch,
     info: &CampaignInfo,

@@ -121,7 +121,7 @@ pub(crate) struct Seen {
     pub(crate) others: Option<OtherLoad>,
     /// The time that the window took on a model, whose records do not say that.
     pub(crate) modelled: Option<Duration>,
-    /// The share of the contexts' time that the window lost to them, or can have lost at most.
+    /// The share of the contexts' time that the window lost to them, or an upper limit of it.
     /// `None` if it is not known.
     pub(crate) lost: Option<f64>,
     /// The program fell below the floor.
@@ -155,8 +155,8 @@ impl LastComparisonQuestion {
         std::iter::repeat_with(move || {
             let mut order: Vec<usize> = (0..ways.len()).collect();
             random.shuffle(&mut order);
-            // Ways with one number after each other, so that a program that goes on running is
-            // started once for both.
+            // Ways with the same number follow each other. So a program that goes on running starts
+            // once for both.
             let first = self.number(ways[order[0]]);
             order.sort_by_key(|&way| self.number(ways[way]) != first);
             order
@@ -456,8 +456,8 @@ fn is_starved(lost: &[Vec<Option<f64>>], round: usize) -> bool {
     })
 }
 
-/// Whether another round fits into `time`. It is taken to be as long as the longest one so far, of
-/// the rounds with these `ends`. The first round always fits.
+/// Whether another round fits into `time`. It is assumed to take as long as the longest of the
+/// rounds with these `ends`. The first round always fits.
 fn is_time_for_another(ends: impl Iterator<Item = Duration>, time: Duration) -> bool {
     let (mut rounds, mut longest, mut spent) = (0_usize, Duration::ZERO, Duration::ZERO);
     for end in ends {

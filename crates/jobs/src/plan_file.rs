@@ -82,7 +82,7 @@ pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBu
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
-            // The name is taken: until the plan is whole, by an empty file, which is no plan.
+            // The name is taken. Until the plan is whole, the file is empty, which is no plan.
             Ok(_) => {
                 if let Err(error) = replace(&path, plan) {
                     let _ = fs::remove_file(&path);

@@ -24,7 +24,8 @@ use std::time::Duration;
 const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
-/// If one instance alone has as many assignments, the search says itself that there is no profile.
+/// If one instance alone has this many assignments, the search itself says that there is no
+/// profile.
 const MOST_SAID: f64 = 1e6;
 
 /// Decides which level is core-local if the user named none: as characterized, or the usual one.

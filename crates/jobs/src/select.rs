@@ -261,8 +261,7 @@ fn at_best(outcome: &Outcome) -> Option<f64> {
     best.into_iter().chain(outcome.baseline.map(|balanced| balanced.mean)).reduce(f64::max)
 }
 
-/// The performance of every ready instance alone, as far as its campaign has its parts; empty
-/// before.
+/// The performance of every ready instance alone. Empty until the campaign has all these parts.
 fn placed_alone(
     request: &SelectRequest,
     info: &CampaignInfo,

@@ -182,7 +182,7 @@ fn take_up(
     })
 }
 
-/// Says that the budget ended before the metric was known: neither the program nor the metric is at
+/// Says that the budget ended before the metric was known. Neither the program nor the metric is at
 /// fault.
 fn too_short(metric: &str, waited: Duration) -> String {
     let [waited, patience] =

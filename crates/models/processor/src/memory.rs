@@ -98,7 +98,7 @@ impl Hierarchy {
         self.l1.extend(vec![l1; cores]);
     }
 
-    /// Puts what has long been in use into the second level, without any time passing.
+    /// Fills the second level with what has long been in use. No time passes.
     ///
     /// Any part of a region larger than the second level may be there. The level gets lines from
     /// all over the region, as many as fit together with the other such regions. Smaller regions

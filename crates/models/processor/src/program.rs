@@ -7,9 +7,8 @@
 //! they pass items over. Both are plain data. The processor decides the cost of the instructions.
 //!
 //! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs. The
-//! second lies as far above the middle of its range as the first lay below it. So the order in
-//! which a thread has more and less to do is random, but the sum hardly is. A short run then says
-//! more about a long one.
+//! second lies as far above the middle of its range as the first lay below it. So the order of long
+//! and short draws is random, but their sum hardly is. A short run then says more about a long one.
 //!
 //! ```
 //! use pinwise_processor::SimulatedProgram;
@@ -164,8 +163,8 @@ pub struct ProgramSet {
     pub threads: Vec<SimulatedProgram>,
     /// The rings that the programs name by index.
     pub rings: Vec<PacketRing>,
-    /// Memory that has been in use for long. The part of it that the second-level cache holds when
-    /// all runs is there from the beginning.
+    /// Memory that has been in use for long. The part that fits the second-level cache beside the
+    /// rest is there from the beginning.
     pub resident: Vec<Region>,
 }
 

@@ -96,7 +96,7 @@ impl FromStr for StressorPlace {
 }
 
 impl BenchmarkExperiment {
-    /// `reference` by itself.
+    /// `reference` alone.
     pub fn alone(reference: PublishedBenchmark) -> Self {
         Self { reference, stressor: reference, count: 0, place: StressorPlace::Pipe }
     }
@@ -260,7 +260,7 @@ impl Figure {
         })
     }
 
-    /// Why no model can agree with this figure and with the rest of the paper, where that is so.
+    /// Why no model can agree with both this figure and the rest of the paper, if none can.
     pub fn contradiction(&self) -> Option<&'static str> {
         use PublishedBenchmark::{FpAdd, IntMul, L2cache, Mem};
         let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;

@@ -1,4 +1,4 @@
-//! How soon a thread can come to need a unit, from where it stands in its program.
+//! How soon a thread can need a unit, from its current step in its program.
 //!
 //! It is a lower bound: every load hits, every poll succeeds. For the loop that a thread is in, the
 //! rounds left are known. For a later loop it takes the fewest rounds that the loop can have.

@@ -19,7 +19,7 @@ use crate::code::{Code, Operation};
 use crate::memory::Hierarchy;
 
 /// The cycles before which no other pipe of the core wants the floating-point unit, and the divide
-/// unit. They are known only as far as was looked.
+/// unit. They are known only as far as the search went.
 pub(super) type Clear = [u64; 2];
 
 /// The units of a core as one of its pipes sees them.

@@ -246,7 +246,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread off its context cannot see a mutex released: it will try again when it is back.
+    /// A thread off its context cannot see that a mutex is released. It tries again when it is
+    /// back.
     fn give_up_spinning(&mut self, id: ThreadId) {
         if let Phase::Spin(mutex) = self.threads[id].phase {
             self.mutexes[mutex].stop_spinning(id);
