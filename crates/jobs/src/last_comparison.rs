@@ -309,7 +309,7 @@ impl LastComparison {
         !matches!(self.cut_short, None | Some(Unmeasured::BelowFloor { .. }))
     }
 
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub fn others(&self) -> Option<f64> {
         notable_share(&self.loads)
     }

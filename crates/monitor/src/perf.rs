@@ -7,8 +7,8 @@
 //! The time at locks comes from looks, as without privilege.
 //!
 //! Buffers are bounded. Records that did not fit are counted, and a turn that was open then does
-//! not count. So the figures are too low ([`Activity::lost`]). The same holds, counted once, for a
-//! CPU that appears during the watch and cannot be watched.
+//! not count. So the figures are too low ([`Activity::lost`]). A CPU that appears during the watch
+//! and cannot be watched has the same effect. It counts once.
 //!
 //! [`Activity::lost`]: super::Activity::lost
 

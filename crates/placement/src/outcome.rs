@@ -289,11 +289,12 @@ impl Outcome {
         Self { forecast, ..self }
     }
 
-    /// Without a bound if the unpinned program, or how the metric moved in `records`, speaks
-    /// against it.
+    /// Without a bound if the unpinned program contradicts it, or the changes of the metric in
+    /// `records` do.
     pub(crate) fn cautious(mut self, records: &[Record]) -> Self {
         let best = self.best.as_ref().map(|best| best.performance);
-        // The mean of many windows; of the few before anything was pinned what they show at least.
+        // The mean of the many unpinned windows. The few windows before pinning count with their
+        // lower end.
         let unpinned = self.baseline.map_or(f64::NEG_INFINITY, |baseline| baseline.mean);
         let unpinned = self.as_found.map_or(unpinned, |found| unpinned.max(found.low));
         self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records));

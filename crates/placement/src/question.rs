@@ -95,7 +95,7 @@ impl Budget {
         if whole > 0.0 { used / whole } else { 1.0 }
     }
 
-    /// The rest of it after `time` was spent on something else than measuring; `None` if nothing is
+    /// The rest of it after `time` was spent on other things than measuring. `None` if nothing is
     /// left.
     pub fn after(self, time: Duration) -> Option<Self> {
         match self {

@@ -47,7 +47,7 @@ fn average(one: f64, other: f64) -> f64 {
 /// interval leaves out the averages of lower rank. 0: no interval is that sure. `error` is
 /// the probability that the truth is outside.
 fn outside(pairs: usize, error: f64) -> usize {
-    // The probability of each sum of ranks, if each rank counts or does not with the same chance.
+    // The probability of each sum of ranks, if each rank counts with probability 1/2.
     let mut chance = vec![1.0];
     for rank in 1..=pairs {
         chance.resize(chance.len() + rank, 0.0);

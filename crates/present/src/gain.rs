@@ -24,8 +24,8 @@ pub(crate) fn against(gain: Gain, other: &str) -> String {
 const MANY_TIMES: f64 = 16.0;
 
 /// What may decide an undecided comparison with a tolerance of `within`, made in a search of this
-/// `budget`. `others`: the share of the contexts' time that others took meanwhile, if it is worth a
-/// word.
+/// `budget`. `others`: the share of the contexts' time that others took meanwhile, if it is
+/// notable.
 pub(crate) fn decided_by(
     rounds: &ComparedRounds,
     within: f64,

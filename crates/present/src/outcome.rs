@@ -58,8 +58,7 @@ pub fn outcome_text(
     sheet.text
 }
 
-/// What to call the best assignment: it may have done worse than the program without it, beyond the
-/// intervals.
+/// The name of the best assignment. It may be significantly worse than the program without it.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     if outcome.best.is_none() {
         "The assignment that leads so far, without fresh windows yet:"
@@ -162,8 +161,7 @@ fn evidence(
     sheet.line("ended", &stop_reasons(&outcome.stopped_because));
 }
 
-/// What the best predicted was predicted to do, how far predictions were off, and what they rest
-/// on.
+/// The best predicted performance, the errors of the predictions, and what they rest on.
 fn predicted(sheet: &mut LabelledLines, forecast: &BlackboxForecast, scale: &Scale) {
     if let Some(first) = forecast.finalists.first() {
         let by = if forecast.measured < forecast.slowdown {

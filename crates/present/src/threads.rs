@@ -268,14 +268,14 @@ pub struct NumberVerdict<'a> {
     pub within: f64,
     /// The budget of the whole search.
     pub budget: Duration,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// Why the comparison ended before its time, if it did.
     pub cut_short: Option<&'a Unmeasured>,
 }
 
 impl NumberVerdict<'_> {
-    /// The failure because of which there is no gain. More time would not mend it.
+    /// The failure that prevents a gain. More time would not help.
     pub fn failed(&self) -> Option<&Unmeasured> {
         let lasting = |why: &&Unmeasured| {
             !matches!(why, Unmeasured::NoTime | Unmeasured::Interrupted | Unmeasured::Text { .. })
@@ -348,7 +348,7 @@ pub struct NothingCompared {
     pub numbers: usize,
     /// Measurements that are no probes.
     pub set_aside: SetAside,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// The budget of the whole search.
     pub budget: Duration,

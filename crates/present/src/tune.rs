@@ -35,7 +35,7 @@ pub struct TuneVerdict<'a> {
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
     pub unplaced: Option<Unplaced<'a>>,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
 }
 

@@ -163,7 +163,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
     Verdict { heading, reason: reason.to_owned() }
 }
 
-/// The floor as the reason why the search has no answer: how far the program fell below it.
+/// Why the floor left the search without an answer: how far the program fell below it.
 pub(crate) fn below_floor(outcome: &Outcome) -> Option<&str> {
     outcome.stopped_because.iter().find_map(|why| match why {
         StopReason::BelowFloor { error } => Some(error.as_str()),

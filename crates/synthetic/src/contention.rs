@@ -160,7 +160,7 @@ impl Contention {
         self.demand.cap.map_or(sum, |cap| sum.min(cap))
     }
 
-    /// What each instance does if only those run that have leaves here; without cap, needle and
+    /// The rate of each instance if only instances with leaves here run. It has no cap, needle or
     /// disturbance.
     ///
     /// # Panics

@@ -9,9 +9,9 @@
 //! step where threads begin to take turns (`question.rs`). Each probe weighs the laws by how well
 //! they predicted it.
 //!
-//! **Next probe.** A probe of a candidate is expected to raise the best known speed by so much per
-//! second. The probe that promises most comes next (the knowledge gradient). Programs that are slow
-//! to start also have longer windows. The first probe has as many threads as contexts.
+//! **Next probe.** A probe of a candidate has an expected rise of the best known speed per second.
+//! The probe that promises most comes next (the knowledge gradient). Programs that are slow to
+//! start also have longer windows. The first probe has as many threads as contexts.
 //!
 //! **Choice.** The fewest threads that are within the tolerance of the fastest with enough
 //! certainty (`decision.rs`).
@@ -111,7 +111,7 @@ pub enum SpeedSearchStep {
 /// published search took of a parallel run: 0.9 s of swaptions' 21.3 s (K. K. Pusukuri, R. Gupta,
 /// L. N. Bhuyan, IISWC 2011, Tables IX and XII).
 pub const PROBE_SHARE: f64 = 0.042;
-/// Part of that which probes take: how long the run takes is only known to some percent.
+/// The part of that share that probes take. The length of the run is only known to some percent.
 const FORECAST: f64 = 0.97;
 /// Windows that a probe may have, as multiples of the ordinary one.
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
@@ -135,8 +135,8 @@ pub struct SpeedSearch {
     samples: Vec<(usize, Duration, SpeedSample)>,
     /// Each probe, with the threads that its candidate was seen to make, if these are counted.
     made: Vec<CountedProbe>,
-    /// Candidates that are neither probed again nor chosen, and what it took to learn that of those
-    /// without a sample.
+    /// Candidates that are neither probed again nor chosen. For one without a sample, also the cost
+    /// of its probe.
     given_up: Vec<(u32, Duration)>,
     next: SpeedSearchStep,
 }

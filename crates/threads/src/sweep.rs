@@ -1,11 +1,11 @@
 //! [`SweepQuestion`]: tries every number, in rounds.
 //!
-//! It is also the yardstick for other searches, and the best one for few numbers and much time. In
-//! rounds, changes of the machine affect all numbers. A number's speed is the mean of its probes.
-//! The choice is the fewest threads within a tolerance of the fastest. Its uncertainty follows from
-//! the variation that numbers and rounds do not explain. The logarithm of a speed is a sum of three
-//! terms: for its number, for its round, and an error. This is the two-way analysis of variance
-//! without interaction.
+//! It is also the reference for other searches. It is the best search for few numbers and much
+//! time. In rounds, changes of the machine affect all numbers. A number's speed is the mean of its
+//! probes. The choice is the fewest threads within a tolerance of the fastest. Its uncertainty
+//! follows from the variation that numbers and rounds do not explain. The logarithm of a speed is a
+//! sum of three terms: for its number, for its round, and an error. This is the two-way analysis of
+//! variance without interaction.
 
 use crate::Attempt;
 use crate::advice::NumberAdvice;

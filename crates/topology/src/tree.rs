@@ -293,9 +293,9 @@ impl Draft {
     }
 }
 
-/// The name of a domain that is several at once. It is the outermost kind, but a cache, a cluster
-/// or a group only if it is nothing else. A core with a private L2 is a core, a package with one L3
-/// is a package.
+/// The name of a domain that is several at once. It is the outermost kind. A cache, a cluster or a
+/// group gives the name only if nothing else does. A core with a private L2 is a core, a package
+/// with one L3 is a package.
 fn name(kinds: &[DomainKind]) -> DomainKind {
     let is_thing = |kind: &&DomainKind| {
         !matches!(

@@ -185,8 +185,8 @@ mod tests {
         }
     }
 
-    /// Packets to ever new destinations touch ever new cache lines: a cache that remembers all
-    /// lines seen would not help.
+    /// Packets to ever new destinations touch ever new cache lines. A cache of all lines seen would
+    /// not help.
     #[test]
     fn lookups_for_new_destinations_have_no_locality() {
         let lines = L2_ENTRIES / 8;

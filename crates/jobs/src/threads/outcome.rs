@@ -47,7 +47,7 @@ pub struct ThreadsOutcome {
     pub found: Result<FoundNumber, Option<NumberSearchError>>,
     /// Time since the search began.
     pub time: Duration,
-    /// Share of the contexts' time that other programs took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that other programs took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// The notes.
     pub notes: Vec<ThreadsNote>,

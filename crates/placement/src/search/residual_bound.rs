@@ -22,9 +22,9 @@
 //! together they are wrong no more often than one would be. If instances alone also give a bound,
 //! all looks together have half of that error ([`crate::search::solo_bound`]).
 //!
-//! **What it assumes.** That the predictor is wrong about the best assignment as it is about those
-//! drawn, or less. It misses a needle: one arrangement that is far better than its neighbours
-//! suggest, and never drawn. So does any sample.
+//! **What it assumes.** The predictor is no more wrong about the best assignment than about those
+//! drawn. The bound misses a needle: an undrawn arrangement that is far better than its neighbours
+//! suggest. So does any sample.
 
 use crate::search::history::History;
 use crate::search::learned_predictor::{LearnedPredictor, Modeler};
@@ -40,7 +40,7 @@ const LEAST: usize = 30;
 /// The one-sided 95 % quantile of the normal distribution.
 const QUANTILE: f64 = 1.645;
 
-/// The share of the ratios' variance that is noise from which their tail is that of the noise.
+/// If noise makes this share of the ratios' variance, their tail is that of the noise.
 const HIDING: f64 = 0.25;
 
 /// Standard deviations of the error that the best assignment may be above its prediction. It is for
@@ -130,8 +130,8 @@ fn extrapolated(ratios: &[f64], confidence: f64) -> Option<(f64, f64)> {
     Some((estimate.upb, estimate.upb_high?))
 }
 
-/// The standard deviation of the error, at most, as a share of that of the ratios. `noise` is the
-/// relative deviation of their noise and the degrees of freedom that is known with.
+/// The upper limit of the standard deviation of the error, as a share of that of the ratios.
+/// `noise` is the relative deviation of their noise, with its degrees of freedom.
 fn systematic_share(variance: f64, n: usize, noise: Option<(f64, f64)>) -> f64 {
     let Some((noise, degrees)) = noise.filter(|_| variance > 0.0) else { return 1.0 };
     let noise = noise * noise;

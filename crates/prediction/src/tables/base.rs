@@ -53,8 +53,8 @@ impl BaseSpace {
         if self.exchanges.len() == 1 { self.count() } else { self.experiments().count().into() }
     }
 
-    /// One assignment for each experiment: of those that exchanges of interchangeable threads turn
-    /// into one another, the first. Threads are in the order of [`crate::Instance::threads`].
+    /// One assignment for each experiment. It is the first of those that differ only by exchanges
+    /// of interchangeable threads. Threads are in the order of [`crate::Instance::threads`].
     pub fn experiments(&self) -> impl Iterator<Item = Assignment> + '_ {
         self.space.classes().filter(|class| self.exchanges.len() == 1 || self.name(class) == *class)
     }

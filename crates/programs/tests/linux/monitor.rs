@@ -130,8 +130,8 @@ fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
     Some([sampled, truth])
 }
 
-/// Seconds that a hypervisor gave to others while a CPU of this machine wanted to run, since it was
-/// started.
+/// Seconds of steal time since boot. A hypervisor gave them to others while a CPU here wanted to
+/// run.
 fn stolen() -> f64 {
     cpu_times([8].as_slice())
 }

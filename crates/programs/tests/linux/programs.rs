@@ -96,8 +96,8 @@ fn own_time() -> Duration {
     Duration::from_nanos(counts.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Works until this thread has had 0.6 s of CPU time. On a busy machine that takes longer, so that
-/// what starting takes is always a small share of a run.
+/// Works until this thread has had 0.6 s of CPU time. On a busy machine that takes longer. So the
+/// start is always a small share of a run.
 fn work() {
     while own_time() < Duration::from_millis(600) {
         let next = Instant::now() + Duration::from_millis(1);
@@ -207,7 +207,7 @@ pub(crate) fn machine() -> Machine {
     machine
 }
 
-/// How many CPUs the tests have; one is too few to see a pin, which is said.
+/// Whether the tests have enough CPUs. One is too few to see a pin. Then it says so.
 pub(crate) fn enough_cpus() -> bool {
     let enough = affinity::get(Tid(0)).unwrap().len() > 1;
     if !enough {

@@ -15,8 +15,8 @@ fn question(most: u32, contexts: u32) -> SpeedQuestion {
     }
 }
 
-/// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close
-/// together where it gets interesting.
+/// Up to 72 threads on 24 contexts. A search takes computing time for each candidate. So there are
+/// two in five of them, closer together where it matters.
 fn question_72() -> SpeedQuestion {
     let candidates = (1..=72).filter(|&n| n <= 4 || n % 4 == 0 || (20..=32).contains(&n));
     SpeedQuestion { candidates: candidates.collect(), ..question(72, 24) }

@@ -63,7 +63,7 @@ impl Alternative {
 }
 
 /// Places thread after thread, each by choices from the root down to a leaf; gives the leaves. A
-/// choice of `None` ends the walk: it does not happen for an assignment, or a rank, of this space.
+/// choice of `None` ends the walk. That does not happen for an assignment or a rank of this space.
 fn walk(
     space: &Space,
     mut choose: impl FnMut(usize, &mut dyn Iterator<Item = Alternative>) -> Option<Alternative>,
