@@ -189,7 +189,7 @@ pub(crate) fn answered(
     Ok(())
 }
 
-/// The one way to end a run without an answer, but for [`part_left_open`]; why there is none. A
+/// Ends a run without an answer, and returns the reason. Only [`part_left_open`] does so, too. A
 /// campaign without a measurement is not left behind. Any other can be resumed.
 pub(crate) fn unanswered(
     store: &mut Store,
@@ -210,8 +210,8 @@ pub(crate) fn unanswered(
     Ok(JobError::Failed(Failure { reason, kept, remedy }))
 }
 
-/// Leaves a part open that can go on. Its parent has an answer of what it shows so far, also if it
-/// has no record yet.
+/// Leaves a part open that can go on. Its parent answers with what the part shows so far, even
+/// without a record.
 pub(crate) fn part_left_open(store: &mut Store, id: CampaignId) -> Result<(), StoreError> {
     store.set_state(id, CampaignState::Stopped, None)
 }

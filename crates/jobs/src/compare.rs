@@ -1,8 +1,8 @@
 //! The job that compares strategies.
 //!
-//! Each search is a separate campaign, a part of the comparison. What they announce is measured
-//! again beside naive and balanced placements and the program unpinned: these are the comparison's
-//! own records.
+//! Each search is a separate campaign, a part of the comparison. The comparison measures again what
+//! they announce. It also measures naive and balanced placements, and the program unpinned. These
+//! measurements are its own records.
 
 use crate::campaign_run::{as_parent_error, conclude, disturbances, measure};
 use crate::error::JobError;
@@ -420,8 +420,8 @@ impl Searched {
     }
 }
 
-/// One search as a part of the comparison: read where it has ended, gone on with where it was
-/// interrupted.
+/// One search as a part of the comparison. A search that has ended is read. An interrupted one goes
+/// on.
 fn searched(
     way: &ComparedSearch,
     info: &CampaignInfo,

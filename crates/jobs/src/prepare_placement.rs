@@ -27,8 +27,8 @@ pub(crate) struct PreparedSearch {
     pub(crate) search: PlacementSearch,
 }
 
-/// Opens the program of a request, decides what the request leaves open, and makes the search and
-/// the campaign that it begins. The program's first numbers are waited for `until` the budget ends.
+/// Opens the program of a request and decides what the request leaves open. Makes the search and
+/// the campaign that it begins. Waits for the program's first numbers `until` the budget ends.
 pub(crate) fn prepare_search(
     mut request: PlacementRequest,
     parent: Option<Parent>,
@@ -107,8 +107,8 @@ pub(crate) fn prepare_search(
     Ok(PreparedSearch { request, testbed, new, search })
 }
 
-/// An error if there is one assignment only. Not for a search among several numbers of threads:
-/// one that has a single assignment may be the best of them.
+/// An error if there is one assignment only. Do not call it in a search among several numbers of
+/// threads. There, a number with a single assignment may be the best one.
 pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
     let PreparedSearch { request, new, search, .. } = prepared;
     if !search.has_no_choice() {

@@ -24,7 +24,8 @@ use std::time::Duration;
 const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
-/// If one instance alone has as many assignments, the search says itself that there is no profile.
+/// If one instance alone has this many assignments, the search itself says that there is no
+/// profile.
 const MOST_SAID: f64 = 1e6;
 
 /// Decides which level is core-local if the user named none: as characterized, or the usual one.
@@ -201,8 +202,8 @@ pub fn profiling_cost(
     Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })
 }
 
-/// The machine and the workload to be profiled, how long an experiment takes, and on a model how
-/// long it takes this machine.
+/// The machine and the workload to profile, and the time of an experiment. On a model, also the
+/// time that this machine takes for it.
 fn profiled(
     request: &PlacementRequest,
     caller: &Caller,

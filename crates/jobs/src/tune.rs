@@ -1,11 +1,11 @@
 //! The job that finds the number of threads and their placement together: the question and its
 //! answer.
 //!
-//! A campaign of this kind has no records. It has parts (`parts`): the search for the number alone;
-//! numbers under policies of placement; a placement of each number that may be best; the last
-//! comparison. The last comparison compares the default, the number alone, and the number with its
-//! placement, on fresh windows. Only these are announced. The answer is read from the parts,
-//! however far they came, and so is the plan.
+//! A campaign of this kind has no records. It has four parts (`parts`). The first is the search for
+//! the number alone. The second tries numbers under policies of placement. The third places each
+//! number that may be best. The fourth is the last comparison. It compares the default, the number
+//! alone, and the number with its placement, on fresh windows. Only these results are announced.
+//! The answer and the plan are read from the parts, however far they came.
 
 mod parts;
 mod policies;

@@ -86,7 +86,8 @@ impl From<Method> for BoundMethod {
 
 impl Bound {
     /// Takes one performance per randomly drawn assignment. `best` is the performance to compare
-    /// with. It is the best on fresh windows, or the best of the sample while it is being drawn.
+    /// with. It is the best on fresh windows. While the sample is being drawn, it is the best of
+    /// the sample.
     pub(crate) fn from_sample(
         question: &PlacementQuestion,
         sample: Vec<f64>,
@@ -130,9 +131,9 @@ impl Bound {
         }
     }
 
-    /// All that is known: what a learned predictor or random draws support, what instances did
-    /// `alone`, and the user's cap. The lowest is claimed. `best` is the best performance and the
-    /// lower end of its interval.
+    /// Claims the lowest of all known bounds. They come from a learned predictor or random draws,
+    /// instances `alone`, and the user's cap. `best` is the best performance and the lower end of
+    /// its interval.
     pub(crate) fn of_all(
         question: &PlacementQuestion,
         residual_bound: Option<ResidualBound>,
@@ -151,8 +152,8 @@ impl Bound {
     }
 
     /// From what a learned predictor supports, if there is such a bound and no measurement exceeded
-    /// it. Else from the random draws. `confidence` is what the claim's leaves to this bound alone
-    /// ([`Alone::beside`]).
+    /// it. Else from the random draws. `confidence` is the part of the claim's confidence that is
+    /// left for this bound ([`Alone::beside`]).
     fn from_draws(
         question: &PlacementQuestion,
         confidence: f64,

@@ -123,8 +123,8 @@ pub struct SearchCost {
 pub enum PlacementVerdict {
     /// The best beats the baseline: the whole interval of the gain is above 0.
     Pin,
-    /// Nothing beats the default. The gain's interval is below 0, or it contains 0 and is narrower
-    /// than what was asked ([`PlacementQuestion::within`] to either side).
+    /// Nothing beats the default. The gain's interval is below 0, or it contains 0 and is narrow
+    /// enough. The limit is [`PlacementQuestion::within`] to either side.
     KeepDefault,
     /// The best or the baseline could not be measured, or not well enough to say.
     Undecided,
@@ -140,8 +140,8 @@ pub struct Outcome {
     pub unit: Unit,
     /// The best assignment.
     pub best: Option<PlacedAssignment>,
-    /// If there is no best, the assignment with the highest mean of the search's own windows, and
-    /// the interval of these. It was chosen by them, so that they overstate it.
+    /// If there is no best, the assignment with the highest mean of the search's own windows. Its
+    /// interval comes from the same windows. They chose it, so they overstate it.
     #[serde(default)]
     pub so_far: Option<PlacedAssignment>,
     /// The unpinned baseline on fresh windows of the same length.
@@ -289,11 +289,12 @@ impl Outcome {
         Self { forecast, ..self }
     }
 
-    /// Without a bound if the unpinned program, or how the metric moved in `records`, speaks
-    /// against it.
+    /// Without a bound if the unpinned program contradicts it, or the changes of the metric in
+    /// `records` do.
     pub(crate) fn cautious(mut self, records: &[Record]) -> Self {
         let best = self.best.as_ref().map(|best| best.performance);
-        // The mean of many windows; of the few before anything was pinned what they show at least.
+        // The mean of the many unpinned windows. The few windows before pinning count with their
+        // lower end.
         let unpinned = self.baseline.map_or(f64::NEG_INFINITY, |baseline| baseline.mean);
         let unpinned = self.as_found.map_or(unpinned, |found| unpinned.max(found.low));
         self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records));

@@ -82,8 +82,8 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// The share that `history` has used; above 1 if it was exceeded. It depends on what was
-    /// recorded alone, never on a clock, so that a resumed campaign decides as it would have.
+    /// The share that `history` has used; above 1 if it was exceeded. It depends on the records
+    /// alone, never on a clock. So a resumed campaign decides as it would have.
     pub(crate) fn used(&self, history: &[Record]) -> f64 {
         let (used, whole) = match self {
             Self::Measurements(whole) => (history.len() as f64, *whole as f64),
@@ -95,7 +95,7 @@ impl Budget {
         if whole > 0.0 { used / whole } else { 1.0 }
     }
 
-    /// The rest of it after `time` was spent on something else than measuring; `None` if nothing is
+    /// The rest of it after `time` was spent on other things than measuring. `None` if nothing is
     /// left.
     pub fn after(self, time: Duration) -> Option<Self> {
         match self {

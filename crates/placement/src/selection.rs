@@ -3,10 +3,10 @@
 //! Scheduling has two steps if hardware is shared at several levels. *Workload selection* is which
 //! of the ready instances run. *Assignment* is where their threads run. The statistical approach
 //! was published for the second and leaves both together to future work (optimal-assignment-evt,
-//! section 5.4). Here one draw is both. It has a set of the ready instances, every set of the
-//! wanted size equally likely, and a uniform placement of its threads. Draws are independent and
-//! from one distribution. The bound of section 3 needs no more, so it holds for the best selection
-//! on its best assignment.
+//! section 5.4). Here one draw is both. It has a set of the ready instances, and a uniform
+//! placement of the set's threads. Every set of the wanted size is equally likely. Draws are
+//! independent and from one distribution. The bound of section 3 needs no more, so it holds for the
+//! best selection on its best assignment.
 //!
 //! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and
 //! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000). Divide each running instance's packets/s by

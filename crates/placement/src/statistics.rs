@@ -59,10 +59,10 @@ impl Ratio {
     }
 }
 
-/// The ratio of the means of paired values, numerator first (the ratio estimator and its linearized
-/// variance: Cochran, Sampling Techniques, 3rd ed., eq. 6.13). Pairing takes out whatever disturbs
-/// both alike. `unseen` is variance of the denominator known from elsewhere and not shown by these
-/// pairs. `None` from fewer than 2 pairs or a denominator not above 0.
+/// The ratio of the means of paired values, numerator first. This is the ratio estimator and its
+/// linearized variance (Cochran, Sampling Techniques, 3rd ed., eq. 6.13). Pairing takes out
+/// whatever disturbs both alike. `unseen` is variance of the denominator known from elsewhere and
+/// not shown by these pairs. `None` from fewer than 2 pairs or a denominator not above 0.
 pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Option<Ratio> {
     if pairs.len() < 2 {
         return None;

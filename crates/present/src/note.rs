@@ -166,7 +166,7 @@ pub fn texts(tagged: &[Value]) -> Vec<String> {
 /// Kinds of notes on how threads were watched.
 const WATCHING: [&str; 2] = ["watching", "watched_otherwise"];
 
-/// The notes that a text shows: those on how threads were watched only if it is `verbose`.
+/// The notes that a text shows. Notes on how threads were watched only appear if it is `verbose`.
 pub fn texts_shown(tagged: &[Value], verbose: bool) -> Vec<String> {
     let shown = |note: &&Value| verbose || !WATCHING.map(Value::from).contains(&note["kind"]);
     texts(&tagged.iter().filter(shown).cloned().collect::<Vec<_>>())

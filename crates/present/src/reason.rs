@@ -1,4 +1,4 @@
-//! Why a search ended, and why it went as it did, in clauses without a full stop.
+//! The reasons for the end and the course of a search, in clauses without a full stop.
 
 use crate::figures::{counted, duration, group, percent};
 use crate::shell::Files;

@@ -241,8 +241,8 @@ impl NumberSearchStop<'_> {
     }
 }
 
-/// `n = 4 was probed 2 times of 9`: a reading reports its error, and only other readings of the
-/// same number can confirm that error.
+/// `n = 4 was probed 2 times (of 9 probes)`. A reading reports its error. Only other readings of
+/// the same number can confirm that error.
 fn rests_on(advice: &NumberAdvice, n: u32) -> String {
     let all = figures::counted(advice.probes as u64, "probe");
     match advice.readings {
@@ -268,14 +268,14 @@ pub struct NumberVerdict<'a> {
     pub within: f64,
     /// The budget of the whole search.
     pub budget: Duration,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// Why the comparison ended before its time, if it did.
     pub cut_short: Option<&'a Unmeasured>,
 }
 
 impl NumberVerdict<'_> {
-    /// The failure because of which there is no gain. More time would not mend it.
+    /// The failure that prevents a gain. More time would not help.
     pub fn failed(&self) -> Option<&Unmeasured> {
         let lasting = |why: &&Unmeasured| {
             !matches!(why, Unmeasured::NoTime | Unmeasured::Interrupted | Unmeasured::Text { .. })
@@ -348,7 +348,7 @@ pub struct NothingCompared {
     pub numbers: usize,
     /// Measurements that are no probes.
     pub set_aside: SetAside,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// The budget of the whole search.
     pub budget: Duration,
@@ -393,8 +393,8 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
-/// be enough, `fewest` (95 %) at least.
+/// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
+/// may be enough, but at least `fewest` (95 %).
 pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     (fewest <= contexts && contexts < n)

@@ -1,5 +1,5 @@
-//! The answer of a search for number and placement in words: the result of its last comparison, why
-//! the plan does not pin, and the notes.
+//! The answer of a search for number and placement, in words. It has the result of the last
+//! comparison, why the plan does not pin, and the notes.
 
 use crate::figures;
 use crate::gain::decided_by;
@@ -35,7 +35,7 @@ pub struct TuneVerdict<'a> {
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
     pub unplaced: Option<Unplaced<'a>>,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
 }
 
@@ -218,8 +218,8 @@ pub fn no_tune_verdict(info: &CampaignInfo, files: Files<'_>) -> String {
     }
 }
 
-/// What to do with the plan of such a search, and the program's command line, where it is started
-/// with the number.
+/// What to do with the plan of such a search. `command` is the program's command line, if the
+/// program is started with the number.
 pub fn tune_next(plan: &Path, command: Option<&str>) -> NextStep {
     let plan = quoted(&plan.to_string_lossy());
     match command {

@@ -1,5 +1,5 @@
-//! The verdict of a placement, what qualifies it, and what to do next: the same on the terminal and
-//! on the page.
+//! The verdict of a placement, its caveats, and what to do next. These are the same on the terminal
+//! and on the page.
 
 use crate::figures;
 use crate::note::{note, sentence, tagged, texts};
@@ -163,7 +163,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
     Verdict { heading, reason: reason.to_owned() }
 }
 
-/// The floor as the reason why the search has no answer: how far the program fell below it.
+/// Why the floor left the search without an answer: how far the program fell below it.
 pub(crate) fn below_floor(outcome: &Outcome) -> Option<&str> {
     outcome.stopped_because.iter().find_map(|why| match why {
         StopReason::BelowFloor { error } => Some(error.as_str()),
@@ -182,8 +182,8 @@ fn decides(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The budget that may suffice if measurements keep taking as long as they did: at least twice the
-/// one that did not.
+/// A budget that may suffice if measurements keep their mean time. It is at least twice the budget
+/// that did not suffice.
 fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Option<String> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = PlacementSearch::new(question, &tree, &info.new.workload).ok()?;

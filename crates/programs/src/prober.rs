@@ -1,8 +1,8 @@
-//! A [`Testbed`] for numbers of threads: it starts a program for a moment with one number, watches
+//! A [`Testbed`] for numbers of threads. It starts a program for a moment with one number, watches
 //! it, and ends it.
 //!
-//! *One probe.* pinwise starts the program with its parameter ([`CommandTemplate`]) and waits for
-//! the end of its initialization, however long it takes. Initialization ends when as many threads
+//! *One probe.* pinwise starts the program with its parameter ([`CommandTemplate`]). It waits for
+//! the end of the initialization, however long that takes. Initialization ends when as many threads
 //! exist as the parameter promises and some of them work. Or it ends when a line of output says so.
 //! The program gets a moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its
 //! threads for the window. At the end pinwise ends the program with everything it started.
@@ -673,7 +673,7 @@ impl Testbed for LinuxProber {
     }
 }
 
-/// Work for this many contexts more than n shows that a program does not take its number of threads
+/// A program that keeps this many contexts more than n busy does not take its number of threads
 /// from n. A first thread that reads for the others has less work.
 const BUSIER: f64 = 0.8;
 

@@ -1,5 +1,6 @@
-//! The plots by which a reader can check the bound. They are its curve, the mean excess plot and
-//! the quantile plot of optimal-assignment-evt, section 3, and the bounds of smaller samples.
+//! The plots by which a reader can check the bound. They are its curve and the bounds of smaller
+//! samples. The mean excess plot and the quantile plot are those of optimal-assignment-evt,
+//! section 3.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;

@@ -1,9 +1,9 @@
-//! A comparison as a page. It has the loss of every way of placing against the best known, the
-//! progress by measurements, and which claims were true.
+//! A comparison as a page. It has each way's loss against the best known, the progress by
+//! measurements, and which claims were true.
 //!
 //! The first chart is that of BlackBox scheduler, figures 7 and 9. The second shows what more
-//! measurements bring, as its figure 8 does. The table after it lists the measurements by which a
-//! loss is reached, as figure 14 of the statistical approach does.
+//! measurements bring, as its figure 8 does. The table after it lists the measurements that reach a
+//! loss, as figure 14 of the statistical approach does.
 
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};

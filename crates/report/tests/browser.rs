@@ -1,8 +1,8 @@
 //! The page in headless Chromium. There is no error and no request (its security policy forbids and
 //! reports each). Charts are drawn, text is legible, and nothing is wider than the screen.
 //!
-//! Chromium's window has a minimum width, so the test puts each page in a frame of the width to be
-//! tested. In the frame `inspect.js` inspects the page and reports to the outer page. Without
+//! Chromium's window has a minimum width. So the test puts each page in a frame of the width to
+//! test. In the frame `inspect.js` inspects the page and reports to the outer page. Without
 //! Chromium the test says so and ends; with `CI=true` that is a failure.
 
 mod matrices;

@@ -8,14 +8,15 @@
 //!   Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011)
 //!   as a state machine. Its [`Thresholds`] come from example programs ([`calibrate`]).
 //! - [`NumberQuestion`]: the question of a campaign, by one of these or by a [`SweepQuestion`]
-//!   that tries every number. [`NumberSearch`] is its strategy, and [`NumberQuestion::answer`]
+//!   that tries every number. Its strategy is [`NumberSearch`], and [`NumberQuestion::answer`]
 //!   computes the answer from records.
 //! - [`JointSearch`] chooses which numbers and policies `tune` measures before it places any. Its
 //!   arms are numbers under policies of placement ([`candidates()`]). A [`Shortlist`] has the
 //!   numbers that get a placement search.
-//! - [`ThreadRange`]: the numbers to search. [`ThreadsPerN`]: how many threads a program makes for
-//!   its parameter. [`ThreadCeiling`]: the number from which it makes no more. [`PhaseChange`]: the
-//!   program changed between two probes.
+//! - [`ThreadRange`]: the numbers to search.
+//! - [`ThreadsPerN`]: how many threads a program makes for its parameter.
+//! - [`ThreadCeiling`]: the number from which it makes no more.
+//! - [`PhaseChange`]: the program changed between two probes.
 
 #![forbid(unsafe_code)]
 

@@ -15,8 +15,8 @@
 //!
 //! **Ranking** uses the same series for a tree in which the first threads already have a place.
 //! Occupied places are distinct, empty ones are not. Going down from the root, a thread's
-//! alternatives are weighed by a derivative. It counts the ways in which this one thread is in the
-//! subtree, the others anywhere (`rank`).
+//! alternatives are weighed by a derivative. It counts the ways with this thread in the subtree and
+//! the others anywhere (`rank`).
 //!
 //! **Cost.** With n threads, counting takes O(n^2) products of numbers of O(n log n) bits per class
 //! of domains. The canonical form and the next class take O(n · depth). So does a sample where a

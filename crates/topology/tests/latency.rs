@@ -233,7 +233,7 @@ fn a_declaration_that_differs_is_told_where() {
         difference.declared.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["0-3", "4-7"]
     );
-    // Each of the 12 pairs of the one and of the other, but for the 4 that they have in common.
+    // Each grouping has 12 pairs. The 4 pairs that they have in common do not differ.
     assert_eq!(difference.pairs, 12 + 12 - 2 * 4);
     assert!(comparison.levels[1].difference.is_none());
     let unseen = &comparison.unseen[0];

@@ -26,8 +26,7 @@ use std::time::{Duration, Instant};
 /// Starts a workload.
 type Start = Box<dyn Fn(&Programs) -> Result<LiveTestbed, JobError>>;
 
-/// The share of a window that threads which are not watched are measured for: only their places
-/// matter.
+/// The share of a window for which the unwatched threads are measured. Only their places matter.
 const GLANCE: f64 = 0.05;
 
 /// See the module.
@@ -160,8 +159,8 @@ impl Instances {
     }
 }
 
-/// The threads of a process that runs `programs`, as a part of `whole`: where that is of several
-/// programs, which is whose.
+/// The threads of a process that runs `programs`, as a part of `whole`. If `whole` has several
+/// programs, each thread gets the role and the instance of its program.
 fn told_apart(process: &Workload, programs: &[BuiltInProgram], whole: &Programs) -> Workload {
     let mut workload = process.clone();
     if whole.parts().len() > 1 {

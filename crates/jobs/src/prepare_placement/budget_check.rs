@@ -24,8 +24,8 @@ pub(super) fn remedy(
 struct TooFew {
     /// How many it has room for, and what a verdict takes.
     notice: Notice,
-    /// The budget fits less than a fifth of the measurements of a verdict: what they would show is
-    /// not worth their time.
+    /// The budget fits less than a fifth of the measurements of a verdict. Their result would not
+    /// be worth their time.
     hopeless: bool,
 }
 

@@ -7,7 +7,7 @@
 //! other, so pairs of packets differ much less than packets. Performance is packets per second of
 //! virtual time, all instances together. Each of several *starts* has its own window, and the mean
 //! counts. Most assignments give the same from every start. In some, threads that share a pipe or
-//! the divide unit fall into one of several rhythms and keep it for hundreds of packets. A longer
+//! the divide unit fall into one of several rhythms. They keep it for hundreds of packets. A longer
 //! window adds little there. So more starts are added, up to [`MOST_STARTS`], until their mean is
 //! known to within [`CERTAIN`]. A single start has nothing to differ from.
 //!
@@ -41,9 +41,10 @@ use rayon::prelude::*;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The standard error of a mean of starts, relative to it, that needs no more of them.
+/// The relative standard error of a mean of starts from which no more starts are needed.
 const CERTAIN: f64 = 0.003;
-/// Starts of a measurement, unless more were asked for: what never agrees would take a hundred.
+/// The most starts of a measurement, unless more were asked for. Starts that never agree would take
+/// a hundred.
 const MOST_STARTS: u32 = 16;
 
 /// Threads begin within this many cycles.
@@ -190,8 +191,7 @@ impl SimulatedTestbed {
         };
         while more(&rates) {
             let wanted = least.saturating_sub(rates.len()).max(1);
-            // Those that turn out not to be needed ran on processors that nothing else of this run
-            // had use for.
+            // Starts that turn out to be unnecessary ran on processors that were otherwise idle.
             let count = wanted
                 .next_multiple_of(at_once)
                 .min((MOST_STARTS as usize).max(least) - rates.len());
@@ -314,8 +314,8 @@ impl Testbed for SimulatedTestbed {
     }
 
     fn time(&self) -> Time {
-        // Measurements take from three to sixteen starts: eight for each processor leave few idle
-        // while the last ends.
+        // Measurements take three to sixteen starts. With eight per processor, few processors idle
+        // while the last one ends.
         Time::Virtual { width: 8 * rayon::current_num_threads() }
     }
 

@@ -7,8 +7,8 @@ use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
-/// How many draws of a way may turn out to be its worst, and how many of all to be the best known:
-/// single windows decide which.
+/// The number of a way's draws that may turn out to be its worst. Also the number of all draws that
+/// may turn out to be the best known. Single windows choose these draws.
 pub(crate) const EXTREMES: usize = 3;
 
 /// The result that a way of placing announced.

@@ -7,9 +7,9 @@ use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
 /// The weight, in windows, of the noise pooled over all assignments, compared with an assignment's
-/// own windows. With few windows each, their own variances are too unsteady to compare by; sharing
-/// one estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with the
-/// degrees of freedom of the prior fixed.
+/// own windows. With few windows each, their own variances are too unsteady for a comparison.
+/// Sharing one estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004). The
+/// degrees of freedom of the prior are fixed here.
 const PRIOR: f64 = 4.0;
 
 /// The assignments that were measured, in order, with their performance.

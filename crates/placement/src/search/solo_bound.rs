@@ -228,8 +228,8 @@ pub(crate) mod tests {
         able(None, Budget::Measurements(600))
     }
 
-    /// On a testbed that measures instances by themselves, and starts them for that if `restart`
-    /// says how long it takes.
+    /// On a testbed that measures instances alone. It starts them for that if `restart` says how
+    /// long that takes.
     fn able(restart: Option<Duration>, budget: Budget) -> PlacementQuestion {
         let abilities = TestbedAbilities { pieces: true, restart };
         PlacementQuestion { abilities, ..PlacementQuestion::new(StrategyName::Auto, budget) }

@@ -68,8 +68,8 @@ impl CoreLocal {
     /// The domains of kind `level`, with at most `per_context` threads on a context (1 or more).
     ///
     /// # Errors
-    /// A level that the machine does not have, or within one of whose domains the parts of a level
-    /// differ.
+    /// The machine does not have the level. Or the parts of a level differ within one of its
+    /// domains.
     pub fn new(
         tree: &SharingTree,
         level: DomainKind,

@@ -352,7 +352,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
     );
 }
 
-/// A placement is in use: by the operating system, or balanced as by the default of a model.
+/// A placement is in use. It is the operating system's, or the balanced default of a model.
 #[test]
 fn what_is_searched_is_called_an_assignment_in_every_line() {
     let unit = Unit::rate("packets/s");

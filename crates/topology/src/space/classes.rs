@@ -3,7 +3,7 @@
 //! Canonical assignments are the restricted growth strings of the tree. Each thread goes to a
 //! context whose ancestors are all in use or the first empty one of their group. There is room for
 //! all threads, so every beginning can be completed. The next assignment moves the last thread that
-//! can move to a later context, and all after it to the first.
+//! can move to a later context. It moves all threads after it to the first.
 
 use super::Space;
 use crate::Assignment;

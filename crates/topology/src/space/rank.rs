@@ -3,8 +3,8 @@
 //! The rank of a canonical assignment is the number of canonical ones before it. For every thread
 //! t, these agree before t and have t on an earlier context. They are counted from the root down.
 //! At a node, the canonical completions with t in a certain child are (rest · child')_r. Here
-//! child' is the derivative of the child's series (t is in it), and r is the number of threads
-//! after t. The rest is everything outside the child. Children come in the order of their contexts.
+//! child' is the derivative of the child's series, because t is in it. The number of threads after
+//! t is r. The rest is everything outside the child. Children come in the order of their contexts.
 //! So those before the right one count whole. The search goes on within the right one, whose
 //! siblings join the rest.
 
@@ -63,7 +63,7 @@ impl Alternative {
 }
 
 /// Places thread after thread, each by choices from the root down to a leaf; gives the leaves. A
-/// choice of `None` ends the walk: it does not happen for an assignment, or a rank, of this space.
+/// choice of `None` ends the walk. That does not happen for an assignment or a rank of this space.
 fn walk(
     space: &Space,
     mut choose: impl FnMut(usize, &mut dyn Iterator<Item = Alternative>) -> Option<Alternative>,

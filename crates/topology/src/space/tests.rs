@@ -14,9 +14,9 @@ fn assignment(leaves: &[u32]) -> Assignment {
     Assignment::new(leaves.to_vec())
 }
 
-/// The number of assignments to an UltraSPARC T2, exact below 1e12. Sources: table 1 of Radojković
-/// et al., *Optimal task assignment in multithreaded processors: a statistical approach* (ASPLOS
-/// 2012), and the base time table of the BlackBox scheduler.
+/// The number of assignments to an UltraSPARC T2, exact below 1e12. One source is table 1 of
+/// Radojković et al., *Optimal task assignment in multithreaded processors: a statistical approach*
+/// (ASPLOS 2012). The other is the base time table of the BlackBox scheduler.
 const PUBLISHED: [(usize, &str); 12] = [
     (3, "11"),
     (4, "49"),

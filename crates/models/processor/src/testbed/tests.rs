@@ -118,8 +118,8 @@ fn starts_are_added_until_their_mean_is_certain() {
     assert!(certain(&[1.0, 1.0, 1.008]) && !certain(&[1.0, 1.0, 1.01]));
     assert!(!certain(&[0.0, 0.0, 1.0]) && certain(&[0.0, 0.0]));
     let count = |starts| {
-        // Windows of a few packets differ by percents: more never make them certain, unless the
-        // first agree by chance.
+        // Windows of a few packets differ by percents. More starts never make them certain, unless
+        // the first agree by chance.
         let mut testbed = testbed(1, Window { cycles: 5_000, starts });
         let mut once =
             || testbed.measure(&apart(), Effort::default()).unwrap().duration.as_secs_f64();
