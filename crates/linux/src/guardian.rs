@@ -250,9 +250,10 @@ impl Drop for Guardian {
         drop(self.child.stdin.take());
         if !self.child.wait().is_ok_and(|status| status.success()) {
             restore(&self.entries);
-            if let Some(ledger) = self.ledger.take() {
-                ledger.remove();
-            }
+        }
+        // The guardian has removed it, unless it could not.
+        if let Some(ledger) = self.ledger.take() {
+            ledger.remove();
         }
     }
 }
