@@ -2,7 +2,7 @@
 
 use crate::round_plan::{PlannedExperiment, RoundPlan};
 use crate::statistics::{estimate, quantile, variance};
-use crate::{Findings, Reference};
+use crate::{Arranged, Findings, Isolated, Reference, Slowdown};
 use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets, values_or_text};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -58,81 +58,6 @@ pub struct Characterization {
     /// What to know before trusting the figures.
     #[serde(deserialize_with = "values_or_text")]
     pub warnings: Vec<Warning>,
-}
-
-/// A benchmark alone. Intervals are 95 % and there are none after a single round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Isolated {
-    /// Its name.
-    pub benchmark: String,
-    /// The kind of core, if there are several.
-    pub core_kind: Option<String>,
-    /// Cycles per instruction, where the clock is known: on models.
-    pub cpi: Option<f64>,
-    /// Nanoseconds per operation: on hosts.
-    pub ns: Option<f64>,
-    /// Lower end of the interval, in the same unit.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Runs alone.
-    pub runs: usize,
-    /// Repetitions in all of them.
-    pub repetitions: usize,
-}
-
-/// A reference with stressors. Intervals are 95 % and there are none after a single round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slowdown {
-    /// The benchmark that was timed.
-    pub reference: String,
-    /// The benchmark that ran with it.
-    pub stressor: String,
-    /// How many of them.
-    pub count: usize,
-    /// At which level: `pipe`, `core`, `chip`, `pipe+core`.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// The kind of core the reference ran on, if there are several.
-    pub core_kind: Option<String>,
-    /// Time per operation with them over that alone: geometric mean over the rounds.
-    pub slowdown: f64,
-    /// Lower end of the interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// The slowdown in each round.
-    pub rounds: Vec<f64>,
-    /// Repetitions of the reference in all rounds.
-    pub repetitions: usize,
-    /// Whether every program of the set reached its steady state in every round.
-    pub steady: bool,
-}
-
-/// Remote stressors arranged in two ways.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Arranged {
-    /// The benchmark that was timed.
-    pub reference: String,
-    /// The benchmark that ran with it.
-    pub stressor: String,
-    /// How many of them.
-    pub count: usize,
-    /// At which level.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// The kind of core the reference ran on, if there are several.
-    pub core_kind: Option<String>,
-    /// The slowdown with all on one neighbour.
-    pub packed: f64,
-    /// The slowdown with one on each of several.
-    pub spread: f64,
-    /// spread / packed, with the interval of the ratio.
-    pub ratio: f64,
-    /// Lower end of the interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
 }
 
 /// How much two runs that should give the same differ: every pair of runs alone in one round.

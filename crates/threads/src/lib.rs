@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod attempt;
 mod equal_pieces;
 #[cfg(test)]
 mod fixture;
@@ -45,12 +46,13 @@ mod threads_per_n;
 mod thresholds;
 
 pub use advice::{Interval, NumberAdvice, SpeedSearchEnd};
+pub use attempt::Attempt;
 pub use joint_search::{Arm, JointSearch};
 pub use jump::Jump;
 pub use note::ThreadsNote;
 pub use number_search::{
-    Attempt, FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError,
-    ProbeStage, PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
+    FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError, ProbeStage,
+    PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
 };
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};

@@ -20,10 +20,10 @@
 mod probe_judge;
 
 use crate::{
-    Jump, NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerEnd,
-    ReinforcerStep, SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd,
-    SpeedSearchError, SpeedSearchStep, SweepQuestion, SweepResult, ThreadRange, ThreadRangeError,
-    Thresholds,
+    Attempt, Jump, NumberAdvice, Objective, PhaseChange, Reinforcer, ReinforcerChoice,
+    ReinforcerEnd, ReinforcerStep, SetAside, SpeedQuestion, SpeedSample, SpeedSearch,
+    SpeedSearchEnd, SpeedSearchError, SpeedSearchStep, SweepQuestion, SweepResult, ThreadRange,
+    ThreadRangeError, Thresholds,
 };
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial};
 use pinwise_measure::{
@@ -110,18 +110,6 @@ pub enum ProbeStage {
     Moments,
     /// Whole runs.
     Runs,
-}
-
-/// One probe of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// T: what the search asked for.
-    pub asked: u32,
-    /// The probe. Its progress is the value that is maximised.
-    pub probe: Probe,
-    /// The program fell below the floor. The search does not ask for this number again.
-    #[serde(default)]
-    pub below_floor: bool,
 }
 
 /// The number that a search found, and how.

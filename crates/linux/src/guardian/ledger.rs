@@ -251,6 +251,7 @@ mod tests {
     use crate::process_lock::tests::Sleeping;
     use crate::thread::{StartTime, Stat, ThreadId};
     use pinwise_topology::CpuSet;
+    use std::process::{Command, Stdio};
 
     impl Sleeping {
         fn start(&self) -> StartTime {
@@ -321,6 +322,17 @@ mod tests {
         let empty = abandoned(folder.path(), &[]);
         assert_eq!(outcomes(folder.path()), []);
         assert!(!empty.exists());
+    }
+
+    #[test]
+    fn a_guardian_that_could_not_open_the_file_leaves_none_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::create_in(folder.path()).unwrap();
+        let path = ledger.path.clone();
+        // It ends when its pipe is closed, and knows no file.
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        drop(Guardian { child, entries: Vec::new(), ledger: Some(ledger) });
+        assert!(!path.exists());
     }
 
     #[test]

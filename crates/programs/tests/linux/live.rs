@@ -558,16 +558,19 @@ fn a_single_slow_reading_is_not_below_the_floor() {
 
 #[test]
 fn a_tree_is_attached_to_with_its_children() {
-    let program = Program::start("parent");
+    let program = Program::start("family");
     program.threads("spin-", 1);
+    let mut children = Vec::new();
     until("a child that spins", || {
-        let children = process::descendants(&[program.pid()], &process::all().unwrap());
+        children = process::descendants(&[program.pid()], &process::all().unwrap());
         children.len() == 1 && !threads_of(children[0], "spin-", 1).is_empty()
     });
     let mut testbed =
         testbed(Target::attach(Scope::Trees(vec![program.pid()])).unwrap(), quick()).unwrap();
     assert_eq!(names(&testbed), ["spin-0#0", "spin-0#1"]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    drop(program);
+    until("no child is left", || process::ended(children[0]));
 }
 
 #[test]

@@ -44,6 +44,20 @@ pub(crate) fn spinners(count: usize) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
+/// A thread that spins, beside a child.
+pub(crate) fn parent(child: Program) {
+    spinners(1);
+    drop(child);
+}
+
+/// A thread that spins. It ends with process `parent`, however that ends.
+pub(crate) fn child(parent: i32) {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).unwrap();
+    if rustix::process::getppid().is_some_and(|pid| pid.as_raw_nonzero().get() == parent) {
+        spinners(1);
+    }
+}
+
 /// Two threads. The second one ends when there is a file `0` in `folder`, and is created again. The
 /// new one ends with a file `1`, the next with a file `2`.
 pub(crate) fn respawner(folder: &Path) {
