@@ -21,7 +21,7 @@ pub(crate) struct ServiceNumber {
 impl ServiceNumber {
     /// The service's own. `None`: no command has changed it.
     pub(crate) fn own(prober: &LinuxProber) -> Option<Self> {
-        let (n, guess) = prober.own_parameter();
+        let (n, guess) = prober.own_parameter()?;
         prober.is_changed().then_some(Self { n, guess })
     }
 

@@ -311,11 +311,11 @@ impl HeldProgram {
         else {
             return Ok(Vec::new());
         };
-        let own = prober.own_parameter().0;
+        let own = prober.own_parameter().map(|own| own.0);
         let left = kept.map(|kept| kept.leave(prober)).transpose()?.flatten();
         let (Some(set), Some(_)) = (&program.set, program.pid) else { return Ok(Vec::new()) };
         let Some(command) = set.command(n) else { return Ok(vec![ThreadsNote::LimitsRestored]) };
-        let unset = left.map_or(own, |left| left.n) != n;
+        let unset = left.map(|left| left.n).or(own) != Some(n);
         let left = left.map(|ServiceNumber { n, guess }| ThreadsNote::Set { n, guess });
         let unset = unset.then_some(ThreadsNote::NotSet { n, command });
         Ok(left.into_iter().chain(unset).collect())
