@@ -26,7 +26,7 @@ pub(crate) enum Next {
     Sequence(Vec<Trial>),
     /// These, in any order: they are compared with one another, so chance decides the order.
     Round(Vec<Trial>),
-    /// These, in any order, of pieces of the workload: nothing that the baseline or the reference
+    /// These, in any order, of instances of the workload: nothing that the baseline or the reference
     /// compares with.
     Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next proposer follows.
