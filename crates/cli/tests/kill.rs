@@ -278,13 +278,13 @@ fn questions_about_this_machine_that_are_killed_and_resumed_end_with_an_answer()
     let counts = r#"for i in $(seq $0); do
         sh -c "i=0; while [ \$i -lt 40000 ]; do i=\$((i+1)); done" & done; wait"#;
     let tune = ["tune", "--max", "2", "--budget", &budget];
-    let pieces = ["--", "sh", "-c", counts, "{n}"];
+    let program = ["--", "sh", "-c", counts, "{n}"];
     let questions: [(&[&str], &[&str], &str); 5] = [
         (&survey, &SPIN, "probes"),
         (&compare, &[], "ways"),
         (&characterize, &[], "slowdowns"),
         (&["latency"], &[], "matrix"),
-        (&tune, &pieces, "ways"),
+        (&tune, &program, "ways"),
     ];
     for (question, program, key) in questions {
         let Outlasted { answer, met, .. } =

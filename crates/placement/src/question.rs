@@ -150,7 +150,8 @@ pub struct PlacementQuestion {
 pub struct TestbedAbilities {
     /// Whether instances of the workload can run alone ([`Testbed::profiles`]). What they do alone
     /// bounds what they do together.
-    pub(crate) pieces: bool,
+    #[serde(alias = "pieces")]
+    pub(crate) profiles: bool,
     /// The approximate time to start and measure one instance ([`Testbed::restart`]). `None`:
     /// instances are not started for a measurement.
     pub(crate) restart: Option<Duration>,
@@ -194,9 +195,9 @@ impl PlacementQuestion {
     /// The question as a testbed gets it. It has all that a search has to know of what the testbed
     /// can do.
     pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
-        let pieces = testbed.profiles();
-        let restart = testbed.restart().filter(|_| pieces);
-        Self { abilities: TestbedAbilities { pieces, restart }, ..self }
+        let profiles = testbed.profiles();
+        let restart = testbed.restart().filter(|_| profiles);
+        Self { abilities: TestbedAbilities { profiles, restart }, ..self }
     }
 }
 
@@ -206,13 +207,17 @@ mod tests {
 
     #[test]
     fn what_a_testbed_can_do_is_stored_flat_and_absent_in_old_questions() {
-        let abilities = TestbedAbilities { pieces: true, restart: Some(Duration::from_secs(2)) };
+        let abilities = TestbedAbilities { profiles: true, restart: Some(Duration::from_secs(2)) };
         let plain = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(60));
         let question = PlacementQuestion { abilities, ..plain.clone() };
         let mut stored = serde_json::to_value(&question).unwrap();
         assert_eq!(serde_json::from_value::<PlacementQuestion>(stored.clone()).unwrap(), question);
         let fields = stored.as_object_mut().unwrap();
-        assert_eq!(fields.remove("pieces"), Some(true.into()));
+        let profiles = fields.remove("profiles").unwrap();
+        fields.insert("pieces".to_owned(), profiles);
+        let named_before = serde_json::Value::Object(fields.clone());
+        assert_eq!(serde_json::from_value::<PlacementQuestion>(named_before).unwrap(), question);
+        fields.remove("pieces");
         assert!(fields.remove("restart").is_some());
         assert_eq!(serde_json::from_value::<PlacementQuestion>(stored).unwrap(), plain);
     }

@@ -1,8 +1,8 @@
 //! A [`Testbed`] for numbers of threads: it watches a program with one number after another.
 //! [`StartedAnew`] starts it for each. [`KeptRunning`] changes the number while it runs.
 //!
-//! *One probe.* pinwise starts the program with its parameter ([`CommandTemplate`]) and waits for
-//! the end of its initialization, however long it takes. Initialization ends when as many threads
+//! *One probe.* pinwise starts the program with its parameter ([`CommandTemplate`]). It waits for
+//! the end of the initialization, however long that takes. Initialization ends when as many threads
 //! exist as the parameter promises and some of them work. Or it ends when a line of output says so.
 //! The program gets a moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its
 //! threads for the window. At the end pinwise ends the program with everything it started.

@@ -37,10 +37,10 @@ impl<'a> Selection<'a> {
     /// Of an answer.
     pub fn of(answer: &'a SelectAnswer) -> Self {
         let (outcome, names) = (&answer.outcome, answer.request.names());
-        let best = outcome.best.iter().flat_map(|best| &best.pieces);
+        let best = outcome.best.iter().flat_map(|best| &best.instances);
         let drawn = outcome.selections.iter();
         Self {
-            best: selection_name(&names, best.map(|piece| piece.instance)),
+            best: selection_name(&names, best.map(|pinned| pinned.instance)),
             names: drawn
                 .map(|drawn| selection_name(&names, answer.instances(&drawn.counts)))
                 .collect(),
@@ -131,11 +131,12 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
 /// The threads that run, where they run.
 fn plan(info: &CampaignInfo, best: &PlacedSelection) -> Block {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let members = best.pieces.iter().flat_map(|piece| info.new.workload.members(piece.instance));
+    let members =
+        best.instances.iter().flat_map(|pinned| info.new.workload.members(pinned.instance));
     let threads: Vec<Thread> =
         members.map(|thread| info.new.workload.threads[thread].clone()).collect();
     let assignment =
-        Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect());
+        Assignment::new(best.instances.iter().flat_map(|pinned| pinned.leaves.clone()).collect());
     floorplan::draw(&info.new.machine, tree.leaves(), &threads, &assignment)
 }
 

@@ -135,7 +135,7 @@ fn check(name: &str, campaign: &Synthetic, charts: usize) {
 }
 
 /// Everything that must hold of any page. `charts` is how many it has, `texts` the least number of
-/// pieces of text.
+/// texts.
 fn legible(name: &str, html: &str, charts: usize, texts: u64) {
     let Some(chromium) = chromium() else { return };
     let folder = folder(name);
@@ -153,7 +153,7 @@ fn legible(name: &str, html: &str, charts: usize, texts: u64) {
             "{at}: {} px wider than the screen",
             seen["overflow"]
         );
-        assert!(seen["texts"].as_u64().unwrap() > texts, "{at}: {} pieces of text", seen["texts"]);
+        assert!(seen["texts"].as_u64().unwrap() > texts, "{at}: {} texts", seen["texts"]);
         let canvases = seen["canvases"].as_array().unwrap();
         assert_eq!(canvases.len(), charts, "{at}: {canvases:?}");
         for canvas in canvases {

@@ -269,7 +269,7 @@ impl Testbed for Contention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_measure::Piece;
+    use pinwise_measure::PinnedInstance;
     use pinwise_topology::{CoreKind, PerContext, Random, Space};
 
     fn demand() -> Demand {
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn a_profile_is_of_the_first_part_alone() {
         let mut alike = contention(demand());
-        let part = |leaves: [u32; 2]| Piece { instance: 0, leaves: leaves.to_vec() };
-        let mut profile = |parts: Vec<Piece>| {
+        let part = |leaves: [u32; 2]| PinnedInstance { instance: 0, leaves: leaves.to_vec() };
+        let mut profile = |parts: Vec<PinnedInstance>| {
             alike.measure(&Setting::Profile(parts), Effort::default()).unwrap().performance
         };
         // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others, P has 2 · (1

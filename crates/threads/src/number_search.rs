@@ -13,8 +13,8 @@
 //! **Doubtful probes.** A probe of a survey that shows no progress, was starved or jumped is
 //! repeated (`probe_judge.rs`). It is a record like any other, and no attempt.
 //!
-//! **Closing probe.** If all probes are of one run of the program, the first number is probed once
-//! more at the end. The two probes show whether the program came into another phase meanwhile
+//! **Closing probe.** If all probes are of one run, the first number is probed once more at the
+//! end. The two probes show whether the program came into another phase meanwhile
 //! ([`PhaseChange`](crate::PhaseChange)).
 
 mod answer;

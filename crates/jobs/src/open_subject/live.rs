@@ -66,7 +66,7 @@ fn unpinned(record: &Record) -> Vec<(f64, f64)> {
     let detail = || record.detail()?.read::<FloorDetail>().ok();
     match (&record.trial.setting, &record.outcome) {
         (Setting::Unpinned, Ok(own)) => vec![(own.performance, record.trial.effort.windows)],
-        // The pieces of a profile are separate programs.
+        // The instances of a profile are separate programs.
         (Setting::Pinned(_), _) => {
             let windows = detail().into_iter().flat_map(|detail| detail.unpinned);
             windows.map(|window| (window.performance, window.windows)).collect()

@@ -74,10 +74,10 @@ impl SwitchRing {
             // SAFETY: `from + length` is at most DATA, and the mapping goes on for DATA bytes after
             // the first page. The kernel does not write between tail and head, and
             // nobody else has the mapping.
-            let piece = unsafe {
+            let data = unsafe {
                 std::slice::from_raw_parts(self.base.as_ptr().add(self.page + from), length)
             };
-            records.extend_from_slice(piece);
+            records.extend_from_slice(data);
         }
         // Release: the room is given back after it has been read.
         tail.store(end, Ordering::Release);

@@ -15,11 +15,11 @@
 //! campaign repeats bit for bit, and measuring the same assignment again gives another start, as on
 //! a real machine.
 //!
-//! **A profile** is measured the same way, with only copies of the instances that are its parts on
-//! the chip. The packets of the first part count.
+//! **A profile** is measured the same way, with only copies of its instances on the chip. The
+//! packets of the first one count.
 //!
 //! **Ready instances.** Where only some of the instances run at a time
-//! ([`SimulatedTestbed::of_ready`]), only the pieces of a profile run. Their performance is the
+//! ([`SimulatedTestbed::of_ready`]), only the instances of a profile run. Their performance is the
 //! weighted speedup: the sum of packets per second, each divided by that of the instance alone.
 //!
 //! **Unpinned.** There is no operating system in the model. Its default is what the studies compare
@@ -34,7 +34,8 @@ pub use window::Window;
 use crate::program::PacketProgram;
 use crate::{ClockMode, Counters, PlacedThread, PlacementError, Processor, UnplacedJob};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
+    Effort, MeasureError, Measurement, PinnedInstance, Retry, Setting, Testbed, Time, Unit,
+    Workload,
 };
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use rayon::prelude::*;
@@ -167,7 +168,7 @@ impl SimulatedTestbed {
                 );
                 let unplaced = UnplacedJob::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
-                let weight = |number: usize, part: &Piece| match &self.alone {
+                let weight = |number: usize, part: &PinnedInstance| match &self.alone {
                     Some(alone) => alone.get(part.instance).map_or(0.0, |alone| 1.0 / alone),
                     None if number == 0 => 1.0,
                     None => 0.0,

@@ -31,7 +31,7 @@ impl MemoryStretch {
         Self { stretch }
     }
 
-    /// How much longer a piece of work takes while `running` threads run, at least 1.
+    /// How much longer the same work takes while `running` threads run, at least 1.
     pub fn stretch(&self, running: usize) -> f64 {
         self.stretch[running.min(self.stretch.len() - 1)]
     }

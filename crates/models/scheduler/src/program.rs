@@ -104,7 +104,7 @@ pub struct FittedCosts {
     pub work_ms: f64,
     /// Share of an iteration that the main thread does alone.
     pub serial: f64,
-    /// Each piece of work varies uniformly by this fraction of it, up or down.
+    /// Each unit of work varies uniformly by this fraction of it, up or down.
     pub spread: f64,
     /// Work between two critical sections, these included, in µs.
     pub segment_us: f64,

@@ -26,7 +26,7 @@ pub(crate) enum Next {
     Sequence(Vec<Trial>),
     /// These, in any order: they are compared with one another, so chance decides the order.
     Round(Vec<Trial>),
-    /// These trials of pieces of the workload, in any order. They are not compared with the
+    /// These trials of instances of the workload, in any order. They are not compared with the
     /// baseline or the reference.
     Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next proposer follows.

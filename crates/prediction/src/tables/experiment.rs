@@ -2,7 +2,7 @@
 
 use crate::{BaseSpace, CoreLocal, Layouts, ThreadKinds};
 use num_bigint::BigUint;
-use pinwise_measure::{Piece, Setting};
+use pinwise_measure::{PinnedInstance, Setting};
 use pinwise_topology::{SharingTree, SpaceError};
 
 /// Some instances on chosen contexts, with the rest of the machine free. The performance of the
@@ -35,7 +35,10 @@ impl Experiment {
             let mut leaves: Vec<(usize, u32)> =
                 threads.zip(placed.leaves.iter().copied()).collect();
             leaves.sort_unstable();
-            Some(Piece { instance, leaves: leaves.into_iter().map(|(_, leaf)| leaf).collect() })
+            Some(PinnedInstance {
+                instance,
+                leaves: leaves.into_iter().map(|(_, leaf)| leaf).collect(),
+            })
         };
         Setting::Profile(self.instances.iter().filter_map(part).collect())
     }

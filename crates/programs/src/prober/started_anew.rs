@@ -161,7 +161,7 @@ impl StartedAnew {
     }
 }
 
-/// Work for this many contexts more than n shows that a program does not take its number of threads
+/// A program that keeps this many contexts more than n busy does not take its number of threads
 /// from n. A first thread that reads for the others has less work.
 const BUSIER: f64 = 0.8;
 
