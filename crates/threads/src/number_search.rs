@@ -23,7 +23,7 @@ mod probe_judge;
 mod question;
 mod state;
 
-pub use answer::{Attempt, FoundNumber, NumberSearchEnd, Unfound};
+pub use answer::{FoundNumber, NumberSearchEnd, Unfound};
 pub use error::NumberSearchError;
 use pinwise_campaign::{Record, Step, Strategy};
 pub use question::{NumberQuestion, PublishedQuestion, SearchMethod, WholeRuns};

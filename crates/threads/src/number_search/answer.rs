@@ -1,8 +1,7 @@
 //! [`FoundNumber`]: the answer of a search for a number. [`Unfound`]: a search without one.
 
 use super::NumberSearchError;
-use crate::{Jump, NumberAdvice, PhaseChange, ReinforcerEnd, SetAside};
-use pinwise_measure::Probe;
+use crate::{Attempt, Jump, NumberAdvice, PhaseChange, ReinforcerEnd, SetAside};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -52,18 +51,6 @@ impl FoundNumber {
             _ => None,
         }
     }
-}
-
-/// One probe of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Attempt {
-    /// T: what the search asked for.
-    pub asked: u32,
-    /// The probe. Its progress is the value that is maximised.
-    pub probe: Probe,
-    /// The program fell below the floor. The search does not ask for this number again.
-    #[serde(default)]
-    pub below_floor: bool,
 }
 
 /// Why a search for a number, by any method, ended.

@@ -3,12 +3,13 @@
 
 use super::probe_judge::{Doubt, ProbeJudge, error_of_starved};
 use super::{
-    Attempt, FoundNumber, NumberQuestion, NumberSearchEnd, NumberSearchError, ProbeStage,
-    PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
+    FoundNumber, NumberQuestion, NumberSearchEnd, NumberSearchError, ProbeStage, PublishedQuestion,
+    SearchMethod, SearchPosition, Unfound, WholeRuns,
 };
 use crate::{
-    Jump, NumberAdvice, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerStep, SetAside,
-    SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchStep, SweepResult,
+    Attempt, Jump, NumberAdvice, PhaseChange, Reinforcer, ReinforcerChoice, ReinforcerStep,
+    SetAside, SpeedQuestion, SpeedSample, SpeedSearch, SpeedSearchEnd, SpeedSearchStep,
+    SweepResult,
 };
 use pinwise_campaign::{Purpose, Record, Step, Trial};
 use pinwise_measure::{
