@@ -26,8 +26,8 @@ pub(crate) enum Next {
     Sequence(Vec<Trial>),
     /// These, in any order: they are compared with one another, so chance decides the order.
     Round(Vec<Trial>),
-    /// These, in any order, of instances of the workload: nothing that the baseline or the reference
-    /// compares with.
+    /// These, in any order, of instances of the workload: nothing that the baseline or the
+    /// reference compares with.
     Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next proposer follows.
     Done(StopReason),
