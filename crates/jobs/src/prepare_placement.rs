@@ -64,7 +64,7 @@ pub(crate) fn prepare_search(
         let search = PlacementSearch::new(&request.question, &tree, &workload).ok();
         let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
         return Err(JobError::failed(format!(
-            "preparing the program took {}, which is all of the budget: {}",
+            "preparing the program took all of the budget ({}); {}",
             figures::duration(spent),
             remedy.unwrap_or_else(|| "raise --budget".to_owned())
         )));

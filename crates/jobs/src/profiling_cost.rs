@@ -150,8 +150,8 @@ fn outlook(
             let (each, all) = (figures::duration(each), seconds(least));
             let percent = figures::percent(PROFILE_SHARE);
             return Err(JobError::Usage(format!(
-                "profiling {name} needs at least {least} experiments of {each}, {all} in all, \
-                 but may take only {percent} of the budget: use --budget {enough}s or more"
+                "profiling {name} takes at least {all} ({least} experiments of {each}), and may \
+                 take only {percent} of the budget: use --budget {enough}s or more"
             )));
         }
         let share = affordable / (base + entries as f64);
