@@ -655,6 +655,17 @@ mod tests {
             method: ThreadsMethod::Sweep,
             ..floor(0.5, "cmd:true {n}", Some("io:wchar"))
         };
+        let more = std::thread::available_parallelism().unwrap().get() as u32 + 1;
+        let granted = |set: &str| {
+            let (set, pid) = (set.parse().ok(), Some(std::process::id() as i32));
+            let program = ThreadsProgram::Here(HostProgram { set, pid, ..HostProgram::default() });
+            ThreadsRequest { max: Some(more), ..ThreadsRequest::new(program) }
+        };
+        let error = refused(granted("cpuset:"), &mut store);
+        let told = format!("n = {more} needs {more} CPUs, and --set has {} CPU", more - 1);
+        assert!(error.starts_with(&told), "{error}");
+        assert!(error.ends_with(&format!("use --max {}", more - 1)), "{error}");
+        assert!(ThreadsQuestion::of(granted("quota:/none")).is_ok(), "a quota may be any");
         for (floor, told) in [
             (of_sweep, "leave out --floor or --method"),
             (floor(0.5, "cmd:true {n}", None), "add --set and --metric"),
