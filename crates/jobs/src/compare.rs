@@ -375,17 +375,16 @@ fn question(
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
         let mut asked = PlacementRequest { question, ..request.clone() };
-        match announce_profiling(&mut asked, testbed, events) {
+        match announce_profiling(&mut asked, testbed, events)? {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
-            Err(JobError::Usage(error)) => return Ok(Err(LeftOutReason::Refused { error })),
-            Err(error) => return Err(error),
+            Err(error) => return Ok(Err(LeftOutReason::Refused { error })),
         }
     }
     let tree = SharingTree::new(&new.machine, new.alike);
     Ok(match PlacementSearch::new(&question, &tree, &new.workload) {
         Ok(_) => Ok(question),
-        Err(error) => Err(LeftOutReason::Refused { error: error.to_string() }),
+        Err(error) => Err(LeftOutReason::Refused { error }),
     })
 }
 
