@@ -52,7 +52,7 @@ pub(crate) fn prepare_search(
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        announce_profiling(&mut request, &*testbed, events)?;
+        announce_profiling(&mut request, &*testbed, events)?.map_err(JobError::usage)?;
     }
     let spent = begin.elapsed();
     let mut workload = testbed.workload().clone();

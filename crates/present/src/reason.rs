@@ -140,7 +140,7 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
                  {of} experiments, then measures the best predictions"
             )
         }
-        Is::Refused { error } => error.clone(),
+        Is::Refused { error } => error.to_string(),
         Is::AnyPerContext => {
             "any number of threads per context, since all such assignments fit the budget".into()
         }

@@ -30,6 +30,7 @@ mod series;
 use crate::{Assignment, Random, SharingTree};
 use classes::Classes;
 use num_bigint::BigUint;
+use serde::{Deserialize, Serialize};
 use series::Series;
 use std::sync::OnceLock;
 
@@ -43,7 +44,8 @@ pub enum PerContext {
 }
 
 /// Why there is no such space.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SpaceError {
     /// No context is allowed.
     #[error(
