@@ -82,11 +82,6 @@ impl ExperimentCount {
             slowdown: layouts.map(|layouts| reachable(thread_kinds, &layouts).len()),
         })
     }
-
-    /// All that are needed; `None` if they are too many to go through.
-    pub fn needed(&self) -> Option<BigUint> {
-        Some(&self.base + self.slowdown?)
-    }
 }
 
 /// The layouts around one thread, for any number of kinds: see [`Layouts`].
