@@ -23,8 +23,8 @@
 //! *Files.* `started_anew`, `kept_running`: the two kinds of program. `command_template`,
 //! `number_setter`: how a program gets its number. `own_parameter`: the number that it uses on its
 //! own. `program_run`: one run, when its work begins and how it is watched. `observation`,
-//! `observation_halves`, `role_grouping`: what is observed. `options`, `details`, `error`: what goes
-//! in and comes out.
+//! `observation_halves`, `role_grouping`: what is observed. `options`, `details`, `error`: what
+//! goes in and comes out.
 
 mod command_template;
 mod details;
