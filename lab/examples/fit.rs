@@ -59,9 +59,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn published(program: &ModelProgram) -> Result<Vec<Target>, Box<dyn Error>> {
-    let shared = std::env::var("PINWISE_SHARED_PUBLISHED")
-        .unwrap_or_else(|_| "../shared/published".to_owned());
-    let table = std::fs::read_to_string(format!("{shared}/thread_reinforcer.csv"))?;
+    let path =
+        pinwise_synthetic::published("thread_reinforcer.csv").ok_or("no published figures")?;
+    let table = std::fs::read_to_string(path)?;
     let row = table
         .lines()
         .find(|line| line.starts_with(&format!("{},", program.name)))

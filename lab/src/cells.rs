@@ -33,16 +33,7 @@ pub fn held_out(index: usize) -> bool {
 
 /// The folder of the tables, or `None`, said plainly, if it is absent.
 pub fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data")),
-        PathBuf::from,
-    );
-    let folder = shared.join("mctop");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("left out: no Metis tables at {}; set PINWISE_SHARED_DATA", folder.display());
-    None
+    pinwise_synthetic::shared_data("mctop")
 }
 
 /// Reads the table of `host`.

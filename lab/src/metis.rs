@@ -309,7 +309,6 @@ fn numbers(words: &[&str]) -> Result<Vec<f64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::{Path, PathBuf};
 
     const TABLE: &str = "./bin/box/count -- -n 100 --\nAlloc policy   2   4\n\
         MCTOP_ALLOC_NONE        2000   50.00 100.00   199768580  60.00 72.00\n\
@@ -381,28 +380,9 @@ mod tests {
         assert!(cell("Time -5").contains("'-5': expected a number"));
     }
 
-    /// MCTOP's folder; if it is absent that is said, and CI fails.
-    fn folder() -> Option<PathBuf> {
-        let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"),
-            PathBuf::from,
-        );
-        let folder = shared.join("mctop");
-        if folder.is_dir() {
-            return Some(folder);
-        }
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-            "no Metis tables at {}",
-            folder.display()
-        );
-        eprintln!("left out: no Metis tables at {} (set PINWISE_SHARED_DATA)", folder.display());
-        None
-    }
-
     #[test]
     fn the_published_tables_are_read_whole() {
-        let Some(folder) = folder() else { return };
+        let Some(folder) = crate::cells::folder() else { return };
         let read = |name: &str| {
             MetisTable::parse(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
         };

@@ -47,18 +47,7 @@ pub struct PublishedRow {
 
 /// The folder of published figures, or `None`, said plainly, if it is absent.
 pub fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("PINWISE_SHARED_PUBLISHED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/published")),
-        PathBuf::from,
-    );
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!(
-        "left out: no published figures at {}; set PINWISE_SHARED_PUBLISHED",
-        folder.display()
-    );
-    None
+    pinwise_synthetic::published("")
 }
 
 /// Rows of numbers and words, comments and the heading left out.

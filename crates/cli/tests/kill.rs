@@ -20,7 +20,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use support::{PATIENCE, PINWISE, Program, affinities, json, pinwise, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, wait_until};
 use tempfile::TempDir;
 
 /// Targets that pinwise is killed on, each with a separate store.
@@ -48,25 +48,9 @@ fn recorded(store: &Path) -> u64 {
 fn kill_again_and_again(seed: u64) -> u64 {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let (counts, complaints) = (folder.path().join("counts"), folder.path().join("complaints"));
-    let target = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "workload",
-                "hash1_L1",
-                "--instances",
-                "1",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "3600",
-            ])
-            .stdout(File::create(&counts).unwrap()),
-    );
-    wait_until(PATIENCE, "the workload's threads", || affinities(target.pid()).len() >= 4);
-    let before = affinities(target.pid());
-    let metric =
-        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let complaints = folder.path().join("complaints");
+    let target = Target::start("hash1_L1", folder.path());
+    let before = target.affinities();
     let mut random = pinwise_topology::Random::new(seed);
     let mut within =
         |limit: Duration| Duration::from_micros(random.below(limit.as_micros() as u64));
@@ -74,16 +58,9 @@ fn kill_again_and_again(seed: u64) -> u64 {
     for kill in 0..KILLS {
         let before_this = recorded(&store);
         let mut place = Program::start(
-            Command::new(PINWISE)
-                .args([
-                    "place",
-                    "--pid",
-                    &target.pid().to_string(),
-                    "--metric",
-                    &metric,
-                    "--counter",
-                ])
-                .args(["--budget", "10m", "--window", "20ms", "--store", store.to_str().unwrap()])
+            target
+                .place("10m")
+                .args(["--window", "20ms"])
                 .stdout(Stdio::null())
                 .stderr(File::create(&complaints).unwrap()),
         );
@@ -95,18 +72,18 @@ fn kill_again_and_again(seed: u64) -> u64 {
                 wait_until(PATIENCE, "a measurement", || recorded(&store) > before_this || ended());
                 thread::sleep(within(MEASURING));
             }
-            _ => wait_until(PATIENCE, "a pinned thread", || {
-                affinities(target.pid()) != before || ended()
-            }),
+            _ => {
+                wait_until(PATIENCE, "a pinned thread", || target.affinities() != before || ended())
+            }
         }
         if ended() {
             println!("ended by itself: {}", std::fs::read_to_string(&complaints).unwrap());
         }
         let known = recorded(&store);
-        pinned += u64::from(affinities(target.pid()) != before);
+        pinned += u64::from(target.affinities() != before);
         let _ = place.0.kill();
         place.0.wait().unwrap();
-        wait_until(PATIENCE, "the original affinities", || affinities(target.pid()) == before);
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
         assert!(recorded(&store) >= known, "recorded measurements were lost");
     }
     let campaigns = Store::open(&store).unwrap();

@@ -367,6 +367,26 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     assert!(way["way"] == "placed" && way["parameter"] == 3, "{answer:#}");
 }
 
+/// A folder that a file has replaced cannot be written, whatever the permissions.
+#[test]
+fn the_answer_is_printed_though_its_plan_cannot_be_written() {
+    let folder = TempDir::new().unwrap();
+    let plans = folder.path().join("plans");
+    fs::create_dir(&plans).unwrap();
+    let script = "[ -d \"$2\" ] && rmdir \"$2\" && : > \"$2\"; exec sleep 0.0$1";
+    let mut command = Command::new(PINWISE);
+    command.args(["tune", "--max", "2", "--method", "sweep", "--rounds", "1", "--default", "1"]);
+    command.args(["--threads-per-n", "1", "--budget", "8s", "--plan"]);
+    command.arg(plans.join("tuned.toml")).arg("--store").arg(folder.path().join("tune.db"));
+    command.args(["--", "sh", "-c", script, "sh", "{n}"]).arg(&plans);
+    let ended = command.stdin(Stdio::null()).output().unwrap();
+    let [told, error] = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(plans.is_file(), "it was checked at the start: {error}");
+    assert_eq!(ended.status.code(), Some(1), "{told}{error}");
+    assert!(error.contains("the answer is above, but ") && error.contains("tuned.toml"), "{error}");
+    assert!(told.contains("On fresh windows"), "{told}");
+}
+
 #[test]
 fn an_openmp_program_without_its_variable_is_the_default() {
     let folder = TempDir::new().unwrap();

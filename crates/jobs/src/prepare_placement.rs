@@ -52,7 +52,7 @@ pub(crate) fn prepare_search(
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        announce_profiling(&mut request, &*testbed, events)?;
+        announce_profiling(&mut request, &*testbed, events)?.map_err(JobError::usage)?;
     }
     let spent = begin.elapsed();
     let mut workload = testbed.workload().clone();
@@ -64,7 +64,7 @@ pub(crate) fn prepare_search(
         let search = PlacementSearch::new(&request.question, &tree, &workload).ok();
         let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
         return Err(JobError::failed(format!(
-            "preparing the program took {}, which is all of the budget: {}",
+            "preparing the program took all of the budget ({}); {}",
             figures::duration(spent),
             remedy.unwrap_or_else(|| "raise --budget".to_owned())
         )));

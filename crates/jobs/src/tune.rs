@@ -615,6 +615,13 @@ mod tests {
             panic!("{:?}", ended.left_undone)
         };
         assert!(unwritten.to_string().contains("mine/tuned.toml"), "{unwritten}");
+        let of_campaign = |answer: &TuneAnswer| {
+            let TuneAnswer { campaign, threads, policies, placements, concluded, notes, .. } =
+                answer;
+            format!("{campaign:?} {threads:?} {policies:?} {placements:?} {concluded:?} {notes:?}")
+        };
+        let read = answer(&store, &store.get(whole.id).unwrap()).unwrap();
+        assert_eq!(of_campaign(&ended), of_campaign(&read));
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
         assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);

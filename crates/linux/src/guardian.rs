@@ -236,12 +236,6 @@ impl Guardian {
             .iter()
             .any(|entry| matches!(entry, GuardianEntry::Thread { id, .. } if id.tid == tid))
     }
-
-    /// The number of the guardian process.
-    pub fn pid(&self) -> Pid {
-        // Process numbers are positive ints.
-        Pid(self.child.id() as i32)
-    }
 }
 
 impl Drop for Guardian {

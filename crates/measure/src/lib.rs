@@ -36,8 +36,8 @@ pub enum Setting {
     /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
     Pinned(Assignment),
     /// Only these instances of the workload, pinned, with the rest of the machine free. Performance
-    /// is that of the first instance, which the others disturb. What predictors are profiled with; see
-    /// [`Testbed::profiles`]. A testbed of ready instances counts all of them.
+    /// is that of the first instance, which the others disturb. Predictors are profiled with it:
+    /// see [`Testbed::profiles`]. A testbed of ready instances counts all of them.
     Profile(Vec<PinnedInstance>),
     /// The program run with another number of threads.
     Threads(ThreadCount),

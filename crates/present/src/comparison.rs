@@ -162,7 +162,7 @@ pub fn left_out(reason: &LeftOutReason) -> String {
             "it predicts how instances affect each other, and {workload} is one instance: run more \
              (--workload NAME:2)"
         ),
-        LeftOutReason::Refused { error } => error.clone(),
+        LeftOutReason::Refused { error } => error.to_string(),
         LeftOutReason::NothingAnnounced { stopped_because } => {
             format!("it announced nothing ({})", stop_reasons(stopped_because))
         }

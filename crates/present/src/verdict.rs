@@ -144,8 +144,10 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         PlacementVerdict::Undecided if outcome.best.is_none() => {
             let remedy =
                 enough(info, question, outcome).unwrap_or_else(|| "raise --budget".to_owned());
-            let reason =
-                format!("the budget ended before an assignment had fresh windows: {remedy}.");
+            let reason = format!(
+                "the budget ended before an assignment had fresh windows. {}",
+                sentence(&remedy)
+            );
             return Verdict { heading: "Undecided", reason };
         }
         PlacementVerdict::Undecided if outcome.baseline.is_none() => {
@@ -198,7 +200,7 @@ fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) 
 pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
     let Some(each) = each else {
-        return format!("a verdict takes at least about {about}: --budget {measurements}");
+        return format!("a verdict takes at least about {about}: use --budget {measurements}");
     };
     let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
     let budget = match seconds {
@@ -206,7 +208,7 @@ pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) ->
         seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
     };
     format!(
-        "a verdict takes at least about {about}, {} each: --budget {budget}",
+        "a verdict takes at least about {about}, {} each: use --budget {budget}",
         figures::duration(each)
     )
 }

@@ -20,10 +20,11 @@
 //! *Limit.* With one thread there are no workers to wait for. A program that reads its input in
 //! silence then counts as working, unless its output shows when it has begun.
 //!
-//! *Files.* `started_anew`, `kept_running`: the two kinds of program. `command_template`, `number_setter`: how a program gets its number. `own_parameter`:
-//! the number that it uses on its own. `program_run`: one run, when its work begins and how it is
-//! watched. `observation`, `observation_halves`, `role_grouping`: what is observed. `options`,
-//! `details`, `error`: what goes in and comes out.
+//! *Files.* `started_anew`, `kept_running`: the two kinds of program. `command_template`,
+//! `number_setter`: how a program gets its number. `own_parameter`: the number that it uses on its
+//! own. `program_run`: one run, when its work begins and how it is watched. `observation`,
+//! `observation_halves`, `role_grouping`: what is observed. `options`, `details`, `error`: what
+//! goes in and comes out.
 
 mod command_template;
 mod details;
@@ -250,8 +251,8 @@ impl LinuxProber {
         self.running()?.began_with_parameter()
     }
 
-    /// The parameter that the program uses without pinwise, and whether that is a guess. `None`: the
-    /// program is started anew with each.
+    /// The parameter that the program uses without pinwise, and whether that is a guess. `None`: it
+    /// is started anew with each.
     pub fn own_parameter(&self) -> Option<(u32, bool)> {
         Some(self.running()?.own_parameter())
     }

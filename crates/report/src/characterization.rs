@@ -435,7 +435,7 @@ fn noise(characterization: &Characterization) -> String {
     let noise = &characterization.noise;
     match (noise.median, noise.most) {
         (Some(median), Some(most)) => format!(
-            "Identical runs differ by {} (median) to {} (95 % of {} pairs); programs had their \
+            "Identical runs differ by {} (median) to {} (95 % of {} pairs). Programs had their \
              contexts for {} of the time.",
             figures::percent(median),
             figures::percent(most),

@@ -112,7 +112,7 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
     };
     let chance = outcome.chance.map_or(String::new(), |chance| {
         format!(
-            " All draws together, the choice and the assignment left to chance, come to {}.",
+            " With the choice and the assignment left to chance, all draws together come to {}.",
             chance.show(scale)
         )
     });
@@ -144,8 +144,8 @@ fn bound(outcome: &SelectionOutcome, scale: &Scale) -> String {
     let bound = &outcome.bound;
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
-            "No selection on any assignment is better than {} with {} confidence (n = {}): the gap \
-             is at most {}.",
+            "No selection on any assignment is better than {} ({} confidence, n = {}). The gap is \
+             at most {}.",
             outcome
                 .best
                 .as_ref()
@@ -226,14 +226,14 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
         title: TITLE,
         says: format!(
             "{} of {} different selections were drawn. {best} has the best mean over its \
-             assignments, {}; {worst} the worst, {}.",
+             assignments, {}. {worst} has the worst, {}.",
             all.len(),
             figures::count(outcome.different),
             first.performance.show(scale),
             last.performance.show(scale)
         ),
-        reading: "A dot is the mean over the random assignments of a selection, the bar its \
-            interval, a ring the best single window. The distance from a dot to its ring shows \
+        reading: "A dot is the mean over the random assignments of a selection. The bar is its \
+            interval, the ring its best single window. The distance from a dot to its ring shows \
             how much the assignment matters. The distance between dots shows how much the choice \
             matters. The announced selection has its own windows.",
         chart: Some(chart),

@@ -155,11 +155,6 @@ impl Machine {
         self.kinds = kinds;
     }
 
-    /// The context with logical number `index`, as the kernel numbers it.
-    pub fn cpu(&self, index: usize) -> Option<CpuId> {
-        self.contexts.get(index).map(|context| context.cpu)
-    }
-
     /// The online contexts.
     pub fn online(&self) -> &CpuSet {
         &self.root.cpus

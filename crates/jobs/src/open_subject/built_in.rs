@@ -123,8 +123,8 @@ impl Instances {
         measured
     }
 
-    /// Starts a process with these instances, and says where its threads go: its n-th instance is the
-    /// n-th of these.
+    /// Starts a process with these instances, and says where its threads go. Its n-th instance is
+    /// the n-th of these.
     fn start(
         &self,
         instances: &[PinnedInstance],

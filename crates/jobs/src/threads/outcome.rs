@@ -97,9 +97,8 @@ impl ThreadsOutcome {
     pub(crate) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
         let counting = question.counting()?;
         let convert = |threads| counting.parameter(threads);
-        let SearchPosition { window, run, short, .. } =
-            question.search.progressed(&convert, records);
-        let answer = question.search.answer(&convert, records);
+        let (SearchPosition { window, run, short, .. }, answer) =
+            question.search.outcome(&convert, records);
         let (attempts, made_by, set_aside) = match &answer {
             Ok(found) => (&found.attempts, &found.records, found.set_aside),
             Err(unfound) => (&unfound.attempts, &unfound.records, unfound.set_aside),

@@ -1,7 +1,7 @@
 //! The ways of placing that are compared, and what each announced.
 
-use crate::StopReason;
 use crate::fresh_windows::BASELINE_WINDOWS;
+use crate::{SearchError, StopReason};
 use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
@@ -74,8 +74,9 @@ pub enum LeftOutReason {
     },
     /// It cannot search here.
     Refused {
-        /// The search's message.
-        error: String,
+        /// Why.
+        #[serde(deserialize_with = "value_or_text")]
+        error: SearchError,
     },
     /// It announced nothing.
     NothingAnnounced {

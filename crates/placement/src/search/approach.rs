@@ -144,9 +144,7 @@ impl Approach {
                         proposers.push_back(Box::new(predicting));
                     }
                     // It was made before, when the search was.
-                    Err(error) => {
-                        why.insert(0, StrategyReason::Refused { error: error.to_string() })
-                    }
+                    Err(error) => why.insert(0, StrategyReason::Refused { error }),
                 }
             }
             StrategyName::Climb => {

@@ -85,11 +85,6 @@ impl ExperimentCount {
             slowdown: layouts.map(|layouts| reachable(thread_kinds, &layouts).len()),
         })
     }
-
-    /// All that are needed; `None` if they are too many to go through.
-    pub fn needed(&self) -> Option<BigUint> {
-        Some(&self.base + self.slowdown?)
-    }
 }
 
 /// The layouts around one thread, for any number of kinds: see [`Layouts`].
@@ -256,13 +251,8 @@ mod tests {
 
     #[test]
     fn the_published_table_is_reproduced() {
-        let shared =
-            std::env::var("PINWISE_SHARED_DATA").unwrap_or_else(|_| "../../../shared/data".into());
-        let path = std::path::Path::new(&shared).join("../published/blackbox_experiments.csv");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            eprintln!("left out: {} is absent; set PINWISE_SHARED_DATA", path.display());
-            return;
-        };
+        let Some(path) = pinwise_synthetic::published("blackbox_experiments.csv") else { return };
+        let text = std::fs::read_to_string(path).unwrap();
         let mut compared = 0;
         for line in
             text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))

@@ -163,13 +163,13 @@ impl Profiling {
         share: f64,
         within: f64,
     ) -> Result<Self, ProfilingError> {
-        let (kinds, level) = (thread_kinds.kinds().len(), local.level().name());
+        let (kinds, level) = (thread_kinds.kinds().len(), local.level());
         let slots = local.builds().iter().map(Build::slots).max().unwrap_or_default();
         let base = |application| {
             let base = BaseSpace::new(tree, &thread_kinds, application, local.per_context())?;
             let (threads, count) = (thread_kinds.roster(application).len(), base.count());
             if count > MOST_ALONE.into() {
-                Err(ProfilingError::TooManyAlone { threads, count })
+                Err(ProfilingError::TooManyAlone { threads, count: count.to_string() })
             } else {
                 Ok(base)
             }

@@ -17,8 +17,8 @@ pub(super) struct StartedAnew {
 }
 
 impl StartedAnew {
-    /// Starts the program with `parameter`, watches it for the window and ends it. The power is that
-    /// of all whole runs, if these are measured.
+    /// Starts the program with `parameter`, watches it for the window and ends it. If whole runs
+    /// are measured, the power is that of all of them.
     pub(super) fn probe(
         &self,
         probing: &mut Probing,

@@ -81,6 +81,16 @@ impl NumberQuestion {
         self.state(convert, records).answer()
     }
 
+    /// How far the search has come, and the answer that the records give.
+    pub fn outcome(
+        &self,
+        convert: &dyn Fn(u32) -> u32,
+        records: &[Record],
+    ) -> (SearchPosition, Result<FoundNumber, Box<Unfound>>) {
+        let state = self.state(convert, records);
+        (state.progressed, state.answer())
+    }
+
     /// How far the search has come.
     pub fn progressed(&self, convert: &dyn Fn(u32) -> u32, records: &[Record]) -> SearchPosition {
         self.state(convert, records).progressed

@@ -91,13 +91,6 @@ impl<'a> Classes<'a> {
         classes
     }
 
-    /// From `first`, which must be canonical.
-    pub(super) fn from(space: &'a Space, first: Assignment) -> Self {
-        let mut occupancy = Occupancy::new(space);
-        first.leaves().iter().for_each(|&leaf| occupancy.put(leaf));
-        Self { occupancy, leaves: first.leaves().to_vec(), finished: false }
-    }
-
     /// Gives every further thread the first context it may have.
     fn fill(&mut self) {
         while self.leaves.len() < self.occupancy.space.threads {

@@ -115,8 +115,8 @@ impl ShownSelection<'_> {
             outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
         sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
             (Some(high), Some(gap)) => format!(
-                "no selection on any assignment is better than {} with {confidence} confidence (n \
-                 = {}): the gap is at most {}",
+                "no selection on any assignment is better than {} ({confidence} confidence, n = \
+                 {}): the gap is at most {}",
                 beside.show(high),
                 figures::count(bound.n as u64),
                 figures::percent(gap)
