@@ -1,8 +1,8 @@
 // A program to place: spin WORKERS [CPU [FIRST-LAST]]
 //
-// WORKERS threads "w0", "w1", ... compute for a fifth of the time. A thread "own" does so too, and
-// has confined itself to CPU. w1 has confined itself to CPUs FIRST to LAST. w0 creates a
-// short-lived thread now and then. The first thread prints a growing count.
+// WORKERS threads "w0", "w1", ... compute for a twentieth of the time. So does a thread "own",
+// which has confined itself to CPU. Workers after w0 have confined themselves to CPUs FIRST to
+// LAST. w0 creates a short-lived thread now and then. The first thread prints a growing count.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -23,11 +23,11 @@ static double now(void) {
 
 static void compute(double seconds) {
     for (double begin = now(), end = begin + seconds; now() < end;) {
-        for (volatile int i = 0; i < 20000; i++) {
+        for (volatile int i = 0; i < 5000; i++) {
         }
         atomic_fetch_add(&done, 1);
-        if (now() - begin > 2e-3) {
-            usleep(8000);
+        if (now() - begin > 1e-3) {
+            usleep(19000);
             begin = now();
         }
     }
@@ -53,7 +53,7 @@ static void *worker(void *argument) {
     if (number >= 0) snprintf(name, sizeof name, "w%ld", number);
     pthread_setname_np(pthread_self(), name);
     if (number == -1) confine(0);
-    if (number == 1) confine(1);
+    if (number > 0) confine(1);
     for (pthread_t thread;;) {
         compute(0.4);
         if (number == 0 && !pthread_create(&thread, NULL, brief, NULL)) pthread_detach(thread);
