@@ -1,11 +1,11 @@
 //! How good BlackBox's choice is, and from how few experiments: the tables of
 //! docs/method/prediction.md.
 //!
-//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [PROGRAM…]`, by default on the
-//! nine IPFwd programs of the paper, with 6 and 24 threads on the simulated UltraSPARC T2. DIR
+//! `cargo run --release -p pinwise-lab --example blackbox -- DIR [PROGRAM…]` runs 6 and 24 threads
+//! on the simulated UltraSPARC T2. The default programs are the paper's nine IPFwd programs. DIR
 //! stores the measurements, so that they are not repeated. These are the full tables, all
-//! assignments of 6 threads, random ones of 24, and a climb from the best by the full tables.
-//! Everything is seeded: the same text comes out again.
+//! assignments of 6 threads, and random ones of 24. A climb from the best by the full tables
+//! follows. Everything is seeded: the same text comes out again.
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_prediction::{
@@ -22,9 +22,9 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Share of the experiments that the reduced profile may make, and by what share another prediction
-/// may be better in the end.
+/// Share of the experiments that the reduced profile may make.
 const SHARE: f64 = 0.1;
+/// Share by which another prediction may be better in the end.
 const WITHIN: f64 = 0.01;
 /// Reduced profiles of each program, from seeds of their own.
 const SEEDS: u64 = 3;
@@ -33,15 +33,17 @@ const TOP: usize = 5;
 const RANKED: usize = 32;
 /// Steps of a search for the best predicted.
 const STEPS: u64 = 1_000_000;
-/// Windows that say how good an assignment of 24 threads is, those that decide on the way there,
-/// and those of a step.
+/// Windows that judge an assignment of 24 threads.
 const JUDGING: f64 = 8.0;
+/// Windows that decide on the way there.
 const DECIDING: f64 = 4.0;
+/// Windows of a step.
 const CLIMBING: f64 = 2.0;
-/// Rounds of a climb on the machine from the best there is, changes tried in each, and how many of
-/// the best on the way are judged.
+/// Rounds of a climb on the machine from the best known.
 const ROUNDS: usize = 5;
+/// Changes tried in a round.
 const CHANGES: usize = 24;
+/// How many of the best on the way are judged.
 const JUDGED: usize = 8;
 /// Random assignments of 24 threads; as many of the best of them are judged.
 const RANDOM: usize = 1000;
@@ -305,8 +307,8 @@ impl Study {
         Ok(Known { known, optimum, drawn: Vec::new(), random: None })
     }
 
-    /// What the candidates do, and the best known: of these, of random ones, and of a climb on the
-    /// processor from the best of `start`.
+    /// What the candidates do, and the best known. That is the best of them, of random ones and of
+    /// a climb on the processor from `start`.
     fn climbed(
         &self,
         space: &Space,
@@ -375,9 +377,9 @@ impl Study {
     }
 }
 
-/// How far the best predicted of random assignments, and the best of the five best predicted, are
-/// below the best of them. The paper measures it so for 24 threads (section 5.2), by one window
-/// each.
+/// How far the best predicted of random assignments is below the best of them. The second figure is
+/// for the best of the five best predicted. The paper measures it so for 24 threads (section 5.2),
+/// by one window each.
 fn among(blackbox: &BlackBox, drawn: &[(Vec<u32>, f64)]) -> [f64; 2] {
     let mut ranked: Vec<(f64, f64)> =
         drawn.iter().map(|(leaves, measured)| (blackbox.predict(leaves), *measured)).collect();

@@ -1,10 +1,10 @@
-//! How often the interval of a gain misses the truth, in simulated last comparisons of two ways:
-//! by means, and by ranks as `threads` and `tune` have it. Prints the table of
+//! How often the interval of a gain misses the truth, in simulated last comparisons of two ways.
+//! Intervals come from means, or from ranks as in `threads` and `tune`. Prints the table of
 //! docs/method/threads.md ("Fresh windows"). Takes some seconds in a release build.
 //!
-//! A comparison looks at its gains and ends as a search with `--within 1%` does, or after 100
-//! rounds, the time of `--budget`. On the quiet machine windows differ by normal noise. On the
-//! others, other programs also slow 3 % or 30 % of the windows, by up to twenty times.
+//! A comparison looks at its gains and ends as a search with `--within 1%` does. The time of
+//! `--budget` is 100 rounds. On the quiet machine windows differ by normal noise. On the others,
+//! other programs also slow 3 % or 30 % of the windows, by up to twenty times.
 
 use pinwise_placement::{ComparedRounds, Way};
 use pinwise_topology::Random;

@@ -2,10 +2,10 @@
 //! --example fit -- PROGRAM NUMBER...`.
 //!
 //! It varies the named numbers (`serial`, `work_ms`, ...), one after the other and by shrinking
-//! factors. It minimises the error of the speed-up at the published best number of threads and at
-//! the one that the published search chose. A number of threads that is faster than the published
-//! best counts as error too. It looks at nothing else: no profile, no search, no threshold. It
-//! prints the description with the fitted numbers.
+//! factors. It minimises the error of the speed-up at two published numbers of threads: the best,
+//! and the search's choice. A number of threads that is faster than the published best counts as
+//! error too. It looks at nothing else: no profile, no search, no threshold. It prints the
+//! description with the fitted numbers.
 
 use pinwise_scheduler::{FittedCosts, ModelProgram, Platform, speedup};
 use std::error::Error;
@@ -59,9 +59,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn published(program: &ModelProgram) -> Result<Vec<Target>, Box<dyn Error>> {
-    let shared = std::env::var("PINWISE_SHARED_PUBLISHED")
-        .unwrap_or_else(|_| "../shared/published".to_owned());
-    let table = std::fs::read_to_string(format!("{shared}/thread_reinforcer.csv"))?;
+    let path =
+        pinwise_synthetic::published("thread_reinforcer.csv").ok_or("no published figures")?;
+    let table = std::fs::read_to_string(path)?;
     let row = table
         .lines()
         .find(|line| line.starts_with(&format!("{},", program.name)))

@@ -1,5 +1,5 @@
-//! Number of threads and placement from a quarter of the cells of the published Metis tables,
-//! scored against all of them: `cargo run --release -p pinwise-lab --example metis_replay`.
+//! Number of threads and placement from a quarter of the cells of the published Metis tables.
+//! Scores them against all cells: `cargo run --release -p pinwise-lab --example metis_replay`.
 //! Prints what docs/method/scalability.md holds.
 
 use pinwise_lab::cells::{Cells, HOSTS, bimodal, folder, held_out, quantile, table};

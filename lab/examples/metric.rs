@@ -3,8 +3,8 @@
 //!     cargo run --release -p pinwise-lab --example metric -- METRIC [--pick REGEX] [--window MS]
 //! [--pid PID]
 //!
-//! It prints the notes about the metric. Then, over up to 100 windows in 5 s, it prints the median
-//! and quartiles of the performance, and the measurements per second.
+//! It prints the notes about the metric. Then it measures up to 100 windows in 5 s. It prints the
+//! median and quartiles of the performance, and the measurements per second.
 
 use pinwise_linux::{Pid, Streams};
 use pinwise_metric::{MetricOptions, MetricSpec, Pattern};

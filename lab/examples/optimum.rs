@@ -3,10 +3,10 @@
 //!
 //! Seconds are CPU time, and they also end the search. So the load of the machine changes nothing.
 //!
-//! 24 threads in 8 instances on 8x2x4. Workloads 0 to 11 are of one application on the testbed of
-//! made-up contention, 12 to 15 of two applications and 16 to 19 of four. Threads slow each other
-//! depending on who shares their pipe and core. Where there are four, threads are taken to
-//! interfere within a pipe: 12 kinds of threads have 9.9 million entries within a core.
+//! 24 threads in 8 instances on 8x2x4. Workloads 0 to 11 are of one application, on the testbed of
+//! made-up contention. Workloads 12 to 15 are of two applications and 16 to 19 of four. Threads
+//! slow each other depending on who shares their pipe and core. With four, threads are taken to
+//! interfere within a pipe. Within a core, 12 kinds of threads would have 9.9 million entries.
 
 use pinwise_measure::{Effort, Testbed, Thread, Workload};
 use pinwise_prediction::{
@@ -17,8 +17,8 @@ use pinwise_synthetic::{Contention, Demand, Disturbance};
 use pinwise_topology::{Alike, DomainKind, Machine, PerContext, Random, SharingTree, Space};
 use std::error::Error;
 
-/// Seconds of work for each workload after which the search is ended, so that all of it takes less
-/// than 10.
+/// Seconds of work after which the search for a workload ends, so that all of it takes less than
+/// 10.
 const LIMIT: f64 = 9.5;
 const ROLES: [&str; 3] = ["R", "P", "T"];
 const INSTANCES: usize = 8;

@@ -1,19 +1,19 @@
 //! What watching costs a program whose threads wait for each other: `lab/bench/monitor.sh`.
 //!
 //! A program runs all the time. It reports what it has done so far and the CPU time that took.
-//! Windows in which it is watched in one of the ways alternate in random order with two in which it
-//! is not. A window is compared with the unwatched ones of its round, so that slow changes of the
-//! machine do not matter. Two figures come out:
+//! Windows watched in one of the ways alternate in random order with two unwatched ones. A window
+//! is compared with the unwatched ones of its round, so slow changes of the machine do not matter.
+//! Two figures come out:
 //!
 //! - *slowdown*: how much less it does in a second. It includes everything, and varies with the
 //!   luck of scheduling.
 //! - *CPU time*: how much more CPU time a unit of work takes, including the watching thread. For a
 //!   program that keeps all contexts busy that is its loss. It varies less.
 //!
-//! Both are medians of ratios with Wilcoxon's interval: a window in which other programs were busy
-//! counts as one outlier, however far off. *cost* is what the monitor reports, as a
-//! share of the program's CPU time. *chosen* is what `pinwise threads` does: the best layer that is
-//! allowed, unless it was given up in an earlier window or the warm-up of one.
+//! Both are medians of ratios with Wilcoxon's interval. A window in which other programs were busy
+//! counts as one outlier, however far off. *cost* is what the monitor reports, as a share of the
+//! program's CPU time. *chosen* is what `pinwise threads` does. It takes the best allowed layer
+//! that was not given up in an earlier window or warm-up.
 //!
 //! ```text
 //! overhead [--window MS] [--rounds N] [KIND...] [WAY...]    the table
@@ -80,8 +80,8 @@ impl Drop for Program {
     }
 }
 
-/// Runs a program of this kind. For each line on standard input it prints its count, the time since
-/// it began and its CPU time, in nanoseconds. It ends with its input.
+/// Runs a program of this kind. For each line on standard input it prints its count, its elapsed
+/// time and its CPU time, in nanoseconds. It ends with its input.
 fn run(kind: &str) -> Result<()> {
     let began = Instant::now();
     let count = waiting::start(kind).ok_or_else(|| format!("no such program: {kind}"))?;
@@ -120,8 +120,7 @@ impl Watch {
 
 /// As `pinwise threads` has a program warm up for a window of 100 ms.
 const WARM_UP: Duration = Duration::from_millis(20);
-/// A program that does nothing but switch takes a tenth of the rounds: what watching costs it is
-/// far from nothing.
+/// A program that only switches takes a tenth of the rounds, because watching it costs much.
 const EXTREME: &str = "tokens";
 
 /// A way to watch, and the windows in which it was used.
@@ -166,9 +165,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Where values lie, with its 95 % interval: the median of all means of two (J. L. Hodges, E. L.
-/// Lehmann, "Estimates of location based on rank tests", Ann. Math. Stat. 34, 1963), and the means
-/// between which it lies by Wilcoxon's signed ranks, whose sum is nearly normal from 10 values on.
+/// Where values lie, with its 95 % interval. The location is the median of all means of two (J. L.
+/// Hodges, E. L. Lehmann, "Estimates of location based on rank tests", Ann. Math. Stat. 34, 1963).
+/// Wilcoxon's signed ranks give the means at its ends. Their sum is nearly normal from 10 values
+/// on.
 fn location(values: &[f64]) -> [f64; 3] {
     let pairs = |(index, &one): (usize, &f64)| {
         values[index..].iter().map(move |&other| f64::midpoint(one, other))

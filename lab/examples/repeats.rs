@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p pinwise-lab --example repeats
 //!
-//! Two instances of each program in every 60th of their 1,526 assignments, 16 measurements of the
-//! default length each, from different random starts.
+//! Two instances of each program run in every 60th of their 1,526 assignments. Each has 16
+//! measurements of the default length, from different random starts.
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;

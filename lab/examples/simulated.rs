@@ -4,8 +4,8 @@
 //!
 //!     cargo run --release -p pinwise-lab --example simulated -- 50 intadd intmul
 //!
-//! Each search then runs RUNS times, each time with another seed, on that population with the noise
-//! of one measurement of the default length.
+//! Each search then runs RUNS times on that population, each time with another seed. The noise is
+//! that of one measurement of the default length.
 
 use pinwise_campaign::{Record, Step, Strategy};
 use pinwise_measure::{Effort, Setting, Testbed};

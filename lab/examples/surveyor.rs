@@ -1,5 +1,5 @@
-//! The search that looks at speed, compared with the published one on the modelled machine: `cargo
-//! run --release -p pinwise-lab --example surveyor`. Prints the table of
+//! The search that looks at speed, compared with the published one on the modelled machine. `cargo
+//! run --release -p pinwise-lab --example surveyor` prints the table of
 //! docs/lab/fidelity-threads.md; with names of programs, their rows. Deterministic by its seeds.
 
 use pinwise_lab::sweep::{PAIR, ParameterSweep, quantile, survey_model, whole};
@@ -38,8 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     compared.iter().for_each(|row| println!("{}", row.line));
     let sum = |count: fn(&Compared) -> usize| compared.iter().map(count).sum::<usize>();
     println!(
-        "\n{} of {} are within {} % of the best in the mean and in the median of {SEARCHES} \
-         searches, with at most {:.1} % of the parallel run.",
+        "\n{} of {} are within {} % of the best, in the mean and the median of {SEARCHES} \
+         searches. They take at most {:.1} % of the parallel run.",
         sum(|row| usize::from(row.within)),
         rows.len(),
         WITHIN * 100.0,
@@ -62,8 +62,8 @@ struct Compared {
     line: String,
     /// Share of the best speed that each lost.
     losses: Vec<f64>,
-    /// They are within [`WITHIN`] of the best, in the mean and in the median, and took no longer
-    /// than they may.
+    /// They are within [`WITHIN`] of the best, in the mean and the median, and took no longer than
+    /// they may.
     within: bool,
     /// Those whose interval of the speed-up, 90 %, holds that of the sweep.
     held: usize,

@@ -1,5 +1,6 @@
-//! The published search on the model, program by program, compared with the paper; as Markdown, for
-//! docs/lab/fidelity-threads.md: `cargo run --release -p pinwise-lab --example thread_reinforcer`.
+//! The published search on the model, program by program, compared with the paper. `cargo run
+//! --release -p pinwise-lab --example thread_reinforcer` prints the Markdown of
+//! docs/lab/fidelity-threads.md.
 
 use pinwise_lab::thread_reinforcer::{self, PublishedRow, RUNS, SEARCHES, SEED, WINDOW};
 use pinwise_measure::RoleTime;
@@ -159,8 +160,8 @@ fn critical(
     chosen: impl Fn(&str) -> Option<u32>,
 ) -> Result<(), Box<dyn Error>> {
     println!(
-        "\nCritical threads, at the number that the search on the model chooses, and the share of \
-         the time they had work to do:\n"
+        "\nCritical threads, at the number that the search on the model chooses. The share of the \
+         time with work to do is in parentheses:\n"
     );
     println!("| program | paper | n | model | the others |\n| --- | --- | ---: | --- | --- |");
     for fields in thread_reinforcer::rows(table) {

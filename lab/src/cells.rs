@@ -6,9 +6,9 @@ use pinwise_topology::Random;
 use std::error::Error;
 use std::path::PathBuf;
 
-/// A machine of the tables. Its numbers are those of its `.mct` file: nodes, contexts, cores of a
-/// package, and the order in which the operating system numbers contexts. On lpdquad context 4 is
-/// 135 cycles from 0, and 1 to 3 are 338: round the packages.
+/// A machine of the tables. Its numbers are those of its `.mct` file: nodes, contexts and cores of
+/// a package. The file also has the order in which the operating system numbers contexts. On
+/// lpdquad context 4 is 135 cycles from 0, and 1 to 3 are 338: round the packages.
 #[derive(Clone, Copy, Debug)]
 pub struct Host {
     /// As in the names of the files.
@@ -25,24 +25,15 @@ pub const HOSTS: [Host; 2] = [
     Host { name: "lpdxeon2680", packages: 2, cores: 10, contexts: 40, round_packages: false },
 ];
 
-/// Every third program of a table: what the search recommends for these was looked at last, and
-/// nothing was changed after.
+/// Every third program of a table. We looked at the recommendations for these last, and changed
+/// nothing after.
 pub fn held_out(index: usize) -> bool {
     index % 3 == 2
 }
 
 /// The folder of the tables, or `None`, said plainly, if it is absent.
 pub fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/data")),
-        PathBuf::from,
-    );
-    let folder = shared.join("mctop");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("left out: no Metis tables at {}; set PINWISE_SHARED_DATA", folder.display());
-    None
+    pinwise_synthetic::shared_data("mctop")
 }
 
 /// Reads the table of `host`.
@@ -135,8 +126,8 @@ impl Cells {
         self.search(&[self.default], measure)
     }
 
-    /// The same after all numbers were looked up unpinned, which count: as `pinwise tune` begins,
-    /// whose search for the number alone comes first.
+    /// The same after all numbers were looked up unpinned. These look-ups count. `pinwise tune`
+    /// begins in this way, with the search for the number alone.
     pub fn recommend_after_numbers(&self) -> usize {
         let free: Vec<usize> = (0..self.arms.len()).filter(|&cell| self.arms[cell].free).collect();
         self.search(&free, |value| value)
@@ -180,8 +171,8 @@ pub fn quantile(values: &[f64], share: f64) -> f64 {
     sorted.get(place.saturating_sub(1)).copied().unwrap_or(f64::NAN)
 }
 
-/// A measurement that is sometimes slow: in the repeats of the tables a tenth of some cells' runs
-/// take 2.4 times as long as the others.
+/// A measurement that is sometimes slow. In the repeats of the tables, a tenth of some cells' runs
+/// take 2.4 times as long.
 pub fn bimodal(random: &mut Random) -> impl FnMut(f64) -> f64 + '_ {
     |value| if random.unit() < 0.1 { value / 2.4 } else { value }
 }

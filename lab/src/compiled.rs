@@ -1,25 +1,25 @@
 //! BlackBox, laid out for speed: tens of millions of whole predictions a second.
 //!
 //! Searching and drawing by prediction needs many cheap predictions. Here the tables of a
-//! [`BlackBox`] are arrays that a few additions index, and an assignment is *packed*: one byte per
+//! [`BlackBox`] are arrays that a few additions index. An assignment is *packed*: one byte per
 //! thread.
 //!
-//! * A *part* is the innermost group of contexts within a core-local domain: a pipe of the
-//!   UltraSPARC T2, a core with two contexts. Which of its contexts a thread has makes no
+//! * A *part* is the innermost group of contexts within a core-local domain. Examples are a pipe of
+//!   the UltraSPARC T2 and a core with two contexts. Which of its contexts a thread has makes no
 //!   difference. The packed form of a thread is its part times the *stride*. The part is counted
 //!   with every level's digit padded to whole bits. The stride is the number of kinds, rounded up
 //!   to a power of two.
-//! * What a part holds is a sum: a thread of kind k adds (a + 1)^k, where a part has a contexts.
-//!   The sum names the content, and the contents of one or two parts name a row of shares, one per
-//!   part and kind. Rows are laid side by side, so that a thread's share stands where its packed
-//!   byte and its kind say.
+//! * What a part holds is a sum. If each part has `a` contexts, a thread of kind k adds (a + 1)^k.
+//!   The sum names the content. The contents of one or two parts name a row of shares, one per part
+//!   and kind. Rows are laid side by side, so that a thread's share stands where its packed byte
+//!   and its kind say.
 //! * An instance's base performance depends on the domains its threads share. These follow from the
-//!   bits in which their parts differ: the exclusive or of each thread's part with the first one's
-//!   is the index.
+//!   bits in which their parts differ. The index is the exclusive or of each thread's part with the
+//!   first one's.
 //!
 //! It is the same prediction as [`BlackBox::performance`], in single precision. A compiled form
-//! exists for machines of one regular tree whose core-local domain is one or two parts, with one
-//! thread per context, few kinds and few threads per instance.
+//! exists for machines of one regular tree whose core-local domain is one or two parts. It needs
+//! one thread per context, few kinds and few threads per instance.
 
 use pinwise_prediction::{BlackBox, CoreLocal, Predictor};
 use pinwise_topology::{Assignment, PerContext, SharingTree, Space};
@@ -209,9 +209,9 @@ impl Compiled {
         self.order.iter().map(|&thread| self.packing.packed[leaves[thread] as usize]).collect()
     }
 
-    /// Appends to `predicted` the performance of each of the packed assignments that stand one
-    /// after the other in `packed`, each with at most one thread per context. An instance for
-    /// which a table has no entry counts as 0.
+    /// Appends the performance of each packed assignment in `packed` to `predicted`. They stand one
+    /// after the other, each with at most one thread per context. An instance for which a table has
+    /// no entry counts as 0.
     ///
     /// # Panics
     /// If their bytes are not those of whole assignments.
@@ -351,8 +351,8 @@ fn base(blackbox: &BlackBox, application: usize, packing: &Packing) -> Option<Ve
             .rev()
             .map(|thread| entry / packing.parts.pow(thread as u32 - 1) % packing.parts);
         let apart: Vec<usize> = std::iter::once(0).chain(apart).collect();
-        // Where a level's number of domains is no power of two, not every first part has one at
-        // every distance.
+        // If a level's number of domains is no power of two, some first parts have none at some
+        // distance.
         (0..packing.parts).find_map(|first| {
             let mut free = leaves_of.clone();
             let leaves =

@@ -3,8 +3,8 @@
 //!
 //! The benchmark suite Metis on three machines, in the two forms in which `LPD-EPFL/mctop`
 //! publishes its results. The first is a table for each program: policies in rows, numbers of
-//! threads in columns, and time in ms, power in W, energy in J for each. The second is repeats of
-//! single cells:
+//! threads in columns. Each cell has time in ms, power in W and energy in J. The second is repeats
+//! of single cells:
 //!
 //! ```text
 //! ./bin/lpdquad/kmeans -- 10 16 5000000 40 --
@@ -21,8 +21,8 @@
 //! Tables of ratios (`-- VS. seq`) follow from the others and are passed over.
 //!
 //! **Robust reading.** Energy is time times power, to the digits printed. A run that says otherwise
-//! by more than 1 % is impossible (a table of another machine holds a time of 199,768,580 ms): it
-//! is left out and named.
+//! by more than 1 % is impossible. It is left out and named. A table of another machine holds a
+//! time of 199,768,580 ms.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl MetisProgram {
         cells.map(|((_, threads), runs)| (*threads, runs.as_slice()))
     }
 
-    /// The median time in seconds (the lower of two) with a policy and a number of threads; `None`
+    /// The median time in seconds (the lower of two) with a policy and a number of threads. `None`
     /// if there is no run.
     pub fn seconds(&self, policy: &str, threads: u32) -> Option<f64> {
         median(self.cells.get(&(policy.to_owned(), threads))?)
@@ -309,7 +309,6 @@ fn numbers(words: &[&str]) -> Result<Vec<f64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::{Path, PathBuf};
 
     const TABLE: &str = "./bin/box/count -- -n 100 --\nAlloc policy   2   4\n\
         MCTOP_ALLOC_NONE        2000   50.00 100.00   199768580  60.00 72.00\n\
@@ -381,28 +380,9 @@ mod tests {
         assert!(cell("Time -5").contains("'-5': expected a number"));
     }
 
-    /// MCTOP's folder; if it is absent that is said, and CI fails.
-    fn folder() -> Option<PathBuf> {
-        let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data"),
-            PathBuf::from,
-        );
-        let folder = shared.join("mctop");
-        if folder.is_dir() {
-            return Some(folder);
-        }
-        assert!(
-            std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-            "no Metis tables at {}",
-            folder.display()
-        );
-        eprintln!("left out: no Metis tables at {} (set PINWISE_SHARED_DATA)", folder.display());
-        None
-    }
-
     #[test]
     fn the_published_tables_are_read_whole() {
-        let Some(folder) = folder() else { return };
+        let Some(folder) = crate::cells::folder() else { return };
         let read = |name: &str| {
             MetisTable::parse(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
         };

@@ -53,8 +53,8 @@ impl ParameterSweep {
         let mut long = program.clone();
         let times = (LENGTH / program.sequential().seconds()).ceil().max(1.0) as u32;
         match &mut long.structure {
-            // How a fixed number of pieces ends matters the less the longer they are: as long as
-            // the whole run's.
+            // The longer the pieces, the less their end matters. So they are as long as in the
+            // whole run.
             Structure::ForkJoin(shape) if shape.units.is_some() => {
                 long.fitted.work_ms *= whole(program)? / program.sequential().seconds();
             }
@@ -105,7 +105,7 @@ pub fn whole(program: &ModelProgram) -> Result<f64, Box<dyn Error>> {
     Ok(program.whole_s.ok_or("a program without the length of its run")?)
 }
 
-/// One search on the model, over the numbers of threads from 1 to the published Tmax, within
+/// One search on the model, over 1 to the published Tmax threads, within
 /// [`PROBE_SHARE`](pinwise_threads::PROBE_SHARE) of the run.
 ///
 /// # Errors
@@ -157,7 +157,7 @@ pub(crate) fn search(
     Ok(search.answer(&convert, &records).map_err(unfound)?)
 }
 
-/// The value that a share of `values`, from 0 to 1, do not exceed: one of them, of two in the
+/// The value that a share of `values`, from 0 to 1, do not exceed. It is one of them, of two in the
 /// middle the upper one.
 pub fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();

@@ -47,18 +47,7 @@ pub struct PublishedRow {
 
 /// The folder of published figures, or `None`, said plainly, if it is absent.
 pub fn folder() -> Option<PathBuf> {
-    let folder = std::env::var_os("PINWISE_SHARED_PUBLISHED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/published")),
-        PathBuf::from,
-    );
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!(
-        "left out: no published figures at {}; set PINWISE_SHARED_PUBLISHED",
-        folder.display()
-    );
-    None
+    pinwise_synthetic::published("")
 }
 
 /// Rows of numbers and words, comments and the heading left out.
@@ -94,8 +83,8 @@ pub fn published(table: &str) -> Result<Vec<PublishedRow>, Box<dyn Error>> {
 }
 
 impl PublishedRow {
-    /// What the paper would report for parameter `n`: all threads of PARSEC programs (its Table
-    /// II), the parameter of the others.
+    /// What the paper would report for `n`: all threads of PARSEC programs (its Table II), the
+    /// parameter of others.
     pub fn reported(&self, program: &ModelProgram, n: u32) -> u32 {
         if self.suite == "PARSEC" { program.threads(n) } else { n }
     }
@@ -148,8 +137,8 @@ fn small_input(name: &str) -> Result<ModelProgram, Box<dyn Error>> {
     Ok(program)
 }
 
-/// Profiles of a small example by its number of threads: one thread and every half Tstep to Tmax,
-/// the mean of three probes each.
+/// Profiles of a small example with one thread and with every half Tstep to Tmax. Each is the mean
+/// of three probes.
 ///
 /// # Errors
 /// Where there is no such program.

@@ -2,18 +2,18 @@
 //! beside stated loads.
 //!
 //! A [`Cell`] is a program beside a load on a machine. Its truth is the speed of each number beside
-//! that load, which the model itself measures in long windows that all numbers share
-//! ([`Truth`]). A search sees short windows, one after the other.
+//! that load ([`Truth`]). The model itself measures it in long windows that all numbers share. A
+//! search sees short windows, one after the other.
 //!
 //! *Wrong.* A search announces a number for good if fresh windows decided it: "use n" or "keep the
 //! default". Fresh windows compared it with another number. The announcement is wrong if the
-//! announced number is slower in truth, by more than the tolerance and twice the standard error of
-//! the truth. An answer that is undecided is never wrong. [`Judged::as_it_was`] applies the same
-//! rule to the number of the search alone, over the default, and [`Judged::published`] to the
-//! published search.
+//! announced number is slower in truth. The loss must exceed the tolerance plus twice the standard
+//! error of the truth. An answer that is undecided is never wrong. [`Judged::as_it_was`] applies
+//! the same rule to the number of the search alone, over the default. [`Judged::published`] applies
+//! it to the published search.
 //!
-//! *Intervals.* One holds the truth if it and the truth, give or take twice its standard error,
-//! have a point in common.
+//! *Intervals.* One holds the truth if it overlaps the truth, give or take twice the truth's
+//! standard error.
 
 use crate::parallel::each;
 use pinwise_campaign::Store;
@@ -85,7 +85,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Every program beside every load on the machine with so many contexts.
+    /// Every program beside every load on the machine with this number of contexts.
     ///
     /// # Errors
     /// There is no such machine.
@@ -242,8 +242,8 @@ impl Truth {
         Some(Known { value: ratio - 1.0, error })
     }
 
-    /// The fewest threads that lose at most `within` of the best, of the numbers that were asked
-    /// for: the least that may, and the least that surely do.
+    /// The fewest threads, of the numbers asked for, that lose at most `within` of the best. The
+    /// first number may do so. The second surely does.
     pub fn fewest(&self, within: f64) -> Option<(u32, u32)> {
         let mean = |speeds: &[f64]| speeds.iter().sum::<f64>();
         let (&best, _) =
@@ -259,7 +259,7 @@ impl Truth {
 /// What a search announced.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Announced {
-    /// The number that the search found by itself.
+    /// The number that the search alone found.
     pub found: u32,
     /// The number that was compared with the default.
     pub compared: Option<u32>,
@@ -347,12 +347,12 @@ impl Judged {
     }
 }
 
-/// How often something was so, of the searches of which it can be said.
+/// In how many searches a statement holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Searches of which it was so.
+    /// Searches in which it holds.
     pub is: usize,
-    /// Searches of which it can be said.
+    /// Searches that can judge it.
     pub of: usize,
 }
 

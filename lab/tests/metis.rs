@@ -60,8 +60,8 @@ fn so_it_does_for_energy() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A tenth of what is measured shows 2.4 times the time, as some repeats in the tables do: five
-/// replays of each table.
+/// Five replays of each table. A tenth of the measurements shows 2.4 times the time, as some
+/// repeats in the tables do.
 #[test]
 fn so_it_does_where_a_tenth_of_the_measurements_is_slow() -> Result<(), Box<dyn Error>> {
     let Some(folder) = folder() else { return Ok(()) };

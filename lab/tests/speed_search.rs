@@ -1,4 +1,4 @@
-//! The search that looks at speed, on modelled programs of five kinds: its choice is compared with
+//! The search that looks at speed, on modelled programs of five kinds. Its choice is compared with
 //! whole runs, and its cost with its limit. docs/lab/fidelity-threads.md has all sixteen programs.
 
 use pinwise_lab::sweep::{PAIR, ParameterSweep, survey_model, whole};

@@ -1,5 +1,5 @@
 //! What durability costs: one record appended, on disk when the call returns. Run it on the disk
-//! that will hold the store (`TMPDIR` names it); the time is that of the disk's flush.
+//! that will hold the store (`TMPDIR` names it). The time is that of the disk's flush.
 
 use pinwise_campaign::{CampaignId, Kind, NewCampaign, Purpose, Record, Store, Trial};
 use pinwise_measure::{Effort, Measurement, Setting, Unit, Workload};

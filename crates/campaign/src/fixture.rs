@@ -28,8 +28,8 @@ pub(crate) fn campaign() -> NewCampaign {
     }
 }
 
-/// A testbed whose every measurement depends on how many came before it, which fails in every way,
-/// and whose clock is its own.
+/// A testbed whose every measurement depends on how many came before it. It fails in every way, and
+/// has its own clock.
 pub(crate) struct Scripted {
     machine: Machine,
     workload: Workload,

@@ -9,8 +9,8 @@ mod run;
 mod store;
 
 pub use journal::{Journal, MemoryJournal};
-pub use record::{Purpose, Record, Trial, settled};
-pub use run::{Ending, Step, Strategy, TRIES, drive};
+pub use record::{Purpose, Record, TRIES, Trial, settled};
+pub use run::{Ending, Step, Strategy, drive};
 pub use store::{
     CampaignId, CampaignIdentity, CampaignInfo, CampaignLock, CampaignState, Kind, Listing,
     MachineDocument, NewCampaign, Parent, Store, StoreError, StoreJournal,

@@ -1,9 +1,11 @@
 //! A record: one trial and its result.
 
-use crate::TRIES;
 use pinwise_measure::{Detail, Effort, MeasureError, Measurement, Retry, Setting};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// How often a trial is made before its failure counts, where another try makes sense.
+pub const TRIES: usize = 3;
 
 /// Why a trial is made. Only fresh windows decide what is announced, so they are kept apart from
 /// those that searched.

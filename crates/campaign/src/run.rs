@@ -6,14 +6,11 @@
 mod lookahead;
 
 use crate::store::assignment_text;
-use crate::{CampaignId, Journal, Record, StoreError, Trial};
+use crate::{CampaignId, Journal, Record, StoreError, TRIES, Trial};
 use lookahead::Lookahead;
 use pinwise_measure::{Disturbances, MeasureError, Measurement, Retry, Testbed, Time};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// How often a trial is made before its failure counts, where another try makes sense.
-pub const TRIES: usize = 3;
 
 /// How often the disturbances are stored while a testbed measures. Reading them takes a little
 /// time, and storing them a write.
@@ -175,7 +172,7 @@ fn go(
     }
 }
 
-/// The sizes of performance, other than 0, that arithmetic can handle: the square of the ratio of
+/// The sizes of performance, other than 0, that arithmetic can handle. The square of the ratio of
 /// any two is finite. Beyond them, means and spreads overflow.
 const SIZES: std::ops::RangeInclusive<f64> = 1e-75..=1e75;
 

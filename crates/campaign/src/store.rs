@@ -279,8 +279,8 @@ impl Store {
         info
     }
 
-    /// Makes this store the one that adds records to a campaign, until all its locks of the
-    /// campaign are dropped or the process dies.
+    /// Makes this store the one that adds records to a campaign. It stays so until all its locks of
+    /// the campaign are dropped or the process dies.
     pub fn lock(&self, id: CampaignId) -> Result<CampaignLock, StoreError> {
         if let Some(own) = self.own_lock(id) {
             return Ok(own);
@@ -320,8 +320,8 @@ impl Store {
         self.check_unmoved()
     }
 
-    /// Adds the first record of a run. The conclusions of its campaign and of those that it is a
-    /// part of go with the same write: they were drawn from fewer records. Such a campaign has not
+    /// Adds the first record of a run. The same write deletes the conclusions of its campaign and
+    /// of those that it is a part of. They were drawn from fewer records. Such a campaign has not
     /// finished any more.
     fn append_first(&mut self, id: CampaignId, record: &Record) -> Result<(), StoreError> {
         let forget = "WITH RECURSIVE whole (id) AS (

@@ -2,7 +2,7 @@
 
 use crate::round_plan::{PlannedExperiment, RoundPlan};
 use crate::statistics::{estimate, quantile, variance};
-use crate::{Findings, Reference};
+use crate::{Arranged, Findings, Isolated, Reference, Slowdown};
 use pinwise_measure::{Bench, Fame, Microbenchmark, Pace, PaceUnit, WorkingSets, values_or_text};
 use pinwise_topology::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -60,81 +60,6 @@ pub struct Characterization {
     pub warnings: Vec<Warning>,
 }
 
-/// A benchmark alone. Intervals are 95 % and there are none after a single round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Isolated {
-    /// Its name.
-    pub benchmark: String,
-    /// The kind of core, if there are several.
-    pub core_kind: Option<String>,
-    /// Cycles per instruction, where the clock is known: on models.
-    pub cpi: Option<f64>,
-    /// Nanoseconds per operation: on hosts.
-    pub ns: Option<f64>,
-    /// Lower end of the interval, in the same unit.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// Runs alone.
-    pub runs: usize,
-    /// Repetitions in all of them.
-    pub repetitions: usize,
-}
-
-/// A reference with stressors. Intervals are 95 % and there are none after a single round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Slowdown {
-    /// The benchmark that was timed.
-    pub reference: String,
-    /// The benchmark that ran with it.
-    pub stressor: String,
-    /// How many of them.
-    pub count: usize,
-    /// At which level: `pipe`, `core`, `chip`, `pipe+core`.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// The kind of core the reference ran on, if there are several.
-    pub core_kind: Option<String>,
-    /// Time per operation with them over that alone: geometric mean over the rounds.
-    pub slowdown: f64,
-    /// Lower end of the interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-    /// The slowdown in each round.
-    pub rounds: Vec<f64>,
-    /// Repetitions of the reference in all rounds.
-    pub repetitions: usize,
-    /// Whether every program of the set reached its steady state in every round.
-    pub steady: bool,
-}
-
-/// Remote stressors arranged in two ways.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Arranged {
-    /// The benchmark that was timed.
-    pub reference: String,
-    /// The benchmark that ran with it.
-    pub stressor: String,
-    /// How many of them.
-    pub count: usize,
-    /// At which level.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// The kind of core the reference ran on, if there are several.
-    pub core_kind: Option<String>,
-    /// The slowdown with all on one neighbour.
-    pub packed: f64,
-    /// The slowdown with one on each of several.
-    pub spread: f64,
-    /// spread / packed, with the interval of the ratio.
-    pub ratio: f64,
-    /// Lower end of the interval.
-    pub low: Option<f64>,
-    /// Upper end.
-    pub high: Option<f64>,
-}
-
 /// How much two runs that should give the same differ: every pair of runs alone in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
@@ -184,7 +109,7 @@ impl Characterization {
             })
         };
         // The slowdown in each round. It is against the pauses of the stressors, or the runs alone
-        // of the same round, so that slow drift cancels.
+        // of the same round. So slow drift cancels.
         let ratios = |index: usize| -> Vec<f64> {
             let PlannedExperiment { reference, benchmark, .. } = plan.experiments[index];
             let Some(base) = alone(reference, benchmark) else { return Vec::new() };
@@ -331,8 +256,8 @@ fn time(runs: &[Vec<Pace>]) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// How much longer operations of the first program take in the runs with others than in the pauses
-/// of the others. If these make no pauses, the runs `alone` of the same round count.
+/// How much longer operations of the first program take in runs with others than in the others'
+/// pauses. If these make no pauses, the runs `alone` of the same round count.
 fn slowdown(beside: &[Vec<Pace>], alone: &[Vec<Pace>]) -> f64 {
     let ratio = |run: &Vec<Pace>| run.first().and_then(|pace| Some((pace.time / pace.alone?).ln()));
     match beside.iter().map(ratio).collect::<Option<Vec<f64>>>() {
@@ -372,8 +297,8 @@ impl Noise {
         }
     }
 
-    /// Whether other programs took CPU time, so that the benchmarks of a set ran together for less
-    /// time than they should.
+    /// Whether other programs took CPU time, so that the benchmarks of a set ran together too
+    /// briefly.
     pub fn busy(&self) -> bool {
         self.share < BUSY
     }

@@ -1,5 +1,5 @@
-//! The findings that follow from the tables. They say which resources are critical, which programs
-//! are sensitive or suit each other as co-runners, and whether remote cores matter.
+//! The findings that follow from the tables. They name critical resources, sensitive programs, and
+//! programs that suit each other as co-runners. They also say whether remote cores matter.
 //!
 //! The thresholds follow the paper's words. Up to 5 % is *negligible*. Its "moderate" slowdowns are
 //! 11 to 44 %, and its "significant" ones begin at 1.5 times. A slowdown counts only if its
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 const NEGLIGIBLE: f64 = 1.05;
 /// From here on it is high.
 const HIGH: f64 = 1.5;
-/// Tasks for which the size of the space is printed: as in section 4.4, or as many as there are
-/// contexts.
+/// Tasks for which the size of the space is printed, as in section 4.4. A machine with fewer
+/// contexts has fewer.
 const TASKS: usize = 9;
 
 /// All that follows.
@@ -295,7 +295,7 @@ fn sensitivity(
 
 /// The largest slowdown of a reference, among its rows, that stressors at `level` are the cause of.
 /// Levels inside may be full as well (`pipe+core`). The outer one then counts only if it adds to
-/// the slowdown of those inside alone, more than negligibly and beyond doubt.
+/// the slowdown of those inside alone. The addition must be beyond doubt and not negligible.
 fn slowed_at<'a>(rows: &[&'a Slowdown], level: &str) -> Option<&'a Slowdown> {
     let added = |row: &Slowdown, inside: &str| {
         let same = |other: &&&Slowdown| other.stressor == row.stressor && other.place == inside;

@@ -23,10 +23,9 @@ mod run_order;
 mod runs_so_far;
 mod statistics;
 mod stored;
+mod table_rows;
 
-pub use characterization::{
-    Arranged, Characterization, Conditions, Isolated, Noise, Slowdown, Warning,
-};
+pub use characterization::{Characterization, Conditions, Noise, Warning};
 pub use core_local_space::{SpaceSizes, scope};
 pub use findings::{
     CoRunners, Critical, Doubt, Findings, Remote, Sensitivity, SensitivityClass, Undecided,
@@ -36,3 +35,4 @@ pub use round_plan::{PlannedExperiment, Reference, RoundPlan, RoundPlanError};
 pub use run_order::Task;
 pub use runs_so_far::RunsSoFar;
 pub use stored::{ExcerptReason, StoredCharacterization};
+pub use table_rows::{Arranged, Isolated, Slowdown};

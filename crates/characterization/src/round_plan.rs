@@ -4,14 +4,13 @@
 //! one kind, level by level, the innermost first, in growing number. Domains near the reference are
 //! filled one after the other (*packed*), as in the paper. On an UltraSPARC T2, `pipe` is 1 to 3
 //! stressors in the reference's pipe. `core` is 1 to 4 in the other pipe of its core. `pipe+core`
-//! fills the reference's pipe and puts 1 to 4 in the other; `chip` is up to 8 on another core.
+//! fills the reference's pipe and puts 1 to 4 in the other. `chip` is up to 8 on another core.
 //! Levels within a core are also combined, because groups and not threads share units within a
-//! core. Section 4.2: 4 stressors slow FPdiv down 4 times in its own pipe, 1.9 times from the other
-//! pipe, 7.6 times from both.
+//! core. In section 4.2, 4 stressors slow FPdiv down 4 times in its own pipe. From the other pipe
+//! it is 1.9 times, and from both 7.6 times.
 //!
-//! The plan also asks whether it matters *how* remote stressors are arranged. They are packed on
-//! one remote core, or as many are spread over remote cores (section 4.3, thread assignments 1 to
-//! 3).
+//! The plan also asks whether it matters *how* remote stressors are arranged. It packs them on one
+//! remote core, or spreads as many over several (section 4.3, thread assignments 1 to 3).
 
 use crate::level::{self, Absent, Level};
 use pinwise_measure::{Microbenchmark, Seat};

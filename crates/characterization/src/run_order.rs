@@ -2,8 +2,8 @@
 //!
 //! Every round runs every set once and each reference alone [`ALONE`] times, all in one random
 //! order. Slow changes of the machine (frequency, temperature, other users) then look like noise,
-//! which intervals show. They do not look like differences between sets. Each run has its own seed,
-//! so rounds vary the start offsets on a model and the memory on the host.
+//! which intervals show. They do not look like differences between sets. Each run has its own seed.
+//! So rounds vary the start offsets on a model and the memory on the host.
 
 use crate::characterization::{Characterization, Conditions, Runs};
 use crate::round_plan::{PlannedExperiment, RoundPlan};

@@ -1,5 +1,5 @@
 //! How help is laid out. `-h` shows the options most people need, `--help` all of them. Both put an
-//! option and its text on one line if that fits; clap's own long form takes three lines each.
+//! option and its text on one line if that fits. Clap's own long form takes three lines each.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::{Arg, Command};

@@ -122,13 +122,11 @@ fn put_back() {
             LeftChanged::File(path) => (format!("file {}", path.display()), "text"),
         };
         output::aside(&if worked {
-            format!(
-                "note: {owner} has its {changed} back, which a pinwise that was killed left changed"
-            )
+            format!("note: {owner} has its {changed} back; a killed pinwise had left it changed")
         } else {
             format!(
-                "note: cannot put back the {changed} of {owner}, which a pinwise that was killed \
-                 left changed; the next start tries again"
+                "note: the {changed} of {owner} could not be put back after a killed pinwise; the \
+                 next start tries again"
             )
         });
     }

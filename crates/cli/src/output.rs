@@ -9,8 +9,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit code 2: bad usage. The command line makes no sense, or it names a file, a program, a
-/// process, a cgroup or a campaign that does not exist, or an input file is malformed.
+/// Exit code 2: bad usage. The command line makes no sense, or an input file is malformed. Or a
+/// named file, program, process, cgroup or campaign does not exist.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 

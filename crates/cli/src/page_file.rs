@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-/// The file of a page in this directory: `STEM.html`. If another page has that name, it is the
-/// first name with a number that is free or has the page's `mark`.
+/// The file of a page in this directory: `STEM.html`. If another page has that name, the name gets
+/// a number. It is the first that is free or has the page's `mark`.
 pub(crate) fn free(stem: &str, mark: &str) -> PathBuf {
     let of_another = |path: &PathBuf| {
         fs::read(path).is_ok_and(|page| !String::from_utf8_lossy(&page).contains(mark))

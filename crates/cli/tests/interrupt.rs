@@ -1,12 +1,12 @@
-//! A signal ends `place` at any moment. The exit code is 130, affinities are as they were, a
-//! launched program has ended, and the command that goes on is printed.
+//! A signal ends `place` at any moment. The exit code is 130, affinities are as before, and a
+//! launched program has ended. pinwise prints the command that resumes.
 
 mod support;
 
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{PATIENCE, PINWISE, Program, affinities, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, affinities, wait_until};
 use tempfile::TempDir;
 
 const SIGNALS: [rustix::process::Signal; 3] =
@@ -14,55 +14,6 @@ const SIGNALS: [rustix::process::Signal; 3] =
 /// More than enough for a program that ends at once, and less than the time it was given to
 /// measure.
 const AT_ONCE: Duration = Duration::from_secs(120);
-
-/// `pinwise place` on a running target, for ten minutes.
-fn place(folder: &TempDir, target: &Program) -> Program {
-    let pid = target.pid().to_string();
-    let metric = format!(
-        "file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)",
-        counts(folder).display()
-    );
-    Program::start(
-        Command::new(PINWISE)
-            .args([
-                "place",
-                "--pid",
-                &pid,
-                "--metric",
-                &metric,
-                "--counter",
-                "--budget",
-                "10m",
-                "--store",
-            ])
-            .arg(folder.path().join("pinwise.db"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped()),
-    )
-}
-
-fn counts(folder: &TempDir) -> std::path::PathBuf {
-    folder.path().join("counts")
-}
-
-fn workload(folder: &TempDir) -> Program {
-    let target = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "workload",
-                "hash1_L1",
-                "--instances",
-                "1",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "900",
-            ])
-            .stdout(std::fs::File::create(counts(folder)).unwrap()),
-    );
-    wait_until(PATIENCE, "the workload's threads", || affinities(target.pid()).len() >= 4);
-    target
-}
 
 fn signal(program: &Program, signal: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_child(&program.0), signal).unwrap();
@@ -77,14 +28,15 @@ fn complaint(program: &mut Program) -> String {
 #[test]
 fn every_signal_puts_the_affinities_back_and_says_how_to_go_on() {
     let folder = TempDir::new().unwrap();
-    let target = workload(&folder);
-    let before = affinities(target.pid());
+    let target = Target::start("hash1_L1", folder.path());
+    let before = target.affinities();
     for number in SIGNALS {
-        let mut place = place(&folder, &target);
-        wait_until(PATIENCE, "a pinned thread", || affinities(target.pid()) != before);
+        let mut place =
+            Program::start(target.place("10m").stdout(Stdio::null()).stderr(Stdio::piped()));
+        wait_until(PATIENCE, "a pinned thread", || target.affinities() != before);
         signal(&place, number);
         assert_eq!(place.ended(AT_ONCE).code(), Some(130));
-        assert_eq!(affinities(target.pid()), before, "{number:?}");
+        assert_eq!(target.affinities(), before, "{number:?}");
         let line = complaint(&mut place);
         assert!(
             line.contains(" stored in campaign ")
@@ -169,7 +121,7 @@ fn a_campaign_without_a_measurement_is_not_kept() {
 #[test]
 fn masks_that_the_user_set_are_respected_and_come_back() {
     let folder = TempDir::new().unwrap();
-    let target = workload(&folder);
+    let target = Target::start("hash1_L1", folder.path());
     // Every thread confined to the first CPU by the user.
     let cpu = affinities(std::process::id()).into_values().next().unwrap();
     let cpu = cpu.split(['-', ',']).next().unwrap().to_owned();
@@ -179,30 +131,14 @@ fn masks_that_the_user_set_are_respected_and_come_back() {
         pinwise_synthetic::lacking("taskset");
         return;
     }
-    let before = affinities(target.pid());
+    let before = target.affinities();
     assert!(before.values().all(|list| *list == cpu), "{before:?}");
-    let metric = format!(
-        "file:{}:packets=(?<value>\\d+) seconds=(?<seconds>[\\d.]+)",
-        counts(&folder).display()
-    );
-    let output = support::pinwise([
-        "place",
-        "--json",
-        "--pid",
-        &target.pid().to_string(),
-        "--metric",
-        &metric,
-        "--counter",
-        "--budget",
-        "12",
-        "--store",
-        folder.path().join("pinwise.db").to_str().unwrap(),
-    ]);
+    let output = target.place("12").output().unwrap();
     // One CPU leaves nothing to choose; what matters is that the others are not taken all the same.
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(
         !output.status.success() && message.contains(&format!("may only run on CPU {cpu}")),
         "{message}"
     );
-    assert_eq!(affinities(target.pid()), before);
+    assert_eq!(target.affinities(), before);
 }

@@ -1,9 +1,10 @@
 //! `kill -9` of pinwise at 200 random moments: no thread of the target stays pinned, no recorded
 //! measurement is lost.
 //!
-//! A third of the kills comes at any moment from the start on, also before the guardian exists and
-//! during the scan of the threads. A third comes at any moment of measuring, and a third when
-//! threads are seen pinned. Four targets at a time, because most of a kill's time is waiting.
+//! A third of the kills comes at any moment from the start on. That includes the time before the
+//! guardian exists, and the scan of the threads. A third comes at any moment of measuring, and a
+//! third when threads are seen pinned. Four targets at a time, because most of a kill's time is
+//! waiting.
 //!
 //! Questions of every other kind are killed, too, and resumed until they end.
 
@@ -19,7 +20,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
-use support::{PATIENCE, PINWISE, Program, affinities, json, pinwise, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, json, pinwise, wait_until};
 use tempfile::TempDir;
 
 /// Targets that pinwise is killed on, each with a separate store.
@@ -47,25 +48,9 @@ fn recorded(store: &Path) -> u64 {
 fn kill_again_and_again(seed: u64) -> u64 {
     let folder = TempDir::new().unwrap();
     let store = folder.path().join("pinwise.db");
-    let (counts, complaints) = (folder.path().join("counts"), folder.path().join("complaints"));
-    let target = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "workload",
-                "hash1_L1",
-                "--instances",
-                "1",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "3600",
-            ])
-            .stdout(File::create(&counts).unwrap()),
-    );
-    wait_until(PATIENCE, "the workload's threads", || affinities(target.pid()).len() >= 4);
-    let before = affinities(target.pid());
-    let metric =
-        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
+    let complaints = folder.path().join("complaints");
+    let target = Target::start("hash1_L1", folder.path());
+    let before = target.affinities();
     let mut random = pinwise_topology::Random::new(seed);
     let mut within =
         |limit: Duration| Duration::from_micros(random.below(limit.as_micros() as u64));
@@ -73,16 +58,9 @@ fn kill_again_and_again(seed: u64) -> u64 {
     for kill in 0..KILLS {
         let before_this = recorded(&store);
         let mut place = Program::start(
-            Command::new(PINWISE)
-                .args([
-                    "place",
-                    "--pid",
-                    &target.pid().to_string(),
-                    "--metric",
-                    &metric,
-                    "--counter",
-                ])
-                .args(["--budget", "10m", "--window", "20ms", "--store", store.to_str().unwrap()])
+            target
+                .place("10m")
+                .args(["--window", "20ms"])
                 .stdout(Stdio::null())
                 .stderr(File::create(&complaints).unwrap()),
         );
@@ -94,18 +72,18 @@ fn kill_again_and_again(seed: u64) -> u64 {
                 wait_until(PATIENCE, "a measurement", || recorded(&store) > before_this || ended());
                 thread::sleep(within(MEASURING));
             }
-            _ => wait_until(PATIENCE, "a pinned thread", || {
-                affinities(target.pid()) != before || ended()
-            }),
+            _ => {
+                wait_until(PATIENCE, "a pinned thread", || target.affinities() != before || ended())
+            }
         }
         if ended() {
             println!("ended by itself: {}", std::fs::read_to_string(&complaints).unwrap());
         }
         let known = recorded(&store);
-        pinned += u64::from(affinities(target.pid()) != before);
+        pinned += u64::from(target.affinities() != before);
         let _ = place.0.kill();
         place.0.wait().unwrap();
-        wait_until(PATIENCE, "the original affinities", || affinities(target.pid()) == before);
+        wait_until(PATIENCE, "the original affinities", || target.affinities() == before);
         assert!(recorded(&store) >= known, "recorded measurements were lost");
     }
     let campaigns = Store::open(&store).unwrap();
@@ -277,13 +255,13 @@ fn questions_about_this_machine_that_are_killed_and_resumed_end_with_an_answer()
     let counts = r#"for i in $(seq $0); do
         sh -c "i=0; while [ \$i -lt 40000 ]; do i=\$((i+1)); done" & done; wait"#;
     let tune = ["tune", "--max", "2", "--budget", &budget];
-    let pieces = ["--", "sh", "-c", counts, "{n}"];
+    let program = ["--", "sh", "-c", counts, "{n}"];
     let questions: [(&[&str], &[&str], &str); 5] = [
         (&survey, &SPIN, "probes"),
         (&compare, &[], "ways"),
         (&characterize, &[], "slowdowns"),
         (&["latency"], &[], "matrix"),
-        (&tune, &pieces, "ways"),
+        (&tune, &program, "ways"),
     ];
     for (question, program, key) in questions {
         let Outlasted { answer, met, .. } =

@@ -1,6 +1,6 @@
 //! `pinwise place` on real programs: a packet forwarder, two key-value stores, a compressor, and
-//! the workloads that ship with pinwise. What is checked is that it measures, concludes, and leaves
-//! everything as it was; how fast is a matter of docs/lab/benchmarks.md.
+//! the workloads that ship with pinwise. The tests check that it measures, concludes, and leaves
+//! everything as it was. See docs/lab/benchmarks.md for how fast it is.
 
 mod support;
 
@@ -71,7 +71,7 @@ fn a_built_in_workload_is_placed() {
 #[test]
 fn instances_of_built_in_programs_are_profiled_apart() {
     let folder = TempDir::new().unwrap();
-    // One thread of each instance: an experiment of either program alone, and two of it beside
+    // One thread of each instance. Each program has one experiment alone, and two more beside
     // nobody and beside the other.
     let words = "--workload hash1_L1:1+stateful:1 --include=-R$ --per-context 2 --strategy \
         blackbox --precision 30% --budget 10m";

@@ -224,7 +224,7 @@ fn a_plan_for_another_machine_is_refused_and_touches_nothing() {
 fn run_pins_the_program_while_it_runs_and_ends_with_its_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let plan = plan(directory.path(), &["sh"]);
-    // Ends with 7 once the shell is where the plan wants it, with 9 if that takes more than 20 s.
+    // Ends with 7 once the shell is where the plan wants it, with 9 after 20 s.
     let script = format!(
         "n=0; while [ $n -lt 200 ]; do while read -r key value; do [ \"$key\" = Cpus_allowed_list: \
          ] && [ \"$value\" = {} ] && exit 7; done < /proc/$$/status; sleep 0.1; n=$((n + 1)); \

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-use support::{PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use support::{PINWISE, Program, Target, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
 /// How many records each campaign in a store has; none while there is no store yet.
@@ -310,51 +310,17 @@ fn a_list_counts_what_a_campaign_and_its_parts_measured() {
 fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
     let Some(taskset) = tool("taskset") else { return };
     let folder = TempDir::new().unwrap();
-    let (store, counts) = (folder.path().join("pinwise.db"), folder.path().join("counts"));
-    let target = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "workload",
-                "intadd",
-                "--instances",
-                "1",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "120",
-            ])
-            .stdout(fs::File::create(&counts).unwrap()),
-    );
-    wait_until(Duration::from_secs(10), "the workload's threads", || {
-        affinities(target.pid()).len() >= 4
-    });
-    let before = affinities(target.pid());
-    let metric =
-        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
-    let mut place = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "place",
-                "--pid",
-                &target.pid().to_string(),
-                "--metric",
-                &metric,
-                "--counter",
-                "--budget",
-                "60s",
-            ])
-            .arg("--store")
-            .arg(&store)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null()),
-    );
+    let store = folder.path().join("pinwise.db");
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
+    let mut place = Program::start(target.place("60s").stdout(Stdio::null()).stderr(Stdio::null()));
     wait_until(Duration::from_secs(60), "some measurements", || {
         recorded(&store).first().is_some_and(|n| *n > 5)
     });
     place.0.kill().unwrap();
     place.0.wait().unwrap();
     wait_until(Duration::from_secs(10), "the original affinities", || {
-        affinities(target.pid()) == before
+        target.affinities() == before
     });
     let known = recorded(&store);
 
@@ -387,49 +353,15 @@ fn a_campaign_is_not_resumed_on_threads_that_were_confined_since() {
 #[test]
 fn what_a_campaign_met_before_it_was_killed_stays_with_its_answer() {
     let folder = TempDir::new().unwrap();
-    let (store, counts) = (folder.path().join("pinwise.db"), folder.path().join("counts"));
-    let target = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "workload",
-                "intadd",
-                "--instances",
-                "1",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "300",
-            ])
-            .stdout(fs::File::create(&counts).unwrap()),
-    );
-    wait_until(Duration::from_secs(10), "the workload's threads", || {
-        affinities(target.pid()).len() >= 4
-    });
+    let store = folder.path().join("pinwise.db");
+    let target = Target::start("intadd", folder.path());
     let contexts = std::thread::available_parallelism().unwrap().get();
     let others: Vec<Program> = (0..2 * contexts)
         .map(|_| {
             Program::start(Command::new("sh").args(["-c", "ulimit -t 300; while :; do :; done"]))
         })
         .collect();
-    let metric =
-        format!(r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)", counts.display());
-    let mut place = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "place",
-                "--pid",
-                &target.pid().to_string(),
-                "--metric",
-                &metric,
-                "--counter",
-                "--budget",
-                "100",
-            ])
-            .arg("--store")
-            .arg(&store)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null()),
-    );
+    let mut place = Program::start(target.place("100").stdout(Stdio::null()).stderr(Stdio::null()));
     let met = || {
         let found = store.exists().then(|| pinwise_campaign::Store::open(&store).ok()).flatten();
         found

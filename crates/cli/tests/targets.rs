@@ -1,5 +1,5 @@
-//! Programs that are named by their cgroup, or measured by the page they serve, and programs on a
-//! machine that has too much to do.
+//! Programs named by their cgroup or measured by the page they serve, and programs on an overloaded
+//! machine.
 
 mod support;
 
@@ -7,11 +7,11 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{PATIENCE, PINWISE, Program, affinities, json, pinwise, tool, wait_until};
+use support::{PATIENCE, PINWISE, Program, Target, affinities, json, pinwise, tool, wait_until};
 use tempfile::TempDir;
 
-/// An exporter that is none of ours: Python's HTTP server on a port of its choice, beside a thread
-/// that works. What it exports is a clock: how much a thread gets done depends on what else runs.
+/// A third-party exporter: Python's HTTP server on a port of its choice, beside a thread that
+/// works. What it exports is a clock: how much a thread gets done depends on what else runs.
 const EXPORTER: &str = r##"
 import http.server, threading, time
 begin = time.monotonic()
@@ -115,22 +115,8 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
         pinwise_synthetic::not_judged(format_args!("cannot mount cgroup2: {}", why.trim()));
         return;
     }
-    let mut target = Program::start(
-        Command::new(PINWISE)
-            .args([
-                "workload",
-                "intadd",
-                "--instances",
-                "1",
-                "--interval",
-                "10ms",
-                "--seconds",
-                "900",
-            ])
-            .stdout(Stdio::null()),
-    );
-    wait_until(PATIENCE, "the workload's threads", || affinities(target.pid()).len() >= 4);
-    let before = affinities(target.pid());
+    let target = Target::start("intadd", folder.path());
+    let before = target.affinities();
     // A clock: how many packets the workload gets done depends on what else runs.
     let metric = r"file:/proc/uptime:^(?<value>[\d.]+)";
     let store = folder.path().join("pinwise.db");
@@ -141,9 +127,8 @@ fn the_processes_of_a_cgroup_of_version_2_are_placed() {
     let result = json(&inside(place, &words));
     assert_eq!(workers(&result), ["ipfwd0-P", "ipfwd0-R", "ipfwd0-T"]);
     assert!(result["best"]["performance"].as_f64().is_some_and(|rate| rate > 0.0), "{result:#}");
-    assert_eq!(affinities(target.pid()), before);
-    target.0.kill().unwrap();
-    target.0.wait().unwrap();
+    assert_eq!(target.affinities(), before);
+    drop(target);
     let removed = inside("rmdir \"$1\"", &[group.to_str().unwrap()]);
     assert!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
     assert!(!Path::new(&group).exists());

@@ -1,6 +1,6 @@
 //! `pinwise threads` on real programs: compressors, an OpenMP program, and programs that cannot be
-//! probed. They check that it measures, answers within what was asked, ends what it started, and
-//! says in one line what went wrong. docs/lab/benchmarks.md shows how good the answers are.
+//! probed. They check that it measures, answers within the limits given, ends what it started, and
+//! reports failures in one line. See docs/lab/benchmarks.md for how good the answers are.
 
 mod support;
 
@@ -186,8 +186,9 @@ fn without_a_metric_the_counters_tell_and_the_text_says_so() {
     assert!(text.starts_with("n = ") && !text.contains("  monitor "), "{text}");
 }
 
-/// A service that gets on by the clock: 100 a second, and `step` times as fast while the condition
-/// on `given`, the numbers that the file `sets` gave it, holds. What others do does not slow it.
+/// A service that progresses by the clock, 100 a second. `given` is the numbers that the file
+/// `sets` gave it. It is `step` times as fast while the condition on them holds. What others do
+/// does not slow it.
 const SERVICE: &str = r"
 import time
 log = open('count', 'w')
@@ -230,8 +231,8 @@ fn a_program_that_comes_into_another_phase_while_it_is_searched_is_named() {
     let found = number_of_a_service(3, "'1' in given", &["--window", "1s"]);
     let Some((answer, _)) = found else { return };
     assert_eq!(answer["shift"]["sign"], "progress", "{answer:#}");
-    // Where 1 is probed twice between the probes of 2, noise decides on which side of the first the
-    // cut is.
+    // If 1 is probed twice between probes of 2, noise decides on which side of the first the cut
+    // is.
     assert!(answer["shift"]["at"].as_u64().is_some_and(|at| (1..=2).contains(&at)), "{answer:#}");
     assert!(answer["shift"]["change"].as_f64().is_some_and(|change| change > 1.0), "{answer:#}");
     let notes = answer["notes"].as_array().unwrap();

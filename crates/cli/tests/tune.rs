@@ -1,7 +1,6 @@
-//! `pinwise tune` on real programs: one that runs to its end, one that goes on running, one that
-//! gets its number while it runs. They check that the answer has what it promises, agrees with
-//! itself, and is a plan that starts the program. docs/lab/benchmarks.md shows how good answers
-//! are.
+//! `pinwise tune` on real programs: one ends, one goes on running, one gets its number while it
+//! runs. They check that the answer has what it promises, agrees with itself, and is a plan that
+//! starts the program. See docs/lab/benchmarks.md for how good answers are.
 
 mod support;
 
@@ -176,8 +175,8 @@ fn a_program_that_runs_to_its_end_is_tuned_and_its_plan_starts_it() {
     assert!(back.stdout == text, "n took its place in the arguments and the output went through");
 }
 
-/// A team of threads that work for as long as they are let, each in its turn; `workers FILE`
-/// follows the number in FILE.
+/// A team of threads that work for as long as they may, each in its turn. `workers FILE` follows
+/// the number in FILE.
 const WORKERS: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
@@ -333,7 +332,7 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     let pinned = |answer: &Value| {
         of(answer, "trials", 3).into_iter().find(|trial| trial["policy"].is_string())
     };
-    // If others have the machine busy, what is to be tried takes longer than its share of a short
+    // If other programs keep the machine busy, the trials take longer than their share of a short
     // time.
     let answers = ["20s", "60s", "180s"]
         .map(|budget| [&options[..], &metric, &["--budget", budget]].concat())
@@ -366,6 +365,26 @@ fn a_number_that_is_far_behind_unpinned_is_placed_where_a_policy_shows_that_it_i
     }
     let way = answer["ways"].as_array().unwrap().last().unwrap();
     assert!(way["way"] == "placed" && way["parameter"] == 3, "{answer:#}");
+}
+
+/// A folder that a file has replaced cannot be written, whatever the permissions.
+#[test]
+fn the_answer_is_printed_though_its_plan_cannot_be_written() {
+    let folder = TempDir::new().unwrap();
+    let plans = folder.path().join("plans");
+    fs::create_dir(&plans).unwrap();
+    let script = "[ -d \"$2\" ] && rmdir \"$2\" && : > \"$2\"; exec sleep 0.0$1";
+    let mut command = Command::new(PINWISE);
+    command.args(["tune", "--max", "2", "--method", "sweep", "--rounds", "1", "--default", "1"]);
+    command.args(["--threads-per-n", "1", "--budget", "8s", "--plan"]);
+    command.arg(plans.join("tuned.toml")).arg("--store").arg(folder.path().join("tune.db"));
+    command.args(["--", "sh", "-c", script, "sh", "{n}"]).arg(&plans);
+    let ended = command.stdin(Stdio::null()).output().unwrap();
+    let [told, error] = [ended.stdout, ended.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(plans.is_file(), "it was checked at the start: {error}");
+    assert_eq!(ended.status.code(), Some(1), "{told}{error}");
+    assert!(error.contains("the answer is above, but ") && error.contains("tuned.toml"), "{error}");
+    assert!(told.contains("On fresh windows"), "{told}");
 }
 
 #[test]

@@ -84,8 +84,8 @@ impl Diagnostic {
             }
             Self::Saturated { ties } => {
                 format!(
-                    "{ties} values tie at the best and few below it: a saturated resource, so the \
-                     best counts as the bound"
+                    "{ties} values tie at the best, few just below: a resource is saturated, so \
+                     the best is the bound"
                 )
             }
             Self::Atoms { distinct, n } => {

@@ -3,28 +3,13 @@
 //! the tests say so and return.
 
 use pinwise_evt::fit;
-use std::path::PathBuf;
 
 /// The second column of a data set, or `None` if the shared data are absent.
 fn column(file: &str) -> Option<Vec<f64>> {
-    let folder = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data")),
-        PathBuf::from,
-    );
-    let path = folder.join("evt").join(file);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Some(
-            text.lines()
-                .skip(1)
-                .map(|line| line.split(',').nth(1).unwrap().trim().parse().unwrap())
-                .collect(),
-        ),
-        Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "{}: {error}", path.display());
-            eprintln!("left out: {} is absent ({error}); set PINWISE_SHARED_DATA", path.display());
-            None
-        }
-    }
+    let path = pinwise_synthetic::shared_data(&format!("evt/{file}"))?;
+    let text = std::fs::read_to_string(path).unwrap();
+    let second = |line: &str| line.split(',').nth(1).unwrap().trim().parse().unwrap();
+    Some(text.lines().skip(1).map(second).collect())
 }
 
 fn above(values: &[f64], threshold: f64) -> Vec<f64> {

@@ -7,8 +7,8 @@
 //!   a unit idle during each result's latency. Two programs could then share the unit unnoticed.
 //! - Loads run in one chain, where every address comes from the load before ([`pointer_chase`]). So
 //!   the time is the latency of one cache.
-//! - Programs that load the path to memory wait for nothing: successive reads and writes
-//!   ([`memory_sweep`]), and reads at random places ([`random_loads`]).
+//! - Programs that load the path to memory wait for nothing. They make successive reads and writes
+//!   ([`memory_sweep`]), or reads at random places ([`random_loads`]).
 //!
 //! The caches of a core are measured first ([`cache_sizes`]). A slowdown compares with the same
 //! programs in the pauses of their stressors ([`run`]).

@@ -1,9 +1,9 @@
 //! Derives the thresholds of the published search (Thread Reinforcer) from three example programs.
 //!
-//! As in the paper, which used fluidanimate, facesim and blackscholes on small inputs, it probes
-//! each example with growing numbers of threads. A threshold is where the characteristic that the
-//! example shows begins to rise fast ([`pinwise_threads::calibrate`]). The probes of each example
-//! are a part of the campaign.
+//! It probes each example with growing numbers of threads, as the paper did. The paper's examples
+//! were fluidanimate, facesim and blackscholes on small inputs. A threshold is where the
+//! characteristic that the example shows begins to rise fast ([`pinwise_threads::calibrate`]). The
+//! probes of each example are a part of the campaign.
 
 use crate::campaign_run::{EndContext, answered, as_parent_error, conclude, measure_on};
 use crate::error::{Failure, JobError, Remedy};
@@ -83,8 +83,8 @@ pub struct CalibrationAnswer {
     pub step: u32,
     /// Contexts of the machine.
     pub contexts: u32,
-    /// The curve of each example, as far as it was probed: what it is for, the program, and the
-    /// means of the rounds.
+    /// The curve of each example, as far as it was probed. An entry has the example's purpose, its
+    /// program, and the means of the rounds.
     pub examples: Vec<(Example, String, ProfilesByNumber)>,
     /// The thresholds. `None`: not every example was probed, or one shows no rise.
     pub thresholds: Option<Thresholds>,

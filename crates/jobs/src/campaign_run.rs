@@ -189,7 +189,7 @@ pub(crate) fn answered(
     Ok(())
 }
 
-/// The one way to end a run without an answer, but for [`part_left_open`]; why there is none. A
+/// Ends a run without an answer, and returns the reason. Only [`part_left_open`] does so, too. A
 /// campaign without a measurement is not left behind. Any other can be resumed.
 pub(crate) fn unanswered(
     store: &mut Store,
@@ -210,8 +210,8 @@ pub(crate) fn unanswered(
     Ok(JobError::Failed(Failure { reason, kept, remedy }))
 }
 
-/// Leaves a part open that can go on. Its parent has an answer of what it shows so far, also if it
-/// has no record yet.
+/// Leaves a part open that can go on. Its parent answers with what the part shows so far, even
+/// without a record.
 pub(crate) fn part_left_open(store: &mut Store, id: CampaignId) -> Result<(), StoreError> {
     store.set_state(id, CampaignState::Stopped, None)
 }
@@ -284,8 +284,16 @@ pub(crate) fn together(runs: Vec<Disturbances>) -> Vec<ProgramNote> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::Silent;
+    use crate::job::Job;
+    use crate::open_subject::open;
+    use crate::place::PlaceRequest;
+    use crate::placement_request::simulated;
+    use crate::simulation::SimulatedProcessor;
+    use crate::stored::empty_store;
     use pinwise_campaign::Purpose;
-    use pinwise_measure::{Effort, Measurement, Setting};
+    use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Unit, Workload};
+    use pinwise_topology::Machine;
     use std::time::Duration;
 
     #[test]
@@ -318,6 +326,55 @@ mod tests {
         assert_eq!(step(11), Stops.step(&[]));
         let Step::Fail(reason) = step(10) else { panic!() };
         assert!(reason.contains("zero in each of 10 windows"), "{reason}");
+    }
+
+    const VIRTUAL: Time = Time::Virtual { width: 1 };
+
+    /// A subject whose time is said, on a model.
+    struct Timed(Box<dyn OpenSubject>, Time);
+
+    impl Testbed for Timed {
+        fn machine(&self) -> &Machine {
+            self.0.machine()
+        }
+        fn workload(&self) -> &Workload {
+            self.0.workload()
+        }
+        fn unit(&self) -> &Unit {
+            self.0.unit()
+        }
+        fn measure(
+            &mut self,
+            setting: &Setting,
+            effort: Effort,
+        ) -> Result<Measurement, MeasureError> {
+            self.0.measure(setting, effort)
+        }
+        fn time(&self) -> Time {
+            self.1
+        }
+    }
+
+    impl OpenSubject for Timed {}
+
+    #[test]
+    fn after_a_failure_a_model_is_asked_again_and_a_program_is_resumed() {
+        let (_folder, mut store) = empty_store();
+        let request =
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(100));
+        let caller = Caller::default();
+        for (time, told) in [(VIRTUAL, Remedy::AskAgain), (Time::Real, Remedy::Resume)] {
+            let (new, _) =
+                PlaceRequest::from(request.clone()).prepare(&caller, &store, &mut Silent).unwrap();
+            let id = store.create(&new).unwrap();
+            let testbed = Timed(open(&request, &caller).unwrap(), time);
+            let (ending, records, notes) = (Ending::Failed("no".into()), Vec::new(), Vec::new());
+            let failed = Measured { ending, records, notes, always_zero: false };
+            let testbed: &dyn OpenSubject = &testbed;
+            let error = conclude(&mut store, id, failed, testbed, |_, _| ()).unwrap_err();
+            let JobError::Failed(Failure { remedy, .. }) = error else { panic!("{error}") };
+            assert_eq!(remedy, told);
+        }
     }
 
     /// Wants nothing.

@@ -190,8 +190,9 @@ impl Job for CharacterizeRequest {
         });
         let mut kept = None;
         if let Some(Conclusion { characterization, excerpt }) = &found {
-            // First, because a finished campaign is not resumed: were pinwise killed in between,
-            // the other commands would never find the characterization.
+            // Keep this before the campaign finishes, because a finished campaign is not resumed.
+            // If pinwise were killed in between, the other commands would never find the
+            // characterization.
             let (found, why) = (characterization.clone(), excerpt.clone());
             kept = Some(StoredCharacterization::keep(store, found, why)?);
         }
@@ -307,8 +308,7 @@ fn bench_of(
     Ok((request, bench))
 }
 
-/// The results of each set of programs in a campaign that is not complete, and how many runs it
-/// will have.
+/// The results of each set of programs in an incomplete campaign, and how many runs it will have.
 fn so_far(
     info: &CampaignInfo,
     store: &Store,

@@ -1,8 +1,8 @@
 //! The job that compares strategies.
 //!
-//! Each search is a separate campaign, a part of the comparison. What they announce is measured
-//! again beside naive and balanced placements and the program unpinned: these are the comparison's
-//! own records.
+//! Each search is a separate campaign, a part of the comparison. The comparison measures again what
+//! they announce. It also measures naive and balanced placements, and the program unpinned. These
+//! measurements are its own records.
 
 use crate::campaign_run::{as_parent_error, conclude, disturbances, measure};
 use crate::error::JobError;
@@ -375,17 +375,16 @@ fn question(
         question.profile.top = Some(TOP);
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
         let mut asked = PlacementRequest { question, ..request.clone() };
-        match announce_profiling(&mut asked, testbed, events) {
+        match announce_profiling(&mut asked, testbed, events)? {
             Ok(()) => question = asked.question,
             // Too short a budget, say: the others are compared, and the remedy is reported.
-            Err(JobError::Usage(error)) => return Ok(Err(LeftOutReason::Refused { error })),
-            Err(error) => return Err(error),
+            Err(error) => return Ok(Err(LeftOutReason::Refused { error })),
         }
     }
     let tree = SharingTree::new(&new.machine, new.alike);
     Ok(match PlacementSearch::new(&question, &tree, &new.workload) {
         Ok(_) => Ok(question),
-        Err(error) => Err(LeftOutReason::Refused { error: error.to_string() }),
+        Err(error) => Err(LeftOutReason::Refused { error }),
     })
 }
 
@@ -420,8 +419,8 @@ impl Searched {
     }
 }
 
-/// One search as a part of the comparison: read where it has ended, gone on with where it was
-/// interrupted.
+/// One search as a part of the comparison. A search that has ended is read. An interrupted one goes
+/// on.
 fn searched(
     way: &ComparedSearch,
     info: &CampaignInfo,
@@ -553,36 +552,50 @@ fn notes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Failure, Remedy};
     use crate::events::{Silent, stopping_at};
     use crate::job::run;
     use crate::open_subject::open;
     use crate::placement_request::simulated;
     use crate::simulation::SimulatedProcessor;
-    use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Unit, Workload};
+    use pinwise_measure::{
+        Effort, MeasureError, Measurement, Retry, Setting, Testbed, Unit, Workload,
+    };
     use pinwise_topology::Machine;
 
-    /// Counts the unpinned windows that it recalls.
-    struct Recalling(Box<dyn OpenSubject>, usize);
+    /// Counts the unpinned windows that it recalls. After some windows its metric turns out to be a
+    /// total.
+    struct Odd {
+        testbed: Box<dyn OpenSubject>,
+        recalled: usize,
+        left: usize,
+    }
 
-    impl Testbed for Recalling {
+    impl Testbed for Odd {
         fn machine(&self) -> &Machine {
-            self.0.machine()
+            self.testbed.machine()
         }
         fn workload(&self) -> &Workload {
-            self.0.workload()
+            self.testbed.workload()
         }
         fn unit(&self) -> &Unit {
-            self.0.unit()
+            self.testbed.unit()
         }
         fn measure(&mut self, at: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
-            self.0.measure(at, effort)
+            let total = || MeasureError::new(Retry::Never, "a total");
+            self.left = self.left.checked_sub(1).ok_or_else(total)?;
+            self.testbed.measure(at, effort)
         }
     }
 
-    impl OpenSubject for Recalling {
+    impl OpenSubject for Odd {
+        fn measures_a_total(&self) -> bool {
+            self.left == 0
+        }
+
         fn recall(&mut self, records: &[Record]) {
             let unpinned = records.iter().filter(|it| it.trial.setting == Setting::Unpinned);
-            self.1 += unpinned.count();
+            self.recalled += unpinned.count();
         }
     }
 
@@ -598,9 +611,35 @@ mod tests {
             stopping_at(&caller.interrupt, 30, |event| matches!(event, Event::Measured(_)));
         run(asked, &caller, &mut store, &mut events).unwrap_err();
         let whole = store.list().unwrap().campaigns.remove(0);
-        let mut recalling = Recalling(testbed, 0);
-        recall_searches(&mut recalling, &whole, &store).unwrap();
-        assert!(recalling.1 > 0);
+        let mut odd = Odd { testbed, recalled: 0, left: 0 };
+        recall_searches(&mut odd, &whole, &store).unwrap();
+        assert!(odd.recalled > 0);
+    }
+
+    #[test]
+    fn a_metric_that_was_a_total_is_asked_again_as_one() {
+        let (_folder, mut store) = stored::empty_store();
+        let caller = Caller::default();
+        let request =
+            simulated(SimulatedProcessor::built_in("ultrasparc-t2"), Budget::Measurements(60));
+        let asked = CompareRequest { request, usual_budget: false, draws: 2, rounds: 5 };
+        // In the first search, and in the comparison.
+        for (left, in_search) in [(5, true), (3 * 60 + 5, false)] {
+            let (new, mut ready) = asked.clone().prepare(&caller, &store, &mut Silent).unwrap();
+            ready.testbed = Box::new(Odd { testbed: ready.testbed, recalled: 0, left });
+            let id = store.create(&new).unwrap();
+            let info = store.get(id).unwrap();
+            let error = CompareRequest::conduct(ready, &info, &caller, &mut store, &mut Silent)
+                .unwrap_err();
+            let JobError::Failed(Failure { kept: Some(kept), remedy, .. }) = error else {
+                panic!("{error}")
+            };
+            assert_eq!((kept.campaign, kept.records), (id, left as u64));
+            assert_eq!(
+                (remedy, store.get(id).unwrap().records == 0),
+                (Remedy::AsCounter, in_search)
+            );
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The default of a last comparison: the number that a program uses on its own, and which numbers
-//! count as that one.
+//! The default of a last comparison is the number that a program uses on its own. This module also
+//! decides which numbers count as the default.
 
 use pinwise_placement::LastComparisonNote;
 use pinwise_programs::LinuxProber;
@@ -20,8 +20,9 @@ impl DefaultNumber {
         Self { n: Some(n), known: None }
     }
 
-    /// Inferred from the threads that the program began with, else assumed to be `cpus`, the number
-    /// of CPUs it may use. `goes_on`: the program goes on running while its number changes.
+    /// Inferred from the threads that the program began with. Otherwise assumed to be `cpus`, the
+    /// number of CPUs that the program may use. `goes_on`: the program goes on running while its
+    /// number changes.
     pub(crate) fn of(prober: &LinuxProber, goes_on: bool, cpus: u32) -> Self {
         let threads = prober.begun_with().filter(|_| goes_on);
         let (n, known) = match (threads, prober.began_with_parameter()) {

@@ -54,8 +54,8 @@ pub struct DeletedContents {
     pub plan: Option<PathBuf>,
 }
 
-/// Deletes these campaigns with their parts: none if one of them is absent, running, or a part of a
-/// campaign that stays. One that cannot be read is deleted, too.
+/// Deletes these campaigns with their parts. Deletes none if one is absent, running, or a part of a
+/// campaign that stays. An unreadable campaign is deleted, too.
 ///
 /// # Errors
 /// See [`DeleteError`].

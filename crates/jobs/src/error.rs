@@ -143,7 +143,6 @@ failures!(
     pinwise_placement::SearchError,
     pinwise_placement::SelectionError,
     pinwise_topology::SpaceError,
-    crate::own_testbed::OwnTestbedError,
     serde_json::Error,
 );
 

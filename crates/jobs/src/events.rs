@@ -42,8 +42,8 @@ pub enum Event<'a> {
 
 /// Receives events.
 pub trait Events {
-    /// Takes one. An error ends the job, since nobody reads along: it is interrupted, and what it
-    /// has measured is stored as ever.
+    /// Takes one. An error interrupts the job, because nobody reads its events any more. The
+    /// measurements so far are stored as usual.
     fn take(&mut self, event: Event<'_>) -> io::Result<()>;
 }
 

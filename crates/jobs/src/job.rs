@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// A question about a subject, as its request says it: where each thread runs, how many there are.
 ///
-/// Each kind of question is one file, which implements this trait once. [`run()`] and
+/// Each kind of question is one file, which implements this trait once. Both [`run()`] and
 /// [`crate::resume()`] call its steps, in the same order for every kind.
 pub trait Job: Sized {
     /// The kind of its campaigns.
@@ -108,8 +108,8 @@ impl Caller {
 /// Answers a question by measuring. Every measurement is in `store` before the next one begins.
 ///
 /// # Errors
-/// See [`JobError`]. A run that was interrupted or failed after its first measurement left a
-/// campaign that [`crate::resume()`] goes on with.
+/// See [`JobError`]. If a run is interrupted or fails after its first measurement,
+/// [`crate::resume()`] can go on with its campaign.
 pub fn run<J: Job>(
     job: J,
     caller: &Caller,

@@ -16,8 +16,8 @@ use pinwise_campaign::{CampaignId, CampaignInfo, Kind, Store};
 use pinwise_present::Summary;
 use serde_json::Value;
 
-/// The questions that there are: a variant of [`Kind`] and of [`Answer`], the request, and what
-/// comes of it.
+/// All questions. Each has a variant of [`Kind`] and of [`Answer`], a request, and the answer to
+/// it.
 macro_rules! questions {
     ($($(#[$doc:meta])* $kind:ident: $request:ty => $answer:ty,)*) => {
         /// The answer to a question of any kind.
@@ -93,7 +93,7 @@ impl Steps {
 /// campaign it reads the answer, and writes an absent plan again.
 ///
 /// # Errors
-/// The errors of [`crate::run()`]; no such campaign; something has changed that its measurements
+/// The errors of [`crate::run()`]. No such campaign. Something has changed that its measurements
 /// depend on.
 pub fn resume(
     id: CampaignId,

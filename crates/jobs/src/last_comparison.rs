@@ -51,9 +51,9 @@ pub struct LastComparisonQuestion {
     pub time: Duration,
     /// Windows of a measurement.
     pub windows: f64,
-    /// The comparison may end before its time once it is decided and each gain is known to this
-    /// share of the default, half of the tolerance, or to a quarter of itself. `None`: it uses its
-    /// time.
+    /// The comparison may end early once it is decided and each gain is known well enough. That is
+    /// to this share of the default, or to a quarter of the gain. The share is half of the
+    /// tolerance. `None`: it uses its time.
     #[serde(default)]
     pub precision: Option<f64>,
     /// The looks at which it may end, its time included. They share the error.
@@ -121,7 +121,7 @@ pub(crate) struct Seen {
     pub(crate) others: Option<OtherLoad>,
     /// The time that the window took on a model, whose records do not say that.
     pub(crate) modelled: Option<Duration>,
-    /// The share of the contexts' time that the window lost to them, or can have lost at most.
+    /// The share of the contexts' time that the window lost to them, or an upper limit of it.
     /// `None` if it is not known.
     pub(crate) lost: Option<f64>,
     /// The program fell below the floor.
@@ -155,8 +155,8 @@ impl LastComparisonQuestion {
         std::iter::repeat_with(move || {
             let mut order: Vec<usize> = (0..ways.len()).collect();
             random.shuffle(&mut order);
-            // Ways with one number after each other, so that a program that goes on running is
-            // started once for both.
+            // Ways with the same number follow each other. So a program that goes on running starts
+            // once for both.
             let first = self.number(ways[order[0]]);
             order.sort_by_key(|&way| self.number(ways[way]) != first);
             order
@@ -309,7 +309,7 @@ impl LastComparison {
         !matches!(self.cut_short, None | Some(Unmeasured::BelowFloor { .. }))
     }
 
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub fn others(&self) -> Option<f64> {
         notable_share(&self.loads)
     }
@@ -456,8 +456,8 @@ fn is_starved(lost: &[Vec<Option<f64>>], round: usize) -> bool {
     })
 }
 
-/// Whether another round fits into `time`. It is taken to be as long as the longest one so far, of
-/// the rounds with these `ends`. The first round always fits.
+/// Whether another round fits into `time`. It is assumed to take as long as the longest of the
+/// rounds with these `ends`. The first round always fits.
 fn is_time_for_another(ends: impl Iterator<Item = Duration>, time: Duration) -> bool {
     let (mut rounds, mut longest, mut spent) = (0_usize, Duration::ZERO, Duration::ZERO);
     for end in ends {
@@ -510,8 +510,9 @@ mod tests {
         }
     }
 
-    /// Pinned it is twice as fast as by default. Others take a share of ten contexts by the number
-    /// of the window, and from half on they halve its speed.
+    /// Pinned, the program is twice as fast as by default. Other programs take a share of ten
+    /// contexts, which `taken` gives for each window. A share of half or more halves the program's
+    /// speed.
     fn compared(rounds: usize, taken: impl Fn(u64) -> f64, lost: bool) -> LastComparison {
         let question = question();
         assert_eq!(question.ways(), [Way::Default, Way::Number, Way::Placed]);
@@ -636,7 +637,7 @@ mod tests {
         }
     }
 
-    /// Of the default alone, of two ways, and of two ways of which one cannot be measured.
+    /// With the default alone, with two ways, and with two ways if one cannot be measured.
     #[test]
     fn rounds_go_on_until_it_is_decided_or_the_time_is_over() {
         let rounds = |ways: usize, speed: Option<f64>, precision, noisy: bool, window: Duration| {

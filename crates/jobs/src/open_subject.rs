@@ -52,7 +52,7 @@ pub(crate) trait OpenSubject: Testbed {
         false
     }
 
-    /// Whether it is a program that ran before pinwise did, and has ended: no search of it goes on.
+    /// Whether it is a program that ran before pinwise and has ended. Then its search cannot go on.
     fn is_gone(&self) -> bool {
         false
     }
@@ -62,7 +62,7 @@ pub(crate) trait OpenSubject: Testbed {
         period
     }
 
-    /// How long an experiment of a profile takes, about, in the testbed's own time; `None` if
+    /// The approximate time of an experiment of a profile, in the testbed's own time. `None` if
     /// there can be none.
     fn experiment(&self, _period: Duration) -> Option<Duration> {
         None

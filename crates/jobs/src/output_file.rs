@@ -20,7 +20,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Why a file cannot be written, or a folder not be made (`act`), and what to do.
+/// Why a file cannot be written or a folder cannot be made (`act`), and what to do.
 pub fn unwritable_reason(act: &str, path: &Path, error: &io::Error) -> String {
     let path = path.display();
     match error.kind() {

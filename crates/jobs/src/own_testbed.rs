@@ -1,5 +1,6 @@
 //! [`place_on()`]: a placement on a testbed that the caller implements, with or without a store.
 
+use crate::JobError;
 use crate::campaign_run::together;
 use pinwise_campaign::{Ending, Journal, StoreError, drive};
 use pinwise_measure::{Interrupt, Testbed};
@@ -30,6 +31,12 @@ pub enum OwnTestbedError {
     /// The journal cannot serve.
     #[error(transparent)]
     Journal(#[from] StoreError),
+}
+
+impl From<OwnTestbedError> for JobError {
+    fn from(error: OwnTestbedError) -> Self {
+        Self::failed(error)
+    }
 }
 
 /// Finds where the threads of a testbed's workload run best. What the testbed can do, it says

@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The share of a budget from which it is said that it was spent before the first measurement.
+/// From this share of the budget on, a note reports what was spent before the first measurement.
 const SPENT_NOTABLE: f64 = 0.2;
 
 /// Asks where each thread of a program should run.
@@ -164,7 +164,7 @@ impl Job for PlaceRequest {
         }
         let Self { plan, .. } = stored::question(info)?;
         let plan = plan_file::resumed_path(store, info, plan);
-        // Kernel and settings may be others by now: those of the search are not known any more.
+        // The kernel and the settings may have changed. Those of the search are not known any more.
         let fingerprint = Fingerprint::of(&info.new.machine);
         let PlaceAnswer { campaign, question, outcome, .. } = answer;
         Ok(PlaceAnswer::with_plan(store, campaign, question, outcome, fingerprint, plan))
@@ -297,8 +297,8 @@ fn outcome(
     })
 }
 
-/// Makes the plan of an outcome, if there is one, and writes it where the user wants it, or beside
-/// the store. A part has none: its parent answers.
+/// Makes and writes the plan of an outcome, if it has one. The path is the user's, or one beside
+/// the store. A part has no plan: its parent answers.
 fn make_plan(
     store: &Store,
     info: &CampaignInfo,

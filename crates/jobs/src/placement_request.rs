@@ -117,7 +117,8 @@ impl PlacementRequest {
         }
     }
 
-    /// The request to place a command: by how long it takes, or by `metric` if one is given.
+    /// The request to place a command, by `metric` if one is given. Otherwise the run time is the
+    /// metric.
     pub fn command(command: Vec<String>, metric: Option<String>) -> Self {
         let metric = metric.unwrap_or_else(|| RUNTIME_METRIC.into());
         Self::new(Subject::command(command, &metric), metric)

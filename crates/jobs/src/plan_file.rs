@@ -10,8 +10,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// How well `named` identifies this campaign. 2: it names it. 1: it names a store that is gone,
-/// which may be this store under an earlier name. 0: it names another campaign.
+/// How well `named` identifies this campaign:
+///
+/// - 2: it names this campaign.
+/// - 1: it names a store that is gone. That may be this store under an earlier name.
+/// - 0: it names another campaign.
 fn likeness(named: &CampaignIdentity, store: &Store, info: &CampaignInfo) -> u8 {
     let own = store.identity(info);
     if (named.number, named.started) != (own.number, own.started) {
@@ -26,10 +29,10 @@ fn folder(store: &Store) -> PathBuf {
     store.path().with_file_name("plans")
 }
 
-/// The path of a campaign's plan: the latest file that names the campaign, next to its store or
-/// where the user asked for it. The file may have any name, and an earlier name of the store
-/// counts. If none does, it is an `N.toml` that names no campaign: written by hand, or before plans
-/// named theirs.
+/// The path of a campaign's plan. It is the latest file that names the campaign, in the store's
+/// folder of plans or at the user's path. The file may have any name, and an earlier name of the
+/// store counts. If no file names the campaign, it is an `N.toml` that names none. Such a file was
+/// written by hand, or before plans named their campaigns.
 pub fn plan_path(store: &Store, info: &CampaignInfo) -> Option<PathBuf> {
     let like = |path: &Path| campaign_named(path).map_or(0, |named| likeness(&named, store, info));
     let files = fs::read_dir(folder(store)).into_iter().flatten();
@@ -79,7 +82,7 @@ pub(crate) fn keep_plan(store: &Store, name: &str, plan: &Plan) -> Result<PathBu
         .chain((2_u64..).map(|copy| format!("{name}-{copy}.toml")));
     for path in names.map(|name| folder.join(name)) {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
-            // The name is taken: until the plan is whole, by an empty file, which is no plan.
+            // The name is taken. Until the plan is whole, the file is empty, which is no plan.
             Ok(_) => {
                 if let Err(error) = replace(&path, plan) {
                     let _ = fs::remove_file(&path);
@@ -102,8 +105,8 @@ pub(crate) fn write_plan(path: &Path, plan: &Plan) -> Result<(), JobError> {
     replace(path, plan).map_err(|error| cannot("write", path, &error))
 }
 
-/// Writes a plan in place of what is there, all of it or nothing: a plan that was cut short would
-/// be a plan for fewer threads. A link stays a link, and a device or a pipe is written as it is.
+/// Replaces the file with a plan, completely or not at all. A truncated plan would be a plan for
+/// fewer threads. A link stays a link, and a device or a pipe is written as it is.
 fn replace(path: &Path, plan: &Plan) -> io::Result<()> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let there = fs::metadata(&real).ok();
@@ -144,7 +147,7 @@ pub(crate) fn check_plan_path(store: &Store, wanted: Option<&Path>) -> Result<()
     check_writable(path).map_err(|error| JobError::Usage(unwritable_reason("write", path, &error)))
 }
 
-/// The path of the plan of a resumed campaign: the one asked for, if that can still be written and
+/// The path of the plan of a resumed campaign. It is the user's, if that can still be written and
 /// holds nothing else. `None` otherwise.
 pub(crate) fn resumed_path(
     store: &Store,

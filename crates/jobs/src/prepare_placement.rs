@@ -27,8 +27,8 @@ pub(crate) struct PreparedSearch {
     pub(crate) search: PlacementSearch,
 }
 
-/// Opens the program of a request, decides what the request leaves open, and makes the search and
-/// the campaign that it begins. The program's first numbers are waited for `until` the budget ends.
+/// Opens the program of a request and decides what the request leaves open. Makes the search and
+/// the campaign that it begins. Waits for the program's first numbers `until` the budget ends.
 pub(crate) fn prepare_search(
     mut request: PlacementRequest,
     parent: Option<Parent>,
@@ -52,7 +52,7 @@ pub(crate) fn prepare_search(
     if request.question.strategy == StrategyName::Blackbox {
         let question = &mut request.question;
         decide_core_local(&mut question.profile, Some(store), &testbed.fingerprint(), events)?;
-        announce_profiling(&mut request, &*testbed, events)?;
+        announce_profiling(&mut request, &*testbed, events)?.map_err(JobError::usage)?;
     }
     let spent = begin.elapsed();
     let mut workload = testbed.workload().clone();
@@ -64,7 +64,7 @@ pub(crate) fn prepare_search(
         let search = PlacementSearch::new(&request.question, &tree, &workload).ok();
         let remedy = search.map(|search| budget_check::remedy(&request, &*testbed, &search, spent));
         return Err(JobError::failed(format!(
-            "preparing the program took {}, which is all of the budget: {}",
+            "preparing the program took all of the budget ({}); {}",
             figures::duration(spent),
             remedy.unwrap_or_else(|| "raise --budget".to_owned())
         )));
@@ -107,8 +107,8 @@ pub(crate) fn prepare_search(
     Ok(PreparedSearch { request, testbed, new, search })
 }
 
-/// An error if there is one assignment only. Not for a search among several numbers of threads:
-/// one that has a single assignment may be the best of them.
+/// An error if there is one assignment only. Do not call it in a search among several numbers of
+/// threads. There, a number with a single assignment may be the best one.
 pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
     let PreparedSearch { request, new, search, .. } = prepared;
     if !search.has_no_choice() {

@@ -13,7 +13,7 @@ use pinwise_characterization::StoredCharacterization;
 use pinwise_measure::{MeasureError, Time, Workload};
 use pinwise_placement::{BlackboxOptions, Budget, LevelSource, SearchError, core_local};
 use pinwise_prediction::{ExperimentCount, Profiling, ThreadKinds};
-use pinwise_present::{Notice, ProfilingOutlook, figures, long_time};
+use pinwise_present::{Notice, ProfilingOutlook};
 use pinwise_processor::program::PacketProgram;
 use pinwise_topology::{Alike, CpuSet, Domain, DomainKind, Fingerprint, Machine, SharingTree};
 use pinwise_workloads::BuiltInWorkload as Programs;
@@ -24,7 +24,8 @@ use std::time::Duration;
 const STARTING: Duration = Duration::from_secs(3);
 /// Share of a budget of time that profiling may take.
 const PROFILE_SHARE: f64 = 0.6;
-/// If one instance alone has as many assignments, the search says itself that there is no profile.
+/// If one instance alone has this many assignments, the search itself says that there is no
+/// profile.
 const MOST_SAID: f64 = 1e6;
 
 /// Decides which level is core-local if the user named none: as characterized, or the usual one.
@@ -99,13 +100,19 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
 
 /// Says what profiling will take, and limits it to what the budget has time for. Refuses a program
 /// that has no profile.
+///
+/// # Errors
+/// Nobody takes the events.
 pub(crate) fn announce_profiling(
     request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,
     events: &mut dyn Events,
-) -> Result<(), JobError> {
-    let outlook = outlook(request, testbed)?;
-    outlook.map_or(Ok(()), |outlook| note(events, Notice::Profiling(outlook)))
+) -> Result<Result<(), SearchError>, JobError> {
+    match outlook(request, testbed) {
+        Ok(Some(outlook)) => note(events, Notice::Profiling(outlook)).map(Ok),
+        Ok(None) => Ok(Ok(())),
+        Err(error) => Ok(Err(error)),
+    }
 }
 
 /// Estimates what profiling will take. Gives `request` the share of the experiments for which the
@@ -113,20 +120,17 @@ pub(crate) fn announce_profiling(
 fn outlook(
     request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,
-) -> Result<Option<ProfilingOutlook>, JobError> {
-    let named = request.name.clone();
-    let name = &named.unwrap_or_else(|| testbed.workload().name.clone());
+) -> Result<Option<ProfilingOutlook>, SearchError> {
+    let name = request.name.as_ref().unwrap_or(&testbed.workload().name).clone();
     let (machine, workload) = (testbed.machine(), testbed.workload());
     let thread_kinds = ThreadKinds::new(workload);
     if thread_kinds.instances().len() < 2 {
-        return Err(JobError::Usage(format!(
-            "blackbox predicts how instances affect each other, and {name} is one instance: run \
-             more (--workload NAME:2), or use --strategy auto"
-        )));
+        return Err(SearchError::OneInstance { workload: name });
     }
     let Some(each) = testbed.experiment(request.period) else {
-        return Err(JobError::usage(MeasureError::no_profiles(name)));
+        return Err(SearchError::NoProfile { workload: name });
     };
+    let each_seconds = each.as_secs_f64();
     let question = &mut request.question;
     question.profile.core_local =
         question.profile.core_local.map(|level| merged_level(machine, level));
@@ -137,28 +141,29 @@ fn outlook(
     else {
         return Ok(None);
     };
-    let count = ExperimentCount::new(&tree, &thread_kinds, &local).map_err(JobError::usage)?;
+    let count = ExperimentCount::new(&tree, &thread_kinds, &local).map_err(SearchError::Space)?;
     let base = decimal(&count.base);
     let Some(entries) = count.slowdown.filter(|_| base < MOST_SAID) else { return Ok(None) };
-    let seconds = |experiments: f64| long_time(experiments * each.as_secs_f64());
     if let (Budget::Time(budget), Time::Real) = (question.budget, testbed.time()) {
-        let affordable = PROFILE_SHARE * budget.as_secs_f64() / each.as_secs_f64();
+        let affordable = PROFILE_SHARE * budget.as_secs_f64() / each_seconds;
         let least = base + Profiling::allowed(0.0, base, entries) as f64;
         if affordable < least {
-            let enough = (each.as_secs_f64() * least / PROFILE_SHARE).ceil();
-            let (each, all) = (figures::duration(each), seconds(least));
-            let percent = figures::percent(PROFILE_SHARE);
-            return Err(JobError::Usage(format!(
-                "profiling {name} needs at least {least} experiments of {each}, {all} in all, \
-                 but may take only {percent} of the budget: use --budget {enough}s or more"
-            )));
+            let (workload, share) = (name, PROFILE_SHARE);
+            let enough_seconds = (each_seconds * least / share).ceil();
+            return Err(SearchError::TooShort {
+                workload,
+                least,
+                each_seconds,
+                share,
+                enough_seconds,
+            });
         }
         let share = affordable / (base + entries as f64);
         question.profile.share = question.profile.share.min(share);
     }
     let slowdown = Profiling::allowed(question.profile.share, base, entries) as f64;
     let here = testbed.simulating().map(|each| (base + slowdown) * each.as_secs_f64());
-    Ok(Some(ProfilingOutlook { alone: base, company: slowdown, each: each.as_secs_f64(), here }))
+    Ok(Some(ProfilingOutlook { alone: base, company: slowdown, each: each_seconds, here }))
 }
 
 /// The cost of profiling, before anything is started.
@@ -201,8 +206,8 @@ pub fn profiling_cost(
     Ok(ProfilingCost { outlook, level: local.level(), because: profile.core_local_because })
 }
 
-/// The machine and the workload to be profiled, how long an experiment takes, and on a model how
-/// long it takes this machine.
+/// The machine and the workload to profile, and the time of an experiment. On a model, also the
+/// time that this machine takes for it.
 fn profiled(
     request: &PlacementRequest,
     caller: &Caller,

@@ -73,8 +73,8 @@ fn changed(
 }
 
 fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
-    // How much memory a node has is no matter for a placement, and changes with the kernel. Notes
-    // were text in earlier versions; the tree has what they are about.
+    // The size of a node's memory does not matter for a placement, and it changes with the kernel.
+    // Notes were text in earlier versions; the tree has what they are about.
     let compared = |machine: &Machine| {
         let mut machine = machine.clone();
         machine.numa.iter_mut().for_each(|node| node.memory = None);
@@ -103,8 +103,8 @@ fn machine_changed(began_on: &Machine, now: &Machine) -> Option<String> {
     })
 }
 
-/// Checks that the processes of a campaign still run. Measurements of others would not compare, so
-/// there is no way to go on with other numbers.
+/// Checks that the processes of a campaign still run. Measurements of other processes would not
+/// compare. So a campaign cannot go on with other process numbers.
 ///
 /// # Errors
 /// One has ended.
@@ -121,7 +121,7 @@ pub(crate) fn check_processes(info: &CampaignInfo, pids: &[i32]) -> Result<(), J
             }
         }
     }
-    // A part is no search of its own.
+    // A part is not a separate search.
     let whole = info.new.parent.as_ref().map_or(info.id, |parent| parent.id);
     let search = if command.is_empty() { String::new() } else { format!(": {}", shell(&command)) };
     Err(JobError::Usage(format!(
@@ -161,8 +161,8 @@ mod tests {
     use pinwise_placement::Budget;
     use pinwise_processor::Processor;
 
-    /// The campaign has the description itself: that its digest is another one since does not make
-    /// it another machine. Of a built-in model the name is all there is.
+    /// The campaign has the description itself. So a changed way to make the digest does not make
+    /// another machine. A built-in model has only its name.
     #[test]
     fn a_campaign_on_a_described_processor_goes_on_whatever_its_digest_was() {
         let folder = tempfile::tempdir().unwrap();

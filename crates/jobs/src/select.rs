@@ -254,15 +254,14 @@ fn alone(request: &SelectRequest, program: &str) -> Result<PlacementRequest, Job
     Ok(alone)
 }
 
-/// The performance of the best placement of a program on fresh windows, or of a balanced one if
-/// that is higher.
+/// The performance of a program's best placement on fresh windows. If a balanced placement performs
+/// better, its performance.
 fn at_best(outcome: &Outcome) -> Option<f64> {
     let best = outcome.best.as_ref().map(|best| best.performance.mean);
     best.into_iter().chain(outcome.baseline.map(|balanced| balanced.mean)).reduce(f64::max)
 }
 
-/// The performance of every ready instance alone, as far as its campaign has its parts; empty
-/// before.
+/// The performance of every ready instance alone. Empty until the campaign has all these parts.
 fn placed_alone(
     request: &SelectRequest,
     info: &CampaignInfo,

@@ -1,5 +1,5 @@
-//! Leaves a service, a process that runs already, with a number of threads: the one that fresh
-//! windows confirm, or its own.
+//! Leaves a service with a number of threads: the one that fresh windows confirm, or its own. A
+//! service is a process that runs already.
 //!
 //! Only a number that a command sets stays. Limits are put back in any case. If pinwise ends
 //! before this, the guardian gives the service its own number.
@@ -21,7 +21,7 @@ pub(crate) struct ServiceNumber {
 impl ServiceNumber {
     /// The service's own. `None`: no command has changed it.
     pub(crate) fn own(prober: &LinuxProber) -> Option<Self> {
-        let (n, guess) = prober.own_parameter();
+        let (n, guess) = prober.own_parameter()?;
         prober.is_changed().then_some(Self { n, guess })
     }
 

@@ -13,8 +13,8 @@ pub const DESCRIPTION_EXTENSION: &str = ".toml";
 /// The largest description that is read.
 const LARGEST_DESCRIPTION: u64 = 1 << 20;
 
-/// A simulated processor: a built-in model, or what a file describes. Kept with whatever is asked
-/// of it, so that a file that is changed or gone changes no campaign.
+/// A simulated processor: a built-in model, or what a file describes. It is stored with each
+/// request. So a campaign does not change if the file changes or disappears.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimulatedProcessor {
     /// The word that the user typed: the name of a built-in processor, or the file.

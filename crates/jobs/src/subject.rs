@@ -51,8 +51,9 @@ impl Subject {
     }
 
     /// The subject of a stored request. Earlier versions stored the command that launches a
-    /// built-in workload, with `program` or another file of its name, since a campaign may have
-    /// begun in another folder. Before workloads of several programs there were other words.
+    /// built-in workload. It begins with `program`, or another file of that name if the campaign
+    /// began in another folder. Commands with `--instances` are from before a workload could have
+    /// several programs.
     pub(crate) fn of_any_version(self, program: &Path) -> Self {
         let Self::Launched(command) = &self else { return self };
         let Some((own, words)) = command.split_first() else { return self };

@@ -57,9 +57,10 @@ pub struct ThreadsAnswer {
     /// The result of the fresh windows, which decides what is announced. `None`: there was no other
     /// number to compare with, or it has not come to that.
     pub confirmation: Option<Confirmation>,
-    /// The user ended the search once there was an answer.
+    /// The user ended this run once there was an answer. False if the answer was only read.
     pub interrupted: bool,
-    /// Why a program that goes on running does not have the number that was found.
+    /// Why a program that goes on running does not have the number that was found. `None` if the
+    /// answer was only read.
     pub unsettled: Option<ProbeError>,
 }
 
@@ -129,7 +130,7 @@ impl Job for ThreadsRequest {
             store.learn(id, &info.new.workload, unit)?;
         }
         let ends = searched.ends();
-        let Searched { mut outcome, ending, mut program } = searched;
+        let Searched { outcome, ending, mut program } = searched;
         let finished = ending == Ending::Finished;
         let confirmed = match &outcome.found {
             Ok(found) if finished && question.request.confirms() => {
@@ -164,9 +165,7 @@ impl Job for ThreadsRequest {
             (conclusion.choice, conclusion.gain) =
                 (Some(shown.choice), shown.comparison.rounds.gain_of(shown.choice));
         }
-        outcome.uncompared = uncompared;
-        outcome.interrupted = ending == Ending::Interrupted;
-        if outcome.uncompared {
+        if uncompared {
             conclusion.choice = Some(LastComparisonVerdict::Undecided);
         }
         conclusion.cut_short = cut_short;
@@ -186,12 +185,11 @@ impl Job for ThreadsRequest {
             }
             Err(error) => Some(error),
         };
-        outcome.notes.extend(conclusion.notes.iter().cloned());
         answered(store, id, state, &conclusion)?;
         let interrupted =
             ending == Ending::Interrupted || conclusion.cut_short == Some(Unmeasured::Interrupted);
-        let campaign = store.get(id)?;
-        Ok(ThreadsAnswer { campaign, outcome, confirmation, interrupted, unsettled })
+        let answer = Self::answer(&store.get(id)?, caller, store)?;
+        Ok(ThreadsAnswer { interrupted, unsettled, ..answer })
     }
 
     fn answer(info: &CampaignInfo, _: &Caller, store: &Store) -> Result<ThreadsAnswer, JobError> {
@@ -311,11 +309,11 @@ impl HeldProgram {
         else {
             return Ok(Vec::new());
         };
-        let own = prober.own_parameter().0;
+        let own = prober.own_parameter().map(|own| own.0);
         let left = kept.map(|kept| kept.leave(prober)).transpose()?.flatten();
         let (Some(set), Some(_)) = (&program.set, program.pid) else { return Ok(Vec::new()) };
         let Some(command) = set.command(n) else { return Ok(vec![ThreadsNote::LimitsRestored]) };
-        let unset = left.map_or(own, |left| left.n) != n;
+        let unset = left.map(|left| left.n).or(own) != Some(n);
         let left = left.map(|ServiceNumber { n, guess }| ThreadsNote::Set { n, guess });
         let unset = unset.then_some(ThreadsNote::NotSet { n, command });
         Ok(left.into_iter().chain(unset).collect())
@@ -630,6 +628,45 @@ mod tests {
         }
     }
 
+    /// A model has the same answer each time. Runs of a real program do not.
+    #[test]
+    fn the_answer_of_a_run_is_that_of_its_campaign() {
+        let (_folder, mut store) = store();
+        let program = HostProgram {
+            command: ["sleep", "0.0{n}"].map(String::from).to_vec(),
+            threads_per_n: Some("1".parse().unwrap()),
+            ..HostProgram::default()
+        };
+        let real = ThreadsRequest {
+            program: ThreadsProgram::Here(program),
+            per_run: true,
+            default: Some(1),
+            min: Some(1),
+            max: Some(2),
+            step: None,
+            budget: Some(Duration::from_secs(2)),
+            ..request(ThreadsMethod::Sweep)
+        };
+        let model = request(ThreadsMethod::Sweep);
+        let published = request(ThreadsMethod::Reinforcer);
+        for (request, cut) in
+            [(real, 99), (model.clone(), usize::MAX), (published, usize::MAX), (model, 4)]
+        {
+            let caller = Caller::default();
+            let mut events =
+                stopping_at(&caller.interrupt, cut, |event| matches!(event, Event::Measured(_)));
+            let ran = run(request, &caller, &mut store, &mut events).unwrap();
+            let info = store.get(ran.campaign.id).unwrap();
+            let read = ThreadsRequest::answer(&info, &caller, &store).unwrap();
+            let of_campaign = |answer: &ThreadsAnswer| {
+                let ThreadsAnswer { campaign, outcome, confirmation, .. } = answer;
+                format!("{campaign:?} {outcome:?} {confirmation:?}")
+            };
+            assert_eq!(of_campaign(&ran), of_campaign(&read));
+            assert!(ran.interrupted == (cut == 4) && !read.interrupted);
+        }
+    }
+
     #[test]
     fn a_question_without_sense_makes_no_campaign() {
         let (_folder, mut store) = store();
@@ -655,6 +692,17 @@ mod tests {
             method: ThreadsMethod::Sweep,
             ..floor(0.5, "cmd:true {n}", Some("io:wchar"))
         };
+        let more = std::thread::available_parallelism().unwrap().get() as u32 + 1;
+        let granted = |set: &str| {
+            let (set, pid) = (set.parse().ok(), Some(std::process::id() as i32));
+            let program = ThreadsProgram::Here(HostProgram { set, pid, ..HostProgram::default() });
+            ThreadsRequest { max: Some(more), ..ThreadsRequest::new(program) }
+        };
+        let error = refused(granted("cpuset:"), &mut store);
+        let told = format!("n = {more} needs {more} CPUs, and --set has {} CPU", more - 1);
+        assert!(error.starts_with(&told), "{error}");
+        assert!(error.ends_with(&format!("use --max {}", more - 1)), "{error}");
+        assert!(ThreadsQuestion::of(granted("quota:/none")).is_ok(), "a quota may be any");
         for (floor, told) in [
             (of_sweep, "leave out --floor or --method"),
             (floor(0.5, "cmd:true {n}", None), "add --set and --metric"),

@@ -1,11 +1,11 @@
 //! The job that finds the number of threads and their placement together: the question and its
 //! answer.
 //!
-//! A campaign of this kind has no records. It has parts (`parts`): the search for the number alone;
-//! numbers under policies of placement; a placement of each number that may be best; the last
-//! comparison. The last comparison compares the default, the number alone, and the number with its
-//! placement, on fresh windows. Only these are announced. The answer is read from the parts,
-//! however far they came, and so is the plan.
+//! A campaign of this kind has no records. It has four parts (`parts`). The first is the search for
+//! the number alone. The second tries numbers under policies of placement. The third places each
+//! number that may be best. The fourth is the last comparison. It compares the default, the number
+//! alone, and the number with its placement, on fresh windows. Only these results are announced.
+//! The answer and the plan are read from the parts, however far they came.
 
 mod parts;
 mod policies;
@@ -615,6 +615,13 @@ mod tests {
             panic!("{:?}", ended.left_undone)
         };
         assert!(unwritten.to_string().contains("mine/tuned.toml"), "{unwritten}");
+        let of_campaign = |answer: &TuneAnswer| {
+            let TuneAnswer { campaign, threads, policies, placements, concluded, notes, .. } =
+                answer;
+            format!("{campaign:?} {threads:?} {policies:?} {placements:?} {concluded:?} {notes:?}")
+        };
+        let read = answer(&store, &store.get(whole.id).unwrap()).unwrap();
+        assert_eq!(of_campaign(&ended), of_campaign(&read));
         assert_eq!(ended.concluded.unwrap().conclusion.unplaced, unplaced);
         assert_eq!(store.records(comparison).unwrap().len(), 2);
         assert_eq!(store.parts(whole.id).unwrap().len(), 2);

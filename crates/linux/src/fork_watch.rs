@@ -47,7 +47,8 @@ impl ForkWatch {
         self.newest().is_none_or(|last| self.see(last, Instant::now()))
     }
 
-    fn newest(&self) -> Option<u64> {
+    /// The number of the newest thread; `None` if it is not known.
+    pub(crate) fn newest(&self) -> Option<u64> {
         let mut text = [0; 128];
         let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
         newest(&text[..length])

@@ -18,8 +18,7 @@
 //!   their process. Such a thread has a mask of one CPU in a process that began with more. This
 //!   repeats until two looks find nothing new. A thread that existed before the first pin has
 //!   inherited none, and is left alone unless it was entered.
-//! - A process that was confined as a whole gets its mask back, and so do its threads that have
-//!   less.
+//! - A process that was confined as a whole gets its mask back. So do its threads that have less.
 //! - Files of control groups get the text they had.
 //! - The user's command may have changed the number of threads of a running process. It gets its
 //!   own number back by that command. The number is the one that was entered last.
@@ -41,13 +40,14 @@ mod launched;
 mod ledger;
 
 use launched::Launched;
-pub(crate) use launched::{GRACE, marked};
+pub(crate) use launched::marked;
 use ledger::Ledger;
 pub(crate) use ledger::boot_folder;
 #[cfg(test)]
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 
+use crate::guardian_process::{NAME, RESTORING, SETTING_LIMIT};
 use crate::process;
 use crate::process_lock::ProcessLock;
 use crate::realtime::{RealtimeClass, keep_nice};
@@ -72,21 +72,8 @@ pub const ARGUMENT: &str = "__guardian";
 pub(crate) const MARK: &str = "PINWISE_RUN";
 /// The environment variable that marks a command which changes a running process.
 pub const SETTING_MARK: &str = "PINWISE_SET";
-/// The guardian's name in process lists, so that `killall pinwise` leaves it alone.
-pub(crate) const NAME: &str = "affinity-guard";
 /// The guardian prints this when signals can no longer end it.
 const READY: &str = "guardian ready";
-/// The longest time that restoring may take. A program that creates threads without pause would
-/// keep the guardian busy for ever.
-const RESTORING: Duration = Duration::from_millis(900);
-/// The longest time that a command which changes a process or puts it back may take. A guess.
-pub const SETTING_LIMIT: Duration = Duration::from_secs(5);
-/// The longest time that the guardian is at work. It puts affinities back, waits for a command,
-/// runs another, and gives programs time to end.
-pub(crate) const AT_WORK: Duration = Duration::from_millis(
-    (RESTORING.as_millis() + 2 * SETTING_LIMIT.as_millis() + GRACE.as_millis()) as u64,
-);
-
 /// A report of pinwise to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GuardianEntry {
@@ -111,7 +98,7 @@ pub enum GuardianEntry {
         /// The mask to put back.
         mask: CpuSet,
     },
-    /// A process that will be confined to some of the CPUs of this mask, with all threads it has or
+    /// A process that will be confined to some CPUs of this mask, with all threads it has or
     /// creates.
     Confined {
         /// The process.
@@ -249,12 +236,6 @@ impl Guardian {
             .iter()
             .any(|entry| matches!(entry, GuardianEntry::Thread { id, .. } if id.tid == tid))
     }
-
-    /// The number of the guardian process.
-    pub fn pid(&self) -> Pid {
-        // Process numbers are positive ints.
-        Pid(self.child.id() as i32)
-    }
 }
 
 impl Drop for Guardian {
@@ -262,9 +243,10 @@ impl Drop for Guardian {
         drop(self.child.stdin.take());
         if !self.child.wait().is_ok_and(|status| status.success()) {
             restore(&self.entries);
-            if let Some(ledger) = self.ledger.take() {
-                ledger.remove();
-            }
+        }
+        // The guardian has removed it, unless it could not.
+        if let Some(ledger) = self.ledger.take() {
+            ledger.remove();
         }
     }
 }

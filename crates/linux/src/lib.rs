@@ -8,6 +8,7 @@ mod fingerprint;
 mod fixture;
 mod fork_watch;
 mod guardian;
+mod guardian_process;
 mod launch;
 mod machine_snapshot;
 mod plan_pinner;
@@ -33,8 +34,9 @@ pub use fingerprint::fingerprint;
 pub use fork_watch::ForkWatch;
 pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, LeftChanged, Restored,
-    SETTING_LIMIT, SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
+    SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
 };
+pub use guardian_process::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};

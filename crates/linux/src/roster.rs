@@ -10,7 +10,7 @@ use crate::process;
 use crate::sys;
 use crate::thread::{Pid, StartTime, Stat, ThreadId, Tid};
 use pinwise_topology::CpuSet;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
@@ -82,8 +82,10 @@ pub struct Changes {
 pub struct Roster {
     scope: Scope,
     members: Vec<Member>,
-    /// Processes that exist and are no members.
-    strangers: HashSet<Pid>,
+    /// Processes that exist and are no members, in the cgroup if that is the scope.
+    strangers: HashMap<Pid, StartTime>,
+    /// The newest thread before the last look.
+    newest: Option<u64>,
     /// This process is in the cgroup.
     with_us: bool,
     forks: ForkWatch,
@@ -92,9 +94,10 @@ pub struct Roster {
 impl Roster {
     /// Takes the first look.
     pub fn new(scope: Scope) -> io::Result<Self> {
-        let (forks, strangers) = (ForkWatch::default(), HashSet::new());
-        let mut roster = Self { scope, members: Vec::new(), strangers, with_us: false, forks };
-        let everything = process::all()?;
+        let (forks, strangers) = (ForkWatch::default(), HashMap::new());
+        let (newest, with_us) = (forks.newest(), false);
+        let mut roster = Self { scope, members: Vec::new(), strangers, newest, with_us, forks };
+        let mut everything = process::all()?;
         match roster.scope.clone() {
             Scope::Processes(roots) => {
                 roots.iter().enumerate().for_each(|(root, &pid)| roster.join(pid, root, None))
@@ -108,14 +111,16 @@ impl Roster {
                 }
             }
             Scope::Cgroup(cgroup) => {
-                let listed = process::in_cgroup(&cgroup)?;
-                roster.with_us = listed.contains(&this_process());
-                without_us(listed).into_iter().for_each(|pid| roster.join(pid, 0, None))
+                everything = process::in_cgroup(&cgroup)?;
+                roster.with_us = everything.contains(&this_process());
+                let members = without_us(everything.clone());
+                members.into_iter().for_each(|pid| roster.join(pid, 0, None))
             }
         }
         roster.members.sort_by_key(|member| (member.root, member.start, member.pid));
         let members: HashSet<Pid> = roster.members.iter().map(|member| member.pid).collect();
-        roster.strangers = everything.into_iter().filter(|pid| !members.contains(pid)).collect();
+        let strangers = everything.into_iter().filter(|pid| !members.contains(pid));
+        roster.strangers = strangers.filter_map(|pid| Some((pid, start(pid)?))).collect();
         roster.look_at_threads();
         Ok(roster)
     }
@@ -123,6 +128,7 @@ impl Roster {
     /// Looks again. Takes 20 us for a process of ten threads, and 0.1 ms per hundred processes of
     /// the machine.
     pub fn look(&mut self) -> io::Result<Changes> {
+        let newest = self.forks.newest();
         let listed = match &self.scope {
             Scope::Cgroup(cgroup) => match process::in_cgroup(cgroup) {
                 // The cgroup is removed when its last process has ended.
@@ -131,8 +137,27 @@ impl Roster {
             },
             Scope::Processes(_) | Scope::Trees(_) => process::all()?,
         };
+        self.forget(&listed, newest);
         self.meet(listed);
         Ok(self.look_at_threads())
+    }
+
+    /// Forgets the strangers that have ended. A new process may have the number of one, which was
+    /// given since the last look then. So only such numbers are looked at. `newest` is the newest
+    /// thread now.
+    fn forget(&mut self, listed: &[Pid], newest: Option<u64>) {
+        let listed: HashSet<&Pid> = listed.iter().collect();
+        let before = std::mem::replace(&mut self.newest, newest);
+        let given = |pid: Pid| match before.zip(newest) {
+            Some((from, to)) if from <= to => (from + 1..=to).contains(&(pid.0 as u64)),
+            // Numbers have started again at the lowest.
+            Some((from, to)) => !(to + 1..=from).contains(&(pid.0 as u64)),
+            None => true,
+        };
+        let exists = |pid: &Pid, began: &mut StartTime| {
+            listed.contains(pid) && (!given(*pid) || start(*pid) == Some(*began))
+        };
+        self.strangers.retain(exists);
     }
 
     /// Takes in the processes that exist, in any order.
@@ -141,7 +166,7 @@ impl Roster {
         let new = listed
             .iter()
             .copied()
-            .filter(|pid| !members.contains(pid) && !self.strangers.contains(pid));
+            .filter(|pid| !members.contains(pid) && !self.strangers.contains_key(pid));
         if matches!(self.scope, Scope::Cgroup(_)) {
             let mut new: Vec<Pid> = new.collect();
             if self.with_us && !new.is_empty() {
@@ -151,27 +176,24 @@ impl Roster {
             new.into_iter().for_each(|pid| self.join(pid, 0, None));
             return;
         }
-        let mut orphans: Vec<(Pid, Option<Pid>)> = new
-            .map(|pid| (pid, Stat::read(pid, pid.main()).ok().map(|stat| stat.parent)))
-            .collect();
+        let mut orphans: Vec<(Pid, Stat)> =
+            new.filter_map(|pid| Some((pid, Stat::read(pid, pid.main()).ok()?))).collect();
         // A child is listed before its parent when process numbers have started again at the
         // lowest. So look for parents until no process finds one.
         let mut without = usize::MAX;
         while orphans.len() < without {
             without = orphans.len();
-            orphans.retain(|&(pid, parent)| {
-                let parent = parent.and_then(|parent| self.member(parent));
+            orphans.retain(|(pid, stat)| {
+                let parent = self.member(stat.parent);
                 let Some((root, mask)) = parent.map(|parent| (parent.root, parent.mask.clone()))
                 else {
                     return true;
                 };
-                self.join(pid, root, Some(mask));
+                self.join(*pid, root, Some(mask));
                 false
             });
         }
-        self.strangers.extend(orphans.into_iter().map(|(pid, _)| pid));
-        let listed: HashSet<Pid> = listed.into_iter().collect();
-        self.strangers.retain(|pid| listed.contains(pid));
+        self.strangers.extend(orphans.into_iter().map(|(pid, stat)| (pid, stat.start)));
     }
 
     /// Does the same as [`look`](Self::look), but lists the processes of the machine only if
@@ -256,6 +278,11 @@ impl Roster {
     }
 }
 
+/// When a process began; `None` if it has ended.
+fn start(pid: Pid) -> Option<StartTime> {
+    Stat::read(pid, pid.main()).ok().map(|stat| stat.start)
+}
+
 fn this_process() -> Pid {
     Pid(std::process::id() as i32)
 }
@@ -327,6 +354,57 @@ mod tests {
         // Nobody has waited for it: an exit status is no process.
         until(&mut roster, Roster::glance, |roster| roster.members().is_empty());
         shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_child_with_the_number_of_a_stranger_that_has_ended_is_found() {
+        let (mut shell, mut roster) = shell("read a; (read b); :");
+        let own = Pid(shell.id() as i32);
+        let mut lines = shell.stdin.take().unwrap();
+        std::io::Write::write_all(&mut lines, b"\n").unwrap();
+        let child = || process::descendants(&[own], &process::all().unwrap()).first().copied();
+        until(&mut roster, |_| {}, |_| child().is_some());
+        let child = child().unwrap();
+        roster.strangers.insert(child, StartTime(start(child).unwrap().0 - 1));
+        roster.look().unwrap();
+        assert_eq!(roster.members().len(), 2);
+        drop(lines);
+        shell.wait().unwrap();
+    }
+
+    #[test]
+    fn a_stranger_is_looked_at_again_if_its_number_may_have_been_given_since() {
+        let own = this_process();
+        let number = own.0 as u64;
+        let mut roster = Roster::new(Scope::Processes(Vec::new())).unwrap();
+        let mut stays = |before: Option<u64>, newest: Option<u64>| {
+            roster.newest = before;
+            roster.strangers = [(own, StartTime(0))].into();
+            roster.forget(&[own], newest);
+            !roster.strangers.is_empty()
+        };
+        assert!(stays(Some(number), Some(number + 1)));
+        assert!(stays(Some(number - 1), Some(number - 1)));
+        assert!(!stays(Some(number - 1), Some(number)));
+        assert!(stays(Some(number), Some(number - 1)), "all numbers but this one");
+        assert!(!stays(Some(number + 1), Some(number)), "all numbers but the next one");
+        assert!(!stays(None, Some(number - 1)));
+        roster.strangers = [(own, start(own).unwrap())].into();
+        roster.forget(&[own], None);
+        assert!(!roster.strangers.is_empty(), "it is still the same");
+    }
+
+    #[test]
+    fn a_process_that_is_moved_into_the_cgroup_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let processes = folder.path().join("cgroup.procs");
+        let sleeping = crate::process_lock::tests::Sleeping::new();
+        std::fs::write(&processes, "").unwrap();
+        let mut roster = Roster::new(Scope::Cgroup(folder.path().to_owned())).unwrap();
+        assert!(roster.members().is_empty());
+        std::fs::write(&processes, format!("{}\n", sleeping.pid())).unwrap();
+        roster.look().unwrap();
+        assert_eq!(roster.members()[0].pid, sleeping.pid());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One thread: its number, its life, and what `/proc` says about it.
 //!
 //! Numbers are reused; a number together with the start time names one life of a thread. A thread
-//! may be gone at any moment, which is data and not a failure. [`gone`] distinguishes it from real
+//! may end at any moment. That is data and not a failure. [`gone`] distinguishes it from real
 //! errors.
 
 use pinwise_topology::CpuId;

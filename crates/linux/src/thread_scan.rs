@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The longest part of the time that looking may take is one in this number. A look at a thousand
 /// threads costs some milliseconds.
 const LOOKING: u32 = 20;
-/// A thread has shown what it does when this part of the window was its own, to run or to sleep.
+/// A thread has shown what it does once it ran or slept for this part of the window.
 const CHANCE: u32 = 10;
 /// The window is extended to this many times its length at most.
 const EXTENDED: u32 = 10;

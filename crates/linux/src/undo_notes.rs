@@ -7,12 +7,11 @@
 //! stored by host, boot and PID namespace, and name threads with their start times. So a note never
 //! reaches a later thread with the same number, and hosts or containers may share the folder.
 //!
-//! The affinity that a thread has is not always its own. After the first plan, a worker that is
-//! created again has the pin of its creator when the next plan finds it. Therefore an affinity
-//! counts as inherited if it is one CPU and the pin of a thread noted before. That thread must be
-//! in the same process or an ancestor. The affinity of the process is then noted instead. The first
-//! note of a process names all its threads: these have inherited nothing, so what they have is
-//! theirs.
+//! The affinity that a thread has is not always its own. After the first plan, a worker created
+//! again has the pin of its creator when the next plan finds it. Therefore an affinity counts as
+//! inherited if it is one CPU and the pin of a thread noted before. That thread must be in the same
+//! process or an ancestor. The affinity of the process is then noted instead. The first note of a
+//! process names all its threads: these have inherited nothing, so what they have is theirs.
 //!
 //! *Limit.* A thread that inherited a pin and was not noted is recognised only if the pin was to
 //! one CPU.
@@ -177,8 +176,8 @@ impl UndoNotes {
     }
 }
 
-/// The affinity to note for a thread. It is `mask`, or that of its process if it appeared later and
-/// `mask` is the pin of a thread noted before.
+/// The affinity to note for a thread. It is that of its process if the thread appeared later and
+/// `mask` is the pin of a noted thread. Otherwise it is `mask`.
 fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
     let existed = noted
         .iter()

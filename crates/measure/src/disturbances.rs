@@ -10,25 +10,25 @@ pub struct OtherLoad {
     pub taken: f64,
     /// CPU time of all contexts, in seconds.
     pub of: f64,
-    /// The part of `taken` that the hypervisor gave to other guests while a thread here was ready,
-    /// in seconds (steal time, proc_stat(5)).
+    /// The part of `taken` that the hypervisor gave to other guests while a thread here was ready.
+    /// This is steal time (proc_stat(5)), in seconds.
     #[serde(default)]
     pub stolen: f64,
-    /// The share of the time in which some thread of the machine waited for a context (`some` of
-    /// `/proc/pressure/cpu`), 0 to 1. `None` if the kernel does not report it.
+    /// The share of the time in which some thread of the machine waited for a context, 0 to 1. It
+    /// is `some` of `/proc/pressure/cpu`. `None` if the kernel does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pressure: Option<f64>,
 }
 
 impl OtherLoad {
-    /// A load of which no more is known.
+    /// A load with unknown steal time and pressure.
     pub fn new(taken: f64, of: f64) -> Self {
         Self { taken, of, stolen: 0.0, pressure: None }
     }
 
-    /// The share of the contexts' time that a program can have lost to others whose threads were
-    /// not watched, 0 to 1. While nobody waited, nothing was lost but stolen time. `None` if it is
-    /// not known whether somebody waited.
+    /// The share of the contexts' time that a program with unwatched threads can have lost to
+    /// others, 0 to 1. While nobody waited, nothing was lost but stolen time. `None` if it is not
+    /// known whether somebody waited.
     pub fn lost_at_most(&self) -> Option<f64> {
         let (taken, stolen) = (self.taken / self.of, self.stolen / self.of);
         let lost = (taken - stolen).min(self.pressure?) + stolen;

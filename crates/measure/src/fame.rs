@@ -3,10 +3,10 @@
 //! *Problem.* Programs that run together end at different times, and disturb each other differently
 //! while caches fill.
 //!
-//! *Method.* FAME (J. Vera et al., "Analysis of system overhead on parallel computers", PACT 2007;
-//! V. Čakarević et al., MICRO 2009, section 3.3) repeats every program of the set. It stops when
-//! every program is near its steady state. Its rate over all repetitions must be within a given
-//! distance of the steady rate: the Maximum Allowable IPC Variation, MAIV.
+//! *Method.* FAME repeats every program of the set until each is near its steady state. Sources: J.
+//! Vera et al., "Analysis of system overhead on parallel computers", PACT 2007; V. Čakarević et
+//! al., MICRO 2009, section 3.3. A program's rate over all repetitions must be within the Maximum
+//! Allowable IPC Variation (MAIV) of the steady rate.
 //!
 //! The steady rate is the rate over the later half of the repetitions. While a set warms up, the
 //! halves differ, and the accumulated rate lags behind the steady one.
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_cold_start_is_diluted_until_it_weighs_less_than_the_maiv() {
-        // The first repetition takes 1.5 times as long: accumulated (k + 0.5)/k against 1, within 1
-        // % of a rate from 0.5/(k + 0.5) <= 0.01, k >= 49.5.
+        // The first repetition takes 1.5 times as long. The accumulated time is (k + 0.5)/k against
+        // 1. It is within 1 % if 0.5/(k + 0.5) <= 0.01, so k >= 49.5.
         let mut times = vec![1.0; 200];
         times[0] = 1.5;
         assert_eq!(needed(Fame::default(), &times), Some(50));
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn noise_alone_does_not_prolong() {
-        // 1 % standard deviation: the rates differ by 0.4 % after 5 repetitions, so more than a few
-        // extra are rare.
+        // With 1 % standard deviation, the rates differ by 0.4 % after 5 repetitions. So more than
+        // a few extra are rare.
         let mut random = pinwise_topology::Random::new(1);
         let mut noise = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
         let made: Vec<usize> = (0..200)

@@ -22,7 +22,7 @@ impl Interrupt {
         Arc::clone(&self.asked)
     }
 
-    /// The same request, for one piece of work that may be given up alone.
+    /// The same request, for work that may be given up alone.
     pub fn of_one(&self) -> Self {
         Self { asked: self.flag(), given_up: Arc::default() }
     }

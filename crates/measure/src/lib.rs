@@ -21,7 +21,7 @@ pub use microbenchmark::{
 pub use note::{LeftAlone, ProgramNote, optional_value_or_text, value_or_text, values_or_text};
 pub use probe::{Measure, Probe, Probed, Progress, SchedulingProfile, starved};
 pub use role_time::{RoleTime, mark_critical};
-pub use workload::{Piece, Thread, Workload};
+pub use workload::{PinnedInstance, Thread, Workload};
 
 use pinwise_topology::{Assignment, CpuId, Machine, Policy};
 use serde::{Deserialize, Serialize};
@@ -35,10 +35,10 @@ pub enum Setting {
     Unpinned,
     /// Every thread of the workload pinned: leaf indices of the testbed's sharing tree.
     Pinned(Assignment),
-    /// Only these pieces of the workload, pinned, with the rest of the machine free. Performance is
-    /// that of the first piece, which the others disturb. What predictors are profiled with; see
-    /// [`Testbed::profiles`]. A testbed of ready instances counts all of them.
-    Profile(Vec<Piece>),
+    /// Only these instances of the workload, pinned, with the rest of the machine free. Performance
+    /// is that of the first instance, which the others disturb. Predictors are profiled with it:
+    /// see [`Testbed::profiles`]. A testbed of ready instances counts all of them.
+    Profile(Vec<PinnedInstance>),
     /// The program run with another number of threads.
     Threads(ThreadCount),
     /// No workload: the latency between two contexts, written from the first.

@@ -10,8 +10,8 @@ use crate::{Fame, MeasureError};
 use pinwise_topology::{DomainKind, Machine};
 use serde::{Deserialize, Serialize};
 
-/// A program that stresses one resource: a long sequence of one operation, the loop around it below
-/// 1 % of the time.
+/// A program that stresses one resource by a long sequence of one operation. The loop around it
+/// takes below 1 % of the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Microbenchmark {
     /// `intadd`, `FPdiv`, `L2cache`, `mem`: unique on its bench.

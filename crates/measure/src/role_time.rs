@@ -1,11 +1,11 @@
 //! How the threads of each role spend their time, and which role limits the program.
 //!
 //! More threads help if they join the threads that hold up all others. The paper calls these
-//! critical: the workers of most programs, the Rank stage of ferret, the main thread of
-//! blackscholes (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). Its authors
-//! knew the programs. Here the critical role is found by measurement. Its threads are never without
-//! work, and the others wait for them. So it is the role whose threads compute for the largest
-//! share of their time. Time in which they only lack a context counts too.
+//! critical (K. K. Pusukuri et al., "Thread Reinforcer", IISWC 2011, section II). Examples are the
+//! workers of most programs, the Rank stage of ferret, and the main thread of blackscholes. Its
+//! authors knew the programs. Here the critical role is found by measurement. Its threads are never
+//! without work, and the others wait for them. So it is the role whose threads compute for the
+//! largest share of their time. Time in which they only lack a context counts too.
 
 use serde::{Deserialize, Serialize};
 

@@ -53,7 +53,7 @@ impl Workload {
 
 /// A copy of one instance of a workload, which runs in a profile: see [`crate::Setting::Profile`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Piece {
+pub struct PinnedInstance {
     /// Its instance, as [`Workload::members`] counts them.
     pub instance: usize,
     /// The leaf of each of its threads, in the order in which the workload has them.

@@ -150,8 +150,7 @@ mod tests {
     #[test]
     fn a_program_that_warms_up_is_no_total_however_long_it_takes() {
         for slowness in [1.0, 5.0, 20.0, 40.0, 60.0, 100.0, 300.0, 1000.0] {
-            // It covers 63 % of the way after this many readings, and 63 % of the rest after as
-            // many again.
+            // It covers 63 % of the way in this many readings, and 63 % of the rest in the next.
             let warming = |at: i32| 100.0 - 50.0 * (-f64::from(at) / slowness).exp();
             assert!(!is_total((0..1000).map(warming)), "{slowness}");
             // The average since a start `slowness` readings before. In half of these it did

@@ -209,8 +209,8 @@ pub(crate) fn follow(path: &Path) -> io::Result<FileLines> {
     let mut follower = Follower::new(path.clone());
     follower.lines()?;
     std::thread::Builder::new().name("follow".into()).spawn(move || {
-        // Used if allowed. A line is dated when it is seen, and next to spinning threads that would
-        // be up to 15 ms late.
+        // Used if allowed. A line is dated when it is seen. Next to spinning threads that would be
+        // up to 15 ms late.
         let _raised = RealtimeClass::raise();
         let inotify =
             inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();

@@ -11,8 +11,8 @@ pub(crate) enum Comma {
     Decimal,
 }
 
-/// Reads `12,345.6`, `1.234,5`, `1_000`, `3.2e6`, `87 %`, `12.5M` (SI: k, M, G, T times 1000; Ki,
-/// Mi, Gi, Ti times 1024). `None` when the text is no finite number.
+/// Reads `12,345.6`, `1.234,5`, `1_000`, `3.2e6`, `87 %`, `12.5M`. The prefixes k, M, G, T are
+/// powers of 1000, and Ki, Mi, Gi, Ti of 1024. `None` when the text is no finite number.
 ///
 /// # Errors
 /// [`MetricError::TwoReadings`]: the text may be either of two numbers, and `comma` does not say

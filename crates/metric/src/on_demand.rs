@@ -22,10 +22,10 @@ const SHORTEST_PART: Duration = Duration::from_millis(10);
 /// A window is at least this many times as long as its first reading takes. A busy machine slows
 /// some readings down, so each window has its own limit.
 ///
-/// A reading is dated at its middle. So each end of the window is off by at most half a reading,
-/// 1/8 of the shortest window in the worst case. In practice it is far less. Most of a reading's
-/// time, such as starting a process, is the same each time and shifts both ends alike. The rest
-/// changes from window to window and widens the intervals like any other noise.
+/// A reading is dated at its middle. So each end of the window is off by at most half a reading. In
+/// the worst case that is 1/8 of the shortest window. In practice it is far less. Most of a
+/// reading's time, such as starting a process, is the same each time and shifts both ends alike.
+/// The rest changes from window to window and widens the intervals like any other noise.
 const WINDOW_TO_READING: u32 = 4;
 
 impl MetricMeter for OnDemand {

@@ -10,9 +10,9 @@ use pinwise_figures::duration;
 use pinwise_measure::{MeasureError, Retry};
 use std::time::{Duration, Instant};
 
-/// Measures with arrivals. For a counter it is the rate between the first and the last in the
-/// window, for a gauge the mean of values that cover the window alone. The window becomes longer
-/// where the program speaks more rarely.
+/// Measures with arrivals. A counter gives the rate between the first and the last in the window. A
+/// gauge gives the mean of values that cover the window alone. The window becomes longer if the
+/// program prints more rarely.
 pub(crate) struct Paced {
     pub(crate) arrivals: Box<dyn Arrivals>,
     pub(crate) interpretation: Interpretation,

@@ -80,7 +80,7 @@ impl From<RateError> for MeasureError {
 ///
 /// The spread is that of the rates between neighbours, each weighted with its duration, times
 /// n/(n-1). For equal durations this is the sample standard deviation. An interval of twice the
-/// length has half the variance, whether the noise comes from the ends of the interval or from
+/// length has half the variance. It does not matter whether the noise comes from its ends or from
 /// independent parts.
 ///
 /// # Errors

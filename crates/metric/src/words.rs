@@ -1,8 +1,8 @@
 //! The words around the number of a pattern: what it counts, and its unit.
 
 /// The word that follows the number. Where none does, the last one in front of it that names
-/// something: `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`, `ops total
-/// (\d+)` about `ops`. `shown` is what a text showed behind the number: it comes second.
+/// something. Examples: `tx: (\d+) packets` is about `packets`, `Tx-pps: +(\d+)` about `Tx-pps`,
+/// `ops total (\d+)` about `ops`. `shown` is what a text showed behind the number: it comes second.
 pub(crate) fn quantity(pattern: &str, shown: Option<&str>) -> Option<String> {
     let (before, behind) = around_number(pattern)?;
     let words = |text: &str| {

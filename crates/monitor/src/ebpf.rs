@@ -51,8 +51,8 @@ pub(super) struct Ebpf {
     found: HashMap<ThreadId, Duration>,
     /// The accounts there were when the window began.
     earlier: HashMap<u32, Earlier>,
-    /// The start of a window that follows. It has the accounts as they were read at the end, and
-    /// the threads that they cover.
+    /// The start of a following window. It has the accounts as read at the end, and the threads
+    /// that they cover.
     next: HashMap<u32, Earlier>,
     ended: Vec<u32>,
     /// The machine's switches at the last reading, and those of the window.
@@ -128,8 +128,8 @@ impl Ebpf {
         let ran = Schedstat::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran);
         self.found.insert(id, ran);
         let known = self.kernel.account(tid);
-        // This thread may have ended since it was looked at: then that is its own account. Where it
-        // is that of one which had its number before, nobody writes to it any more.
+        // This thread may have ended since the look. Then that is its own account. Otherwise it
+        // belongs to an earlier thread with this number, and nobody writes to it.
         let of_another =
             known.as_ref().is_some_and(|known| known.state() == State::Ended && known.id() != id);
         let begin = if of_another { 0 } else { ONLY_NEW };
@@ -221,8 +221,7 @@ impl LayerReader for Ebpf {
                 let _ = self.kernel.threads.remove(&tid);
             }
         }
-        // For a thread without events, `/proc` will show what it does: the CPU time it has used
-        // since now.
+        // For a thread without events, `/proc` will show the CPU time that it uses from now on.
         for earlier in
             self.earlier.values().filter(|earlier| earlier.account.state() == State::Unknown)
         {
@@ -238,8 +237,8 @@ impl LayerReader for Ebpf {
     fn look(&mut self, roster: &Roster, _: Duration, counting: bool) -> io::Result<bool> {
         if counting {
             self.kernel.name(&pids(roster))?;
-            // The first look finds those that were there before; the kernel's side counts new ones
-            // that have no room.
+            // The first look finds older threads. The kernel's side counts new threads that have no
+            // room.
             let first = self.found.is_empty();
             for (_, id) in roster.threads() {
                 if !self.found.contains_key(&id) && !self.find(id) && first {
@@ -267,7 +266,7 @@ impl LayerReader for Ebpf {
             // A number is that of a thread only.
             let id = alive.get(&Tid(tid as i32)).copied().unwrap_or_else(|| read.id());
             let stat = Stat::read(id.pid, id.tid).ok().filter(|stat| stat.start == id.start);
-            // Gone from /proc by now: its name is in its account by now, whatever was read of it
+            // The thread has gone from /proc. So its account has its name now, whatever was read
             // before.
             let account =
                 if stat.is_none() { self.kernel.account(tid).unwrap_or(read) } else { read };

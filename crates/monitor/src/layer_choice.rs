@@ -46,8 +46,8 @@ impl LayerChoice {
         })
     }
 
-    /// Better layers than the one in use. Those that cannot be used come first, the best one first,
-    /// then the one that was given up.
+    /// Better layers than the one in use. The unusable ones come first, from the best on. Then
+    /// comes the one that was given up.
     pub fn refused(&self) -> &[Unavailable] {
         &self.refused
     }
@@ -61,8 +61,8 @@ impl LayerChoice {
         self.judge(seen, seen.overhead.watching + own_switching(seen))
     }
 
-    /// Does the same for a stretch that is too short to show the cost of a window. It uses only
-    /// what was added to the context switches in it, which is a part of the cost.
+    /// Does the same for a stretch that is too short to show the cost of a window. It uses only the
+    /// cost added to the context switches in the stretch. That is a part of the cost.
     pub fn foresee(&mut self, seen: &Activity) -> bool {
         self.judge(seen, own_switching(seen))
     }
@@ -89,8 +89,8 @@ impl LayerChoice {
 /// time that one of them left its CPU.
 ///
 /// A switch from one of them to another counts twice this way. So a program whose threads hand over
-/// to each other is charged for up to as many switches of others. The remaining switches of others
-/// are no reason to give a layer up. A burst of them is over when the next window begins.
+/// to each other also pays for up to as many other switches. The remaining switches of others are
+/// no reason to give a layer up. A burst of them is over when the next window begins.
 fn own_switching(seen: &Activity) -> Duration {
     let left: u64 = seen.threads.iter().map(|thread| thread.voluntary + thread.involuntary).sum();
     let share = (2 * left) as f64 / seen.overhead.switches.max(1) as f64;

@@ -32,15 +32,15 @@ pub(super) trait LayerReader: fmt::Debug + Send {
         Ok(false)
     }
 
-    /// The first step of a look: what each thread does at this moment. Watching has taken a CPU
-    /// from one of them, and others will soon wait for that one. Returns whether a thread was found
+    /// The first step of a look: what each thread does at this moment. Watching takes a CPU from
+    /// one of them, and others will soon wait for that thread. Returns whether a thread was found
     /// to have ended.
     fn glimpse(&mut self) -> bool {
         false
     }
 
-    /// `at` since the window began. `counting` at the looks that may cost more, a tenth of a second
-    /// apart, and at the last one. Whether a thread was found to have ended.
+    /// `at` since the window began. `counting`: this look may cost more. Such looks are a tenth of
+    /// a second apart. The last one is also such a look. Whether a thread was found to have ended.
     fn look(&mut self, roster: &Roster, at: Duration, counting: bool) -> io::Result<bool>;
 
     /// The window is over.

@@ -6,9 +6,9 @@
 //!
 //! Without privilege ([`Layer::Proc`]) the kernel accounts the times that a thread computes and
 //! waits for a CPU exactly (`/proc/PID/task/TID/schedstat`). The thread slept for the rest. What it
-//! slept *for* is sampled. A thread that waits for another one (at a lock, a condition variable, a
-//! barrier or a join) sleeps in the `futex` system call. `/proc/PID/task/TID/syscall` shows that.
-//! Voluntary switches and migrations are counters of the kernel.
+//! slept *for* is sampled. A thread that waits for another one sleeps in the `futex` system call.
+//! It waits at a lock, a condition variable, a barrier or a join. `/proc/PID/task/TID/syscall`
+//! shows that. Voluntary switches and migrations are counters of the kernel.
 //!
 //! ```text
 //! slept  = elapsed - ran - waited                      exact

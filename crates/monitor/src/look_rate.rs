@@ -1,4 +1,4 @@
-//! How often to look at a program: as often as wanted, unless that costs the program too much.
+//! The rate of looks at a program. It is the wanted rate, unless that costs the program too much.
 
 use std::time::Duration;
 
@@ -6,8 +6,7 @@ use std::time::Duration;
 /// the watching thread. Measured from outside, the cost is up to 2.6 times as much. Watching evicts
 /// cache lines, and an interrupted thread delays those that wait for it.
 pub(super) const SHARE: f64 = 0.008;
-/// A program that uses little CPU time leaves some to spare: it is looked at this often all the
-/// same,
+/// A program that uses little CPU time leaves some to spare. It still gets looks at this interval,
 const SELDOM: Duration = Duration::from_millis(25);
 /// unless the looks alone take more than this share of one CPU.
 const SPARE: f64 = 0.01;

@@ -102,8 +102,8 @@ impl Monitor {
         if self.reader.stretches() { self.look_rate.pace(wanted) } else { wanted }
     }
 
-    /// Removes from the kernel what stays there between windows and between monitors, because to
-    /// put it there takes a while. The next window puts it back.
+    /// Removes from the kernel what stays there between windows and monitors. It stays because
+    /// attaching takes a while. The next window puts it back.
     pub fn rest(&mut self) -> io::Result<()> {
         self.ended = None;
         self.reader.rest()
@@ -204,8 +204,8 @@ impl Monitor {
             ..Overhead::default()
         };
         self.reader.charge(&mut overhead);
-        // Looks that are late for another reason are not counted, nor those of a layer that is
-        // exact without them.
+        // This leaves out looks that are late for another reason. It also leaves out a layer that
+        // is exact without looks.
         let notable = self.reader.pace().mul_f64(NOTABLE);
         let stretched =
             (self.layer != Layer::Ebpf && self.pace().min(apart) > notable).then_some(apart);

@@ -133,8 +133,8 @@ fn ticks(stat: &[u8]) -> Option<u64> {
     (times.len() == 4).then(|| times.iter().sum())
 }
 
-/// How long these CPUs were busy since boot, without interrupts, and how much of it was stolen;
-/// `None` if one is missing, such as while it is offline.
+/// How long these CPUs were busy since boot, without interrupts, and how much of it was stolen.
+/// `None` if one is missing, such as an offline CPU.
 fn busy_and_stolen(stat: &str, cpus: &CpuSet) -> Option<[Duration; 2]> {
     let ticks = |line: &str| -> Option<(CpuId, [u64; 2])> {
         let (number, times) = line.strip_prefix("cpu")?.split_once(' ')?;

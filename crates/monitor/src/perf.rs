@@ -1,14 +1,14 @@
 //! The layer of the kernel's records of context switches ([`Layer::Perf`]).
 //!
 //! An event on each CPU records every switch of the machine into a buffer that each look empties.
-//! Turns, switches and migrations come from the records, including those of threads that live for
-//! less than the time between two looks. A record does not say what a thread that gave up its CPU
-//! waits for, nor when it was woken. So the time waiting for a CPU comes from the scheduler's
-//! account. The time at locks comes from looks, as without privilege.
+//! Turns, switches and migrations come from the records. These include threads that live for less
+//! than the time between two looks. A record does not say what a thread that gave up its CPU waits
+//! for, nor when it was woken. So the time waiting for a CPU comes from the scheduler's account.
+//! The time at locks comes from looks, as without privilege.
 //!
 //! Buffers are bounded. Records that did not fit are counted, and a turn that was open then does
-//! not count. So the figures are too low ([`Activity::lost`]). The same holds, counted once, for a
-//! CPU that appears during the watch and cannot be watched.
+//! not count. So the figures are too low ([`Activity::lost`]). A CPU that appears during the watch
+//! and cannot be watched has the same effect. It counts once.
 //!
 //! [`Activity::lost`]: super::Activity::lost
 

@@ -22,7 +22,7 @@ pub(super) enum Doing {
 
 impl Doing {
     /// Reads `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)). It says `running`, or the number
-    /// of the system call that it sleeps in, or -1 if it sleeps in none.
+    /// of the system call that the thread sleeps in. The number -1 means none.
     pub(super) fn parse(text: &[u8]) -> Self {
         if text.starts_with(b"running") {
             return Self::Runnable;

@@ -1,7 +1,7 @@
 //! What BlackBox predicted, from which profile, and how measurements compare with it.
 
-use crate::outcome::{no_high, no_low};
 use crate::statistics::{mean, t_quantile, variance};
+use crate::statistics::{no_high, no_low};
 use crate::{LevelSource, ProfilingEnd};
 use pinwise_measure::value_or_text;
 use pinwise_prediction::{Checked, CoreLocal};

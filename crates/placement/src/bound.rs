@@ -5,7 +5,7 @@ use crate::search::history::{Guess, History};
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::Alone;
 use crate::statistics::estimate;
-use crate::{BoundNote, Estimate, PlacementQuestion};
+use crate::{BoundMethod, BoundNote, Estimate, PlacementQuestion};
 use pinwise_evt::{Method, Options, Sample};
 use pinwise_measure::values_or_text;
 use pinwise_topology::Assignment;
@@ -41,52 +41,10 @@ pub struct Bound {
     pub notes: Vec<BoundNote>,
 }
 
-/// The method of a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BoundMethod {
-    /// Every different assignment was measured.
-    Exact,
-    /// A learned predictor supports it.
-    // Stores of earlier versions have the former word.
-    #[serde(alias = "steered")]
-    Predicted,
-    /// It is what instances did alone.
-    Solo,
-    /// It is what the user says cannot be exceeded.
-    Cap,
-    /// The tail of a sample, by [`Method::Bayes`].
-    Bayes,
-    /// The tail of a sample, by [`Method::Profile`].
-    Profile,
-}
-
-impl BoundMethod {
-    /// The word for it: `bayes`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::Predicted => "predicted",
-            Self::Solo => "solo",
-            Self::Cap => "cap",
-            Self::Bayes => "bayes",
-            Self::Profile => "profile",
-        }
-    }
-}
-
-impl From<Method> for BoundMethod {
-    fn from(method: Method) -> Self {
-        match method {
-            Method::Bayes => Self::Bayes,
-            Method::Profile => Self::Profile,
-        }
-    }
-}
-
 impl Bound {
     /// Takes one performance per randomly drawn assignment. `best` is the performance to compare
-    /// with. It is the best on fresh windows, or the best of the sample while it is being drawn.
+    /// with. It is the best on fresh windows. While the sample is being drawn, it is the best of
+    /// the sample.
     pub(crate) fn from_sample(
         question: &PlacementQuestion,
         sample: Vec<f64>,
@@ -130,9 +88,9 @@ impl Bound {
         }
     }
 
-    /// All that is known: what a learned predictor or random draws support, what instances did
-    /// `alone`, and the user's cap. The lowest is claimed. `best` is the best performance and the
-    /// lower end of its interval.
+    /// Claims the lowest of all known bounds. They come from a learned predictor or random draws,
+    /// instances `alone`, and the user's cap. `best` is the best performance and the lower end of
+    /// its interval.
     pub(crate) fn of_all(
         question: &PlacementQuestion,
         residual_bound: Option<ResidualBound>,
@@ -151,8 +109,8 @@ impl Bound {
     }
 
     /// From what a learned predictor supports, if there is such a bound and no measurement exceeded
-    /// it. Else from the random draws. `confidence` is what the claim's leaves to this bound alone
-    /// ([`Alone::beside`]).
+    /// it. Else from the random draws. `confidence` is the part of the claim's confidence that is
+    /// left for this bound ([`Alone::beside`]).
     fn from_draws(
         question: &PlacementQuestion,
         confidence: f64,
@@ -410,17 +368,6 @@ mod tests {
         let best =
             Estimate { mean: 100.0, low: 98.0, high: 102.0, n, confidence: 0.95, spread: 1.0 };
         bound().unless_doubtful(Some(&best), unpinned, still)
-    }
-
-    #[test]
-    fn a_method_is_stored_as_its_name() {
-        use BoundMethod::{Bayes, Cap, Exact, Predicted, Profile, Solo};
-        for method in [Exact, Predicted, Solo, Cap, Bayes, Profile] {
-            let stored = serde_json::to_value(method).unwrap();
-            assert_eq!(stored, method.name());
-            assert_eq!(serde_json::from_value::<BoundMethod>(stored).unwrap(), method);
-        }
-        assert_eq!(serde_json::from_str::<BoundMethod>("\"steered\"").unwrap(), Predicted);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Notes on a bound, as values. The crate `present` makes the text.
 
 use crate::BoundMethod;
-use crate::outcome::no_high;
+use crate::statistics::no_high;
 use pinwise_evt::{Diagnostic, Refusal};
 use pinwise_measure::Unit;
 use serde::{Deserialize, Serialize};

@@ -178,8 +178,8 @@ fn cpus_in_order(plan: &Plan) -> Result<Vec<u32>, String> {
     plan.threads.iter().map(|thread| only_cpu(thread).map(|cpu| cpu.0)).collect()
 }
 
-/// Refuses a plan without a thread that was created before one of its own. `tool` pins threads in
-/// the order of creation.
+/// Refuses a plan that lacks a thread created before one of its threads. `tool` pins threads in the
+/// order of creation.
 fn check_order(plan: &Plan, tool: &str) -> Result<(), String> {
     let refused = |missing| {
         format!(
@@ -190,8 +190,8 @@ fn check_order(plan: &Plan, tool: &str) -> Result<(), String> {
     missing(plan).map_or(Ok(()), |missing| Err(refused(missing)))
 }
 
-/// The first thread that was created before one of the plan, by their names, and is not in it:
-/// `pigz#1` if there are `pigz#0` and `pigz#2`.
+/// The first thread that the plan lacks although it was created before a thread of the plan. Names
+/// show the order: with `pigz#0` and `pigz#2`, it is `pigz#1`.
 fn missing(plan: &Plan) -> Option<String> {
     let has = |name: &str| plan.threads.iter().any(|thread| thread.name == name);
     plan.threads.iter().find_map(|thread| {

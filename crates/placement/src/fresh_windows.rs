@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// settle in several ways.
 pub(crate) const BASELINE_WINDOWS: usize = 2;
 
-/// One baseline window in this many may be unlike all others without being taken for a state of the
+/// One baseline window in this many may differ from all others without counting as a state of the
 /// baseline.
 const STRAY: usize = 20;
 
@@ -100,7 +100,7 @@ impl FreshWindows {
     }
 
     /// The mean of a finalist's fresh windows. The highest of several means is a little too high,
-    /// since it was chosen for being the highest. So the intervals of all finalists hold together
+    /// because it was chosen for that. So the intervals of all finalists hold together
     /// (Bonferroni), the chosen one included.
     pub(crate) fn estimate(&self, candidate: &Assignment, confidence: f64) -> Option<Estimate> {
         let together = 1.0 - (1.0 - confidence) / self.comparisons() as f64;
@@ -138,7 +138,7 @@ impl FreshWindows {
     }
 
     /// How `candidate` compares with the baseline. The interval is corrected for the number of
-    /// finalists (Bonferroni), since the one compared is the best of them.
+    /// finalists (Bonferroni), because the candidate is the best of them.
     pub(crate) fn gain(&self, candidate: &Assignment, confidence: f64) -> Option<Ratio> {
         let rounds: Vec<Vec<f64>> = self
             .baseline

@@ -13,9 +13,9 @@
 //! of the time is the last look. The looks share the error (Bonferroni), so any of them may end it.
 
 use crate::Estimate;
-use crate::outcome::{no_high, no_low};
 use crate::signed_rank;
 use crate::statistics::{estimate, ratio};
+use crate::statistics::{no_high, no_low};
 use serde::{Deserialize, Serialize};
 
 /// How the program is run.

@@ -40,7 +40,7 @@ pub enum Unmeasured {
 
 pinwise_measure::text_in_old_stores!(Unmeasured);
 
-/// Something to know about such a search, besides what its search for the number says of itself.
+/// A note on such a search, besides the notes of its search for the number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum LastComparisonNote {

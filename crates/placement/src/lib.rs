@@ -3,6 +3,7 @@
 
 mod blackbox_forecast;
 mod bound;
+mod bound_method;
 mod bound_note;
 mod compare;
 mod export;
@@ -22,7 +23,8 @@ mod statistics;
 mod tune_part;
 
 pub use blackbox_forecast::{BlackboxForecast, PredictedAssignment};
-pub use bound::{Bound, BoundMethod};
+pub use bound::Bound;
+pub use bound_method::BoundMethod;
 pub use bound_note::BoundNote;
 pub use compare::{
     BeforeRounds, BoundClaim, ClaimVerdict, ComparedWays, Comparison, ComparisonRow,
@@ -32,9 +34,7 @@ pub use compare::{
 pub use export::{Export, ExportError, ExportNote, FORMATS, Format, LeftOutBy};
 pub use last_comparison::{ComparedRounds, Gain, LastComparisonVerdict, Way};
 pub use last_comparison_note::{LastComparisonNote, Unmeasured};
-pub use outcome::{
-    Drift, Estimate, Outcome, OutcomeNote, PlacedAssignment, PlacementVerdict, SearchCost,
-};
+pub use outcome::{Drift, Outcome, OutcomeNote, PlacedAssignment, PlacementVerdict, SearchCost};
 pub use pinwise_prediction::ProfilingEnd;
 pub use plan::{Plan, PlanError, PlanEvidence, PlanNote, PlanOrigin, PlannedNumber, PlannedThread};
 pub use question::{
@@ -46,4 +46,5 @@ pub use selection::{
     DrawnSelection, PlacedSelection, SelectionError, SelectionOutcome, SelectionQuestion,
     SelectionSearch,
 };
+pub use statistics::Estimate;
 pub use tune_part::TunePart;

@@ -9,78 +9,17 @@ use crate::search::history::History;
 use crate::search::learned_predictor::Modeler;
 use crate::search::residual_bound::ResidualBound;
 use crate::search::solo_bound::{Alone, SoloBound};
-use crate::statistics::{estimate, mean, t_quantile, variance};
+use crate::statistics::{Estimate, estimate, mean, t_quantile, variance};
 use crate::{BlackboxForecast, Bound, PlacementQuestion, StopReason, StrategyReason, Unmeasured};
 use num_bigint::BigUint;
 use pinwise_campaign::{Purpose, Record, settled};
-use pinwise_figures::{self as figures, Scale};
 use pinwise_measure::{
     ProgramNote, Setting, Unit, Workload, optional_value_or_text, values_or_text,
 };
 use pinwise_topology::{Assignment, Space};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
-
-/// A mean with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The mean performance.
-    pub mean: f64,
-    /// Lower end of the interval; negative infinity from fewer than 2 values (`null` in JSON).
-    #[serde(deserialize_with = "no_low")]
-    pub low: f64,
-    /// Upper end; infinity from fewer than 2 values (`null` in JSON).
-    #[serde(deserialize_with = "no_high")]
-    pub high: f64,
-    /// The number of measurements.
-    pub n: usize,
-    /// Confidence of the interval. If one assignment was chosen among several, it is that of all
-    /// their intervals together.
-    pub confidence: f64,
-    /// Standard deviation of the measurements; 0 from fewer than 2.
-    pub spread: f64,
-}
-
-impl Estimate {
-    /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)`
-    pub fn show(&self, scale: &Scale) -> String {
-        format!("{} ({})", self.value(scale), self.interval(scale))
-    }
-
-    /// `1.72 M packets/s`: the mean to the digits of its interval.
-    pub fn value(&self, scale: &Scale) -> String {
-        self.telling(scale).show(self.mean)
-    }
-
-    /// The scale with the digits of the interval, for what is held against the mean.
-    pub fn telling(&self, scale: &Scale) -> Scale {
-        scale.telling(self.low, self.high)
-    }
-
-    /// `95 % interval 1.70 to 1.74 M packets/s, n = 12`
-    pub fn interval(&self, scale: &Scale) -> String {
-        let n = figures::count(self.n as u64);
-        if !(self.low.is_finite() && self.high.is_finite()) {
-            return format!("no interval, n = {n}");
-        }
-        format!(
-            "{} interval {}, n = {n}",
-            figures::percent(self.confidence),
-            scale.range(self.low, self.high)
-        )
-    }
-}
-
-/// Reads the lower end of an interval. An end that nothing bounds is `null` in JSON.
-pub(crate) fn no_low<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NEG_INFINITY))
-}
-
-/// Reads the upper end, like [`no_low`].
-pub(crate) fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
-}
 
 /// An assignment and how it performed on fresh windows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,8 +62,8 @@ pub struct SearchCost {
 pub enum PlacementVerdict {
     /// The best beats the baseline: the whole interval of the gain is above 0.
     Pin,
-    /// Nothing beats the default. The gain's interval is below 0, or it contains 0 and is narrower
-    /// than what was asked ([`PlacementQuestion::within`] to either side).
+    /// Nothing beats the default. The gain's interval is below 0, or it contains 0 and is narrow
+    /// enough. The limit is [`PlacementQuestion::within`] to either side.
     KeepDefault,
     /// The best or the baseline could not be measured, or not well enough to say.
     Undecided,
@@ -140,8 +79,8 @@ pub struct Outcome {
     pub unit: Unit,
     /// The best assignment.
     pub best: Option<PlacedAssignment>,
-    /// If there is no best, the assignment with the highest mean of the search's own windows, and
-    /// the interval of these. It was chosen by them, so that they overstate it.
+    /// If there is no best, the assignment with the highest mean of the search's own windows. Its
+    /// interval comes from the same windows. They chose it, so they overstate it.
     #[serde(default)]
     pub so_far: Option<PlacedAssignment>,
     /// The unpinned baseline on fresh windows of the same length.
@@ -289,11 +228,12 @@ impl Outcome {
         Self { forecast, ..self }
     }
 
-    /// Without a bound if the unpinned program, or how the metric moved in `records`, speaks
-    /// against it.
+    /// Without a bound if the unpinned program contradicts it, or the changes of the metric in
+    /// `records` do.
     pub(crate) fn cautious(mut self, records: &[Record]) -> Self {
         let best = self.best.as_ref().map(|best| best.performance);
-        // The mean of many windows; of the few before anything was pinned what they show at least.
+        // The mean of the many unpinned windows. The few windows before pinning count with their
+        // lower end.
         let unpinned = self.baseline.map_or(f64::NEG_INFINITY, |baseline| baseline.mean);
         let unpinned = self.as_found.map_or(unpinned, |found| unpinned.max(found.low));
         self.bound = self.bound.unless_doubtful(best.as_ref(), unpinned, still(records));
@@ -421,15 +361,5 @@ mod tests {
         };
         assert_eq!(still(&[Some(0.0), None, Some(25.0), Some(0.0), Some(0.0)].map(record)), 0.75);
         assert_eq!(still(&[]), 0.0);
-    }
-
-    #[test]
-    fn an_estimate_of_a_cost_is_shown_as_the_cost_with_ordered_ends() {
-        let runtime =
-            Estimate { mean: 0.5, low: 0.4, high: 0.625, n: 5, confidence: 0.95, spread: 0.1 };
-        let scale = Scale::new(&Unit::cost("s"), 0.5);
-        assert_eq!(runtime.show(&scale), "2.00 s (95 % interval 1.60 to 2.50 s, n = 5)");
-        let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..runtime };
-        assert_eq!(alone.show(&scale), "2.00 s (no interval, n = 1)");
     }
 }

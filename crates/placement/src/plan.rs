@@ -3,8 +3,8 @@
 //! asked.
 //!
 //! A plan is a small TOML file that people read, edit and keep with their configuration. CPUs are
-//! the kernel's numbers, so it means nothing on another machine. [`Plan::machine`] is the one that
-//! it was made for.
+//! the kernel's numbers, so it means nothing on another machine. It was made for the machine of
+//! [`Plan::machine`].
 
 mod error;
 mod identity;

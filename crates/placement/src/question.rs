@@ -82,8 +82,8 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// The share that `history` has used; above 1 if it was exceeded. It depends on what was
-    /// recorded alone, never on a clock, so that a resumed campaign decides as it would have.
+    /// The share that `history` has used; above 1 if it was exceeded. It depends on the records
+    /// alone, never on a clock. So a resumed campaign decides as it would have.
     pub(crate) fn used(&self, history: &[Record]) -> f64 {
         let (used, whole) = match self {
             Self::Measurements(whole) => (history.len() as f64, *whole as f64),
@@ -95,7 +95,7 @@ impl Budget {
         if whole > 0.0 { used / whole } else { 1.0 }
     }
 
-    /// The rest of it after `time` was spent on something else than measuring; `None` if nothing is
+    /// The rest of it after `time` was spent on other things than measuring. `None` if nothing is
     /// left.
     pub fn after(self, time: Duration) -> Option<Self> {
         match self {
@@ -150,7 +150,8 @@ pub struct PlacementQuestion {
 pub struct TestbedAbilities {
     /// Whether instances of the workload can run alone ([`Testbed::profiles`]). What they do alone
     /// bounds what they do together.
-    pub(crate) pieces: bool,
+    #[serde(alias = "pieces")]
+    pub(crate) profiles: bool,
     /// The approximate time to start and measure one instance ([`Testbed::restart`]). `None`:
     /// instances are not started for a measurement.
     pub(crate) restart: Option<Duration>,
@@ -194,9 +195,9 @@ impl PlacementQuestion {
     /// The question as a testbed gets it. It has all that a search has to know of what the testbed
     /// can do.
     pub fn on<T: Testbed + ?Sized>(self, testbed: &T) -> Self {
-        let pieces = testbed.profiles();
-        let restart = testbed.restart().filter(|_| pieces);
-        Self { abilities: TestbedAbilities { pieces, restart }, ..self }
+        let profiles = testbed.profiles();
+        let restart = testbed.restart().filter(|_| profiles);
+        Self { abilities: TestbedAbilities { profiles, restart }, ..self }
     }
 }
 
@@ -206,13 +207,17 @@ mod tests {
 
     #[test]
     fn what_a_testbed_can_do_is_stored_flat_and_absent_in_old_questions() {
-        let abilities = TestbedAbilities { pieces: true, restart: Some(Duration::from_secs(2)) };
+        let abilities = TestbedAbilities { profiles: true, restart: Some(Duration::from_secs(2)) };
         let plain = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(60));
         let question = PlacementQuestion { abilities, ..plain.clone() };
         let mut stored = serde_json::to_value(&question).unwrap();
         assert_eq!(serde_json::from_value::<PlacementQuestion>(stored.clone()).unwrap(), question);
         let fields = stored.as_object_mut().unwrap();
-        assert_eq!(fields.remove("pieces"), Some(true.into()));
+        let profiles = fields.remove("profiles").unwrap();
+        fields.insert("pieces".to_owned(), profiles);
+        let named_before = serde_json::Value::Object(fields.clone());
+        assert_eq!(serde_json::from_value::<PlacementQuestion>(named_before).unwrap(), question);
+        fields.remove("pieces");
         assert!(fields.remove("restart").is_some());
         assert_eq!(serde_json::from_value::<PlacementQuestion>(stored).unwrap(), plain);
     }

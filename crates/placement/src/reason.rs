@@ -1,7 +1,7 @@
 //! Why a search uses its strategy, and why it stopped, as values. The crate `present` makes the
 //! text.
 
-use crate::{BoundMethod, LevelSource};
+use crate::{BoundMethod, LevelSource, SearchError};
 use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use serde::{Deserialize, Serialize};
@@ -197,7 +197,8 @@ pub enum StrategyReason {
     /// The strategy asked for cannot be used.
     Refused {
         /// Why.
-        error: String,
+        #[serde(deserialize_with = "value_or_text")]
+        error: SearchError,
     },
     /// Any number of threads may share a context, since all such assignments fit the budget.
     AnyPerContext,

@@ -161,8 +161,8 @@ impl PlacementSearch {
         self.approach.as_ref().map_or(&self.space, |approach| &approach.space)
     }
 
-    /// Whether there is one assignment only, also with as many threads on a context as the question
-    /// leaves open.
+    /// Whether there is only one assignment, with any number of threads on a context that the
+    /// question allows.
     pub fn has_no_choice(&self) -> bool {
         let one = |space: &Space| space.count() == BigUint::from(1_u32);
         let open =
@@ -360,7 +360,7 @@ impl PlacementSearch {
     }
 }
 
-/// The floor as the reason that no assignment is left: it ended every trial that failed for good.
+/// The floor as the reason that no assignment is left. It ended every trial that failed for good.
 fn below_floor(history: &[Record]) -> Option<StopReason> {
     let failed = settled(history).filter_map(|record| record.outcome.as_ref().err());
     let failed: Vec<&MeasureError> = failed.collect();

@@ -3,10 +3,10 @@
 //! Scheduling has two steps if hardware is shared at several levels. *Workload selection* is which
 //! of the ready instances run. *Assignment* is where their threads run. The statistical approach
 //! was published for the second and leaves both together to future work (optimal-assignment-evt,
-//! section 5.4). Here one draw is both. It has a set of the ready instances, every set of the
-//! wanted size equally likely, and a uniform placement of its threads. Draws are independent and
-//! from one distribution. The bound of section 3 needs no more, so it holds for the best selection
-//! on its best assignment.
+//! section 5.4). Here one draw is both. It has a set of the ready instances, and a uniform
+//! placement of the set's threads. Every set of the wanted size is equally likely. Draws are
+//! independent and from one distribution. The bound of section 3 needs no more, so it holds for the
+//! best selection on its best assignment.
 //!
 //! Packets of different programs do not add up. Performance is the *weighted speedup* (Snavely and
 //! Tullsen, *Symbiotic jobscheduling*, ASPLOS 2000). Divide each running instance's packets/s by
@@ -20,7 +20,7 @@ use crate::search::FINALISTS;
 use crate::statistics::{estimate, mean, ratio};
 use crate::{Bound, Budget, Estimate, PlacementQuestion, StrategyName};
 use pinwise_campaign::{Purpose, Record, Step, Strategy, Trial, settled};
-use pinwise_measure::{Effort, Piece, Setting, Workload};
+use pinwise_measure::{Effort, PinnedInstance, Setting, Workload};
 use pinwise_prediction::ThreadKinds;
 use pinwise_topology::{PerContext, Random, SharingTree, Space, SpaceError};
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,8 @@ pub enum SelectionError {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacedSelection {
     /// The instances, each with the leaf of each of its threads.
-    pub pieces: Vec<Piece>,
+    #[serde(alias = "pieces")]
+    pub instances: Vec<PinnedInstance>,
     /// On fresh windows. The interval is corrected for the best having been chosen among several
     /// (Bonferroni over the finalists).
     pub performance: Estimate,
@@ -143,15 +144,15 @@ impl SelectionSearch {
         };
         let draws = (SAMPLE_SHARE * question.budget as f64).ceil() as u64;
         for _ in 0..draws {
-            let pieces = search.draw()?;
-            search.queue.push_back(trial(pieces, Purpose::Sample));
+            let instances = search.draw()?;
+            search.queue.push_back(trial(instances, Purpose::Sample));
         }
         Ok(search)
     }
 
     /// One set of instances, every set equally likely, on a uniform placement. Among alike
     /// instances it takes the first.
-    fn draw(&mut self) -> Result<Vec<Piece>, SpaceError> {
+    fn draw(&mut self) -> Result<Vec<PinnedInstance>, SpaceError> {
         let instances = self.thread_kinds.instances();
         let mut order: Vec<usize> = (0..instances.len()).collect();
         self.random.shuffle(&mut order);
@@ -169,11 +170,11 @@ impl SelectionSearch {
         let space = Space::new(self.tree.clone(), threads, PerContext::AtMost(1))?;
         let assignment = space.sample(&mut self.random);
         let mut leaves = assignment.leaves().iter().copied();
-        let piece = |instance: usize| Piece {
+        let pinned = |instance: usize| PinnedInstance {
             instance,
             leaves: leaves.by_ref().take(instances[instance].threads.len()).collect(),
         };
-        Ok(chosen.into_iter().map(piece).collect())
+        Ok(chosen.into_iter().map(pinned).collect())
     }
 
     /// How many of these instances run each application.
@@ -187,16 +188,16 @@ impl SelectionSearch {
 
     /// Fresh windows of the best of the sample, as many as the rest of the budget has.
     fn finals(&mut self, history: &[Record]) {
-        let mut sample: Vec<(&Vec<Piece>, f64)> =
+        let mut sample: Vec<(&Vec<PinnedInstance>, f64)> =
             means(history, Purpose::Sample).into_iter().collect();
         sample.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let finalists: Vec<Vec<Piece>> =
-            sample.into_iter().take(FINALISTS).map(|(pieces, _)| pieces.clone()).collect();
+        let finalists: Vec<Vec<PinnedInstance>> =
+            sample.into_iter().take(FINALISTS).map(|(instances, _)| instances.clone()).collect();
         let left = self.question.budget.saturating_sub(history.len() as u64) as usize;
         for _ in 0..left / finalists.len().max(1) {
             let mut round = finalists.clone();
             self.random.shuffle(&mut round);
-            self.queue.extend(round.into_iter().map(|pieces| trial(pieces, Purpose::Final)));
+            self.queue.extend(round.into_iter().map(|instances| trial(instances, Purpose::Final)));
         }
     }
 
@@ -206,17 +207,17 @@ impl SelectionSearch {
         let sample = windows(records, Purpose::Sample);
         let finals = windows(records, Purpose::Final);
         let together = 1.0 - (1.0 - confidence) / finals.len().max(1) as f64;
-        let announce = |(pieces, windows): (&&Vec<Piece>, &Vec<f64>)| {
+        let announce = |(instances, windows): (&&Vec<PinnedInstance>, &Vec<f64>)| {
             let performance = Estimate { confidence, ..estimate(windows, together)? };
-            Some(PlacedSelection { pieces: (*pieces).clone(), performance })
+            Some(PlacedSelection { instances: (*instances).clone(), performance })
         };
         let mut announced: Vec<PlacedSelection> = finals.iter().filter_map(announce).collect();
         announced.sort_by(|a, b| b.performance.mean.total_cmp(&a.performance.mean));
         let mut announced = announced.into_iter();
         let best = announced.next();
         let is_tie = |other: &PlacedSelection| {
-            let best = best.as_ref().and_then(|best| finals.get(&best.pieces));
-            let pairs = best.zip(finals.get(&other.pieces));
+            let best = best.as_ref().and_then(|best| finals.get(&best.instances));
+            let pairs = best.zip(finals.get(&other.instances));
             let pairs = pairs.map(|(best, other)| {
                 other.iter().copied().zip(best.iter().copied()).collect::<Vec<_>>()
             });
@@ -238,8 +239,8 @@ impl SelectionSearch {
         let bound = Bound::from_sample(&question, values, top);
         let all: Vec<f64> = sample.values().flatten().copied().collect();
         let mut selections: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
-        for (pieces, windows) in &sample {
-            let instances: Vec<usize> = pieces.iter().map(|piece| piece.instance).collect();
+        for (drawn, windows) in &sample {
+            let instances: Vec<usize> = drawn.iter().map(|pinned| pinned.instance).collect();
             selections.entry(self.counts(&instances)).or_default().extend(windows);
         }
         let drawn = |(counts, windows): (Vec<usize>, Vec<f64>)| {
@@ -279,25 +280,27 @@ impl SelectionSearch {
 }
 
 /// The windows of each selection that were made for `purpose`, in order.
-fn windows(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, Vec<f64>> {
-    let mut windows: BTreeMap<&Vec<Piece>, Vec<f64>> = BTreeMap::new();
+fn windows(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<PinnedInstance>, Vec<f64>> {
+    let mut windows: BTreeMap<&Vec<PinnedInstance>, Vec<f64>> = BTreeMap::new();
     for record in settled(records).filter(|record| record.trial.purpose == purpose) {
-        if let (Setting::Profile(pieces), Ok(measured)) = (&record.trial.setting, &record.outcome) {
-            windows.entry(pieces).or_default().push(measured.performance);
+        if let (Setting::Profile(instances), Ok(measured)) =
+            (&record.trial.setting, &record.outcome)
+        {
+            windows.entry(instances).or_default().push(measured.performance);
         }
     }
     windows
 }
 
-fn means(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<Piece>, f64> {
+fn means(records: &[Record], purpose: Purpose) -> BTreeMap<&Vec<PinnedInstance>, f64> {
     windows(records, purpose)
         .into_iter()
-        .map(|(pieces, windows)| (pieces, mean(&windows)))
+        .map(|(instances, windows)| (instances, mean(&windows)))
         .collect()
 }
 
-fn trial(pieces: Vec<Piece>, purpose: Purpose) -> Trial {
-    Trial { setting: Setting::Profile(pieces), purpose, effort: Effort::default() }
+fn trial(instances: Vec<PinnedInstance>, purpose: Purpose) -> Trial {
+    Trial { setting: Setting::Profile(instances), purpose, effort: Effort::default() }
 }
 
 impl Strategy for SelectionSearch {
@@ -339,15 +342,15 @@ mod tests {
 
     /// Alone all do 1. A heavy instance on a core takes 0.4 from the others on it. Distance costs a
     /// little, so that no two selections are equal.
-    fn speedup(pieces: &[Piece]) -> f64 {
-        let core = |piece: &Piece| piece.leaves[0] / 2;
-        let one = |piece: &Piece| {
+    fn speedup(instances: &[PinnedInstance]) -> f64 {
+        let core = |pinned: &PinnedInstance| pinned.leaves[0] / 2;
+        let one = |pinned: &PinnedInstance| {
             let beside =
-                pieces.iter().filter(|other| *other != piece && core(other) == core(piece));
+                instances.iter().filter(|other| *other != pinned && core(other) == core(pinned));
             1.0 - 0.4 * beside.filter(|other| other.instance >= 3).count() as f64
-                - 0.002 * f64::from(piece.leaves[0])
+                - 0.002 * f64::from(pinned.leaves[0])
         };
-        pieces.iter().map(one).sum()
+        instances.iter().map(one).sum()
     }
 
     fn run(
@@ -356,8 +359,8 @@ mod tests {
     ) -> (SelectionSearch, Vec<Record>) {
         let mut search = SelectionSearch::new(question, &tree(), &ready()).unwrap();
         let records = recorded(&mut search, |setting, _| {
-            let Setting::Profile(pieces) = setting else { panic!("{setting:?}") };
-            Ok(speedup(pieces) * noise())
+            let Setting::Profile(instances) = setting else { panic!("{setting:?}") };
+            Ok(speedup(instances) * noise())
         });
         (search, records)
     }
@@ -372,11 +375,11 @@ mod tests {
         // Five on three cores of two. Of the two heavy ones one is alone and one is with a light
         // one. With three heavy ones two would suffer.
         assert_eq!(
-            search.counts(&best.pieces.iter().map(|piece| piece.instance).collect::<Vec<_>>()),
+            search.counts(&best.instances.iter().map(|pinned| pinned.instance).collect::<Vec<_>>()),
             [3, 2]
         );
         assert!(
-            (best.performance.mean - speedup(&best.pieces)).abs() < 1e-12
+            (best.performance.mean - speedup(&best.instances)).abs() < 1e-12
                 && best.performance.mean > 4.5
         );
         assert_eq!((outcome.different, outcome.selections.len()), (2, 2));
@@ -417,7 +420,7 @@ mod tests {
         let best = outcome.best.unwrap();
         // 100 windows for 8 finalists.
         assert_eq!(best.performance.n, 12);
-        let truth = speedup(&best.pieces);
+        let truth = speedup(&best.instances);
         assert!(
             (best.performance.low..=best.performance.high).contains(&truth),
             "{truth} {:?}",

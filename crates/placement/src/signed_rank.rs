@@ -4,8 +4,8 @@
 //! follow these windows, and so do the intervals of means.
 //!
 //! *Method.* Each pair gives the logarithm of a ratio. The estimate is the median of all *Walsh
-//! averages*: the means of each pair of these logarithms, and of each one with itself (J. L. Hodges
-//! and E. L. Lehmann, "Estimates of location based on rank tests", Annals of Mathematical
+//! averages*. These are the means of each pair of logarithms, and of each one with itself (J. L.
+//! Hodges and E. L. Lehmann, "Estimates of location based on rank tests", Annals of Mathematical
 //! Statistics 34, 1963). The interval inverts Wilcoxon's signed-rank test (M. Hollander and D. A.
 //! Wolfe, Nonparametric Statistical Methods, 2nd ed., section 3.3). One pair, however odd, moves
 //! both by one place.
@@ -18,8 +18,8 @@
 
 use crate::statistics::Ratio;
 
-/// The ratio of paired values, numerator first, with its interval. Pairs of which both values are 0
-/// or less show nothing. `None`: there are too few others for an interval of this confidence.
+/// The ratio of paired values, numerator first, with its interval. A pair shows nothing if both
+/// values are 0 or less. `None`: there are too few others for an interval of this confidence.
 pub(crate) fn ratio(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratio> {
     let shown = pairs.iter().filter(|(top, bottom)| top.max(*bottom) > 0.0);
     let logs: Vec<f64> =
@@ -47,7 +47,7 @@ fn average(one: f64, other: f64) -> f64 {
 /// interval leaves out the averages of lower rank. 0: no interval is that sure. `error` is
 /// the probability that the truth is outside.
 fn outside(pairs: usize, error: f64) -> usize {
-    // The probability of each sum of ranks, if each rank counts or does not with the same chance.
+    // The probability of each sum of ranks, if each rank counts with probability 1/2.
     let mut chance = vec![1.0];
     for rank in 1..=pairs {
         chance.resize(chance.len() + rank, 0.0);

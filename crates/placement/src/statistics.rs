@@ -5,8 +5,69 @@
 //! widens the interval. It does not move a conclusion, since the windows of all ways are
 //! interleaved and compared round by round.
 
-use crate::Estimate;
+use pinwise_figures::{self as figures, Scale};
+use serde::{Deserialize, Deserializer, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// A mean with its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean performance.
+    pub mean: f64,
+    /// Lower end of the interval; negative infinity from fewer than 2 values (`null` in JSON).
+    #[serde(deserialize_with = "no_low")]
+    pub low: f64,
+    /// Upper end; infinity from fewer than 2 values (`null` in JSON).
+    #[serde(deserialize_with = "no_high")]
+    pub high: f64,
+    /// The number of measurements.
+    pub n: usize,
+    /// Confidence of the interval. If one assignment was chosen among several, it is that of all
+    /// their intervals together.
+    pub confidence: f64,
+    /// Standard deviation of the measurements; 0 from fewer than 2.
+    pub spread: f64,
+}
+
+impl Estimate {
+    /// `1.72 M packets/s (95 % interval 1.70 to 1.74 M packets/s, n = 12)`
+    pub fn show(&self, scale: &Scale) -> String {
+        format!("{} ({})", self.value(scale), self.interval(scale))
+    }
+
+    /// `1.72 M packets/s`: the mean to the digits of its interval.
+    pub fn value(&self, scale: &Scale) -> String {
+        self.telling(scale).show(self.mean)
+    }
+
+    /// The scale with the digits of the interval, for what is held against the mean.
+    pub fn telling(&self, scale: &Scale) -> Scale {
+        scale.telling(self.low, self.high)
+    }
+
+    /// `95 % interval 1.70 to 1.74 M packets/s, n = 12`
+    pub fn interval(&self, scale: &Scale) -> String {
+        let n = figures::count(self.n as u64);
+        if !(self.low.is_finite() && self.high.is_finite()) {
+            return format!("no interval, n = {n}");
+        }
+        format!(
+            "{} interval {}, n = {n}",
+            figures::percent(self.confidence),
+            scale.range(self.low, self.high)
+        )
+    }
+}
+
+/// Reads the lower end of an interval. An end that nothing bounds is `null` in JSON.
+pub(crate) fn no_low<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NEG_INFINITY))
+}
+
+/// Reads the upper end, like [`no_low`].
+pub(crate) fn no_high<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+}
 
 /// The two-sided quantile of Student's t: a share `confidence` of it lies within plus and minus
 /// this. Infinite without degrees of freedom.
@@ -59,10 +120,10 @@ impl Ratio {
     }
 }
 
-/// The ratio of the means of paired values, numerator first (the ratio estimator and its linearized
-/// variance: Cochran, Sampling Techniques, 3rd ed., eq. 6.13). Pairing takes out whatever disturbs
-/// both alike. `unseen` is variance of the denominator known from elsewhere and not shown by these
-/// pairs. `None` from fewer than 2 pairs or a denominator not above 0.
+/// The ratio of the means of paired values, numerator first. This is the ratio estimator and its
+/// linearized variance (Cochran, Sampling Techniques, 3rd ed., eq. 6.13). Pairing takes out
+/// whatever disturbs both alike. `unseen` is variance of the denominator known from elsewhere and
+/// not shown by these pairs. `None` from fewer than 2 pairs or a denominator not above 0.
 pub(crate) fn ratio(pairs: &[(f64, f64)], unseen: f64, confidence: f64) -> Option<Ratio> {
     if pairs.len() < 2 {
         return None;
@@ -113,5 +174,15 @@ mod tests {
         let ratio = super::ratio(&pairs, 0.0, 0.95).unwrap();
         assert!((ratio.value - 1.1).abs() < 1e-12 && ratio.half_width() < 1e-12);
         assert!(super::ratio(&pairs, 0.01, 0.95).unwrap().half_width() > 0.05);
+    }
+
+    #[test]
+    fn an_estimate_of_a_cost_is_shown_as_the_cost_with_ordered_ends() {
+        let runtime =
+            Estimate { mean: 0.5, low: 0.4, high: 0.625, n: 5, confidence: 0.95, spread: 0.1 };
+        let scale = Scale::new(&pinwise_measure::Unit::cost("s"), 0.5);
+        assert_eq!(runtime.show(&scale), "2.00 s (95 % interval 1.60 to 2.50 s, n = 5)");
+        let alone = Estimate { low: f64::NEG_INFINITY, high: f64::INFINITY, n: 1, ..runtime };
+        assert_eq!(alone.show(&scale), "2.00 s (no interval, n = 1)");
     }
 }

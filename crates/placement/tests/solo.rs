@@ -136,9 +136,9 @@ fn what_is_predicted_beside_it_is_at_half_the_error() {
     let (outcome, records) = run(600, None, bed(8, demand(), 0.0));
     let space = Space::new(tree(), 24, PerContext::AtMost(1)).unwrap();
     let bed = bed(8, demand(), 0.0);
-    let bound = |pieces: bool| {
+    let bound = |profiles: bool| {
         let question = PlacementQuestion::new(StrategyName::Auto, Budget::Measurements(600));
-        let question = if pieces { question.on(&bed) } else { question };
+        let question = if profiles { question.on(&bed) } else { question };
         let (strategy, stopped) = (Vec::new(), Vec::new());
         Outcome::new(&question, &space, bed.workload(), bed.unit(), &records, strategy, stopped)
             .bound

@@ -14,8 +14,8 @@
 use crate::{Change, PredictedWalk, Predictor};
 use pinwise_topology::{Assignment, PerContext, Random, Space};
 
-/// Temperature at which a chain begins: predictions that differ by less than half are all the same
-/// to it.
+/// Temperature at which a chain begins. It hardly distinguishes predictions that differ by less
+/// than half.
 const HOT: f64 = 0.5;
 
 /// One draw from `predictor`^(1/`temperature`) over the labelled placements of `space`, in

@@ -1,13 +1,14 @@
 #![doc = include_str!("../README.md")]
 //!
 //! A [`Predictor`] predicts the performance of an assignment. The published one is [`BlackBox`]. It
-//! combines two tables. [`BaseTable`] has the performance of each instance alone. [`SlowdownTable`]
-//! has the slowdown of a thread by each layout of co-runners. Experiments fill these tables.
-//! [`Profiling`] chooses them: all, as published, or the few that decide.
+//! combines two tables. The [`BaseTable`] has the performance of each instance alone. The
+//! [`SlowdownTable`] has the slowdown of a thread by each layout of co-runners. Experiments fill
+//! these tables. [`Profiling`] chooses them: all, as published, or the few that decide.
 //!
 //! [`Learned`] needs no profile. From a few hundred measurements it learns what each sharing costs
 //! ([`Colocation`]). Or it learns how the threads of an instance slow each other down
-//! ([`PipelinePredictor`]). [`draw`] draws assignments where a predictor expects good ones.
+//! ([`PipelinePredictor`]). The function [`draw`] draws assignments where a predictor expects good
+//! ones.
 //!
 //! [`BlackBox::optima`] finds the best predicted assignments and proves how good they are;
 //! [`BlackBox::selected`] chooses which of them to measure.

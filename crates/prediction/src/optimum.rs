@@ -79,8 +79,8 @@ impl BlackBox {
     /// the same answers.
     ///
     /// # Panics
-    /// If the space is of another workload or machine than the tables, or a context may hold more
-    /// threads than these know of.
+    /// If the space is of another workload or machine than the tables. Or if a context may hold
+    /// more threads than the tables know of.
     pub fn optima(
         &self,
         space: &Space,
@@ -125,8 +125,8 @@ impl BlackBox {
         Optima { ranked, upper: proof.upper, complete: proof.complete, steps: steps + proof.nodes }
     }
 
-    /// What no assignment can be predicted above. Every instance is then as good as it can be
-    /// alone, and kept as well as any can.
+    /// No assignment can be predicted above this. Every instance then performs as well as it can
+    /// alone, with the best share kept.
     fn ceiling(&self) -> f64 {
         let best = |instance: &crate::Instance| {
             let kinds = self.thread_kinds().roster(instance.application);

@@ -11,8 +11,8 @@ use pinwise_placement::{
 /// listed. The table marks each.
 const TIES_SHOWN: usize = 3;
 
-/// Which way is the best known, how much the default loses against it, and which ways cannot be
-/// distinguished from it.
+/// Which way is the best known, and how much the default loses against it. Also which ways cannot
+/// be distinguished from the best.
 pub fn comparison_verdict(comparison: &Comparison) -> String {
     let Some(best) = comparison.best() else {
         return nothing_yet(comparison);
@@ -91,7 +91,8 @@ pub fn loses(loss: &Loss) -> String {
 }
 
 /// Says if the fresh windows contradict the choice of the best known. Otherwise it names the ways
-/// that they were too few or too noisy to distinguish, and what would. `None` if nothing is open.
+/// that too few or too noisy windows could not distinguish. It also says what would. `None` if
+/// nothing is open.
 pub fn caveat(comparison: &Comparison, simulated: bool, notes: &[ProgramNote]) -> Option<String> {
     let busy = notes.iter().any(|note| matches!(note, ProgramNote::Busy { .. }));
     contradiction(comparison, busy).or_else(|| unclear(comparison, simulated, busy))
@@ -114,8 +115,8 @@ fn contradiction(comparison: &Comparison, busy: bool) -> Option<String> {
     ))
 }
 
-/// What losses are taken against, in a sentence: what the fresh windows contradict is not called
-/// the best.
+/// The reference of the losses, in a sentence. It is not called the best if the fresh windows
+/// contradict that.
 pub fn against(comparison: &Comparison) -> String {
     match (comparison.contradiction(), comparison.best()) {
         (Some(_), Some(led)) => format!("{} (which led before)", led.name),
@@ -161,7 +162,7 @@ pub fn left_out(reason: &LeftOutReason) -> String {
             "it predicts how instances affect each other, and {workload} is one instance: run more \
              (--workload NAME:2)"
         ),
-        LeftOutReason::Refused { error } => error.clone(),
+        LeftOutReason::Refused { error } => error.to_string(),
         LeftOutReason::NothingAnnounced { stopped_because } => {
             format!("it announced nothing ({})", stop_reasons(stopped_because))
         }

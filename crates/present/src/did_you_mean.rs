@@ -1,7 +1,7 @@
 //! Names that were mistyped.
 
-/// `; did you mean X?` where one of the `known` names is near to `typed`: in other letters' case,
-/// or with about one letter in four wrong. Nothing otherwise.
+/// `; did you mean X?` if one of the `known` names is near to `typed`. The case may differ, and
+/// about one letter in four may be wrong. Nothing otherwise.
 pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let typed = typed.to_lowercase();
     let apart = |name: &&str| strsim::damerau_levenshtein(&typed, &name.to_lowercase());

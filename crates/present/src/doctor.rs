@@ -209,15 +209,12 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
         Is::ContextsOffline { offline } => {
             return offline.first().map(|first| {
                 format!(
-                    "echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online (and so on), if they \
-                     are to be used",
+                    "to use them, for each: echo 1 | sudo tee /sys/devices/system/cpu/cpu{}/online",
                     first.0
                 )
             });
         }
-        Is::SmtOff => {
-            "echo on | sudo tee /sys/devices/system/cpu/smt/control, if siblings are to be used"
-        }
+        Is::SmtOff => "to use siblings: echo on | sudo tee /sys/devices/system/cpu/smt/control",
         Is::Governors { .. } => "sudo cpupower frequency-set -g performance",
         Is::NumaBalancing { .. } => "sudo sysctl kernel.numa_balancing=0 while measuring",
         Is::Quota { .. } => {
@@ -231,8 +228,8 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
              windows"
         }
         Is::Load { .. } => {
-            "stop other programs or move them to other CPUs; the program to place may run: ps -eo \
-             pid,pcpu,comm --sort=-pcpu | head"
+            "stop other programs or move them to other CPUs; the program to place may run; list \
+             them: ps -eo pid,pcpu,comm --sort=-pcpu | head"
         }
         Is::StealTime { .. } => "use a machine with dedicated CPUs, or measure at quieter times",
         Is::Repeatability { .. } => {

@@ -24,8 +24,8 @@ pub(crate) fn against(gain: Gain, other: &str) -> String {
 const MANY_TIMES: f64 = 16.0;
 
 /// What may decide an undecided comparison with a tolerance of `within`, made in a search of this
-/// `budget`. `others`: the share of the contexts' time that others took meanwhile, if it is worth a
-/// word.
+/// `budget`. `others`: the share of the contexts' time that others took meanwhile, if it is
+/// notable.
 pub(crate) fn decided_by(
     rounds: &ComparedRounds,
     within: f64,
@@ -46,7 +46,7 @@ pub(crate) fn decided_by(
     format!("To decide it, {}.", raise_budget(budget, times, others))
 }
 
-/// The advice to raise the budget to so many `times` what it is. If others were there, it also
+/// The advice to raise the budget to this many `times` its value. If others were there, it also
 /// advises a quieter machine.
 pub(crate) fn raise_budget(budget: Duration, times: f64, others: Option<f64>) -> String {
     format!("raise --budget to {}{}", raised(budget, times), quieter(others))
@@ -60,7 +60,7 @@ fn quieter(others: Option<f64>) -> &'static str {
     if others.is_some() { " on a quieter machine" } else { "" }
 }
 
-/// Up to whole units that a user would give: of 5 s to a minute, and of minutes from then on.
+/// Rounded up to a unit that a user would give. The unit is 5 s up to a minute, and then a minute.
 fn rounded_up(time: Duration) -> Duration {
     let seconds = time.as_secs_f64();
     let unit = if seconds <= 60.0 { 5.0 } else { 60.0 };

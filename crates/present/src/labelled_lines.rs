@@ -22,9 +22,8 @@ impl LabelledLines {
     }
 
     /// Words after `start`, broken at the width, with `indent` columns before all lines but the
-    /// first. A word too long for a line is left whole: it is a path or a placement, which
-    /// someone may want to copy. A number stays with what it counts: `12.5 M packets/s` is torn
-    /// nowhere.
+    /// first. A word too long for a line stays whole. It is a path or a placement, and someone may
+    /// want to copy it. A number stays with what it counts: `12.5 M packets/s` is torn nowhere.
     pub fn paragraph(&mut self, start: &str, indent: usize, words: &str) {
         let width = self.width.max(INDENT + LEAST_WIDTH);
         let mut line = start.to_owned();
@@ -53,8 +52,8 @@ impl LabelledLines {
     }
 }
 
-/// Whether the end of `words` belongs to what comes next: a number to its unit, a prefix to the
-/// unit after it.
+/// Whether the end of `words` belongs to the next word. A number belongs to its unit, and a prefix
+/// to the unit after it.
 fn binds(words: &str) -> bool {
     let mut backwards = words.split(' ').rev();
     match backwards.next() {

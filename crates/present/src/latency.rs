@@ -40,8 +40,8 @@ pub struct LatencyFindings {
 
 impl LatencyFindings {
     /// Of all latencies of a machine, or of those so far, compared with what `declared` declares.
-    /// Before the end nothing is compared: a matrix with holes implies other levels than the whole
-    /// one.
+    /// Nothing is compared before the end, because an incomplete matrix implies other levels than
+    /// the whole one.
     pub fn new(
         matrix: LatencyMatrix,
         unfinished: Option<Unfinished>,

@@ -1,4 +1,4 @@
-//! A machine's tree as people read it: domains with the same contexts are one node, and every
+//! A machine's tree as people read it. Domains with the same contexts are one node, and every
 //! domain has its numbers.
 
 use pinwise_topology::{Cache, CacheKind, CpuId, CpuSet, Domain, DomainKind, Machine};
@@ -32,7 +32,7 @@ pub struct Entry {
 }
 
 impl Outline {
-    /// The outline of what `within` has of the machine; `None` if that is nothing.
+    /// The outline of the machine's part within `within`. `None` if that is empty.
     pub fn of(machine: &Machine, within: &CpuSet) -> Option<Self> {
         let mut numbers = BTreeMap::new();
         Builder { machine, within, numbers: &mut numbers }.build(&machine.root)

@@ -31,8 +31,8 @@ pub fn note(note: &ProgramNote) -> String {
         ),
         ProgramNote::ThreadMissing { runs, of } => {
             format!(
-                "its threads vary: in {runs} of {of} runs a placed thread did not appear; \
-                 --exclude it"
+                "its threads vary: in {runs} of {of} runs a placed thread did not appear; use \
+                 --exclude"
             )
         }
         ProgramNote::ThreadUnknown { runs, of } => format!(
@@ -53,19 +53,20 @@ pub fn note(note: &ProgramNote) -> String {
         ProgramNote::MetricRead { counter: true, by_name } => {
             let why = if *by_name { "by its name" } else { "it only grew" };
             format!(
-                "read as a counter: its rate is measured ({why}; --gauge if it is not a counter)"
+                "read as a counter: its rate is measured ({why}; use --gauge if it is not a \
+                 counter)"
             )
         }
         ProgramNote::MetricRead { counter: false, by_name } => {
             let why = if *by_name { "by its name" } else { "it went down" };
-            format!("read as a gauge: its mean is measured ({why}; --counter if it only grows)")
+            format!("read as a gauge: its mean is measured ({why}; use --counter if it only grows)")
         }
         ProgramNote::LinesAdded { lines, seconds } => {
             format!("{lines} lines each {}: their numbers are added up", time(*seconds))
         }
         ProgramNote::MetricRare { seconds } => format!(
-            "the program prints every {}: a measurement takes up to {}; cmd: or prom: may be \
-             faster",
+            "the program prints every {}: a measurement takes up to {}; for faster ones try cmd: \
+             or prom:",
             time(*seconds),
             time(2.0 * seconds)
         ),
@@ -166,7 +167,7 @@ pub fn texts(tagged: &[Value]) -> Vec<String> {
 /// Kinds of notes on how threads were watched.
 const WATCHING: [&str; 2] = ["watching", "watched_otherwise"];
 
-/// The notes that a text shows: those on how threads were watched only if it is `verbose`.
+/// The notes that a text shows. Notes on how threads were watched only appear if it is `verbose`.
 pub fn texts_shown(tagged: &[Value], verbose: bool) -> Vec<String> {
     let shown = |note: &&Value| verbose || !WATCHING.map(Value::from).contains(&note["kind"]);
     texts(&tagged.iter().filter(shown).cloned().collect::<Vec<_>>())
@@ -223,8 +224,8 @@ mod tests {
                 "kind": "thread_missing",
                 "runs": 2,
                 "of": 9,
-                "text": "Its threads vary: in 2 of 9 runs a placed thread did not appear; \
-                         --exclude it."
+                "text": "Its threads vary: in 2 of 9 runs a placed thread did not appear; use \
+                 --exclude."
             })
         );
     }

@@ -61,8 +61,8 @@ fn more(n: u32, cost: &Interval<f64>) -> String {
     }
 }
 
-/// Where half of an interval exceeds this share of its value, both ends are printed: such intervals
-/// are skewed, and the value less half may be impossible.
+/// If half of an interval exceeds this share of its value, both ends are printed. Such intervals
+/// are skewed: the value minus half may be impossible.
 const SKEWED: f64 = 0.3;
 
 /// `11.4 ± 0.3`, or `1.6 (0.7 to 13.2)`.

@@ -3,11 +3,11 @@
 use crate::figures;
 use pinwise_measure::OtherLoad;
 
-/// What others take of the contexts is worth a word from here on.
+/// From this share of the contexts on, other programs are notable.
 const NOTABLE: f64 = 0.05;
 
-/// Share of the contexts' time that other programs took while a program was measured, where it is
-/// worth a word.
+/// Share of the contexts' time that other programs took while a program was measured, if it is
+/// notable.
 pub fn notable_share(shares: &[OtherLoad]) -> Option<f64> {
     let sum = |of: fn(&OtherLoad) -> f64| shares.iter().map(of).sum::<f64>();
     Some(sum(|share| share.taken) / sum(|share| share.of)).filter(|others| *others >= NOTABLE)

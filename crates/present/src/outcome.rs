@@ -58,8 +58,7 @@ pub fn outcome_text(
     sheet.text
 }
 
-/// What to call the best assignment: it may have done worse than the program without it, beyond the
-/// intervals.
+/// The name of the best assignment. It may be significantly worse than the program without it.
 fn heading(outcome: &Outcome, simulated: bool) -> &'static str {
     if outcome.best.is_none() {
         "The assignment that leads so far, without fresh windows yet:"
@@ -162,8 +161,7 @@ fn evidence(
     sheet.line("ended", &stop_reasons(&outcome.stopped_because));
 }
 
-/// What the best predicted was predicted to do, how far predictions were off, and what they rest
-/// on.
+/// The best predicted performance, the errors of the predictions, and what they rest on.
 fn predicted(sheet: &mut LabelledLines, forecast: &BlackboxForecast, scale: &Scale) {
     if let Some(first) = forecast.finalists.first() {
         let by = if forecast.measured < forecast.slowdown {
@@ -290,8 +288,8 @@ pub fn gap_text(bound: &Bound) -> Option<String> {
     Some(format!("{how} {}", figures::percent(gap)))
 }
 
-/// Whether the upper end of the gap is what was asked for, and what that is; `None` if nothing
-/// is claimed of the gap.
+/// Whether the upper end of the gap is within the requested limit, and that limit. `None` if
+/// nothing is claimed of the gap.
 pub fn certified(question: &PlacementQuestion, bound: &Bound) -> Option<(bool, f64)> {
     Some((bound.gap_high? <= question.within, question.within))
 }

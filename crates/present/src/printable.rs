@@ -2,12 +2,12 @@
 //!
 //! The observed program chooses the names of its threads. Names of processors may come from a
 //! recorded machine, and a plan or a store from a stranger. A terminal obeys control characters in
-//! them: they can hide lines, forge a verdict or change the title of the window.
+//! them. These can hide lines, forge a verdict or change the title of the window.
 
 use std::borrow::Cow;
 
-/// Whether a terminal could obey `c` instead of showing it: control characters (C0, DEL, C1),
-/// separators of lines, and characters that change the direction of text.
+/// Whether a terminal could obey `c` instead of showing it. Control characters (C0, DEL, C1) and
+/// separators of lines count, and so do characters that change the direction of text.
 fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,4 +1,4 @@
-//! Why a search ended, and why it went as it did, in clauses without a full stop.
+//! The reasons for the end and the course of a search, in clauses without a full stop.
 
 use crate::figures::{counted, duration, group, percent};
 use crate::shell::Files;
@@ -65,11 +65,11 @@ pub fn stop_reason(reason: &StopReason) -> String {
         }
         Is::Predicted { measured, by_error } => {
             let chosen = if *by_error {
-                ": those that may be as good as the best, by how far predictions were off"
+                "; by the error of the predictions, each may be the best"
             } else {
                 ""
             };
-            format!("the {measured} assignments most promising by prediction were measured{chosen}")
+            format!("the {measured} assignments of the best predictions were measured{chosen}")
         }
         Is::MeasuredAlone => "instances were measured alone".into(),
         Is::SearchShareUsed { share, rest } => {
@@ -113,13 +113,13 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             format!("exhaustive (--strategy): {} assignments{doubt}", group(assignments))
         }
         Is::Guided { uniform, assignments } => format!(
-            "guided: a predictor learned from {uniform} random assignments and all later ones \
-             chooses what to measure; {} assignments are too many to measure each",
+            "guided: {} assignments are too many to measure each, so a predictor chooses; it \
+             learns from {uniform} random ones and all later ones",
             group(assignments)
         ),
         Is::SampleThenClimb { room, assignments } => format!(
-            "random sampling, then climbing from the best: the budget has room for about {}, too \
-             few for exhaustive or guided search of {} assignments",
+            "random sampling, then climbing from the best: the budget has room for about {}; \
+             other searches of {} assignments need more",
             counted(*room, "measurement"),
             group(assignments)
         ),
@@ -135,12 +135,12 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             // An earlier version left it out where it decided nothing.
             let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
             format!(
-                "blackbox (--strategy): it profiles one instance alone ({base} experiments) and \
-                 each thread with co-runners in its {level}{because}, at most {most} of {of}; then \
-                 it measures the best predictions"
+                "blackbox (--strategy): it profiles one instance alone ({base} experiments), then \
+                 each thread with co-runners in its {level}{because}; it makes at most {most} of \
+                 {of} experiments, then measures the best predictions"
             )
         }
-        Is::Refused { error } => error.clone(),
+        Is::Refused { error } => error.to_string(),
         Is::AnyPerContext => {
             "any number of threads per context, since all such assignments fit the budget".into()
         }

@@ -37,7 +37,7 @@ pub fn shell(words: &[String]) -> String {
 }
 
 /// One word as a shell takes it. Control characters need `$'...'`, which bash, zsh, ksh and POSIX
-/// 2024 shells read; written plainly they would act on the terminal.
+/// 2024 shells read. Written plainly, they would act on the terminal.
 pub fn quoted(word: &str) -> String {
     if word.contains(char::is_control) {
         let safe: String = word

@@ -85,8 +85,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
         ThreadsNote::WatchedOtherwise { probes, of, by, later } => {
             let were = if *probes == 1 { "was" } else { "were" };
             format!(
-                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; repeat, as \
-                 that may bias"
+                "{probes} of {of} probes {were} watched by {by}, later ones by {later}; that may \
+                 bias: repeat"
             )
         }
         ThreadsNote::Pieces { pieces } => format!(
@@ -103,8 +103,8 @@ pub fn threads_note(about: &ThreadsNote) -> String {
             format!("no fresh windows confirm n = {n}, so it is not set; set it with: {command}")
         }
         ThreadsNote::DefaultAboveMax { default, max } => format!(
-            "its own n ({default}, a guess) was not compared, being above the most to try ({max}): \
-             raise --max"
+            "its own n ({default}, a guess) is above the most to try ({max}) and was not \
+             compared: raise --max"
         ),
         ThreadsNote::LimitsRestored => "the limits of the process are restored".into(),
         ThreadsNote::Program(met @ pinwise_measure::ProgramNote::MaybeTotal) => {
@@ -206,7 +206,7 @@ impl NumberSearchStop<'_> {
                     "the rest of {} of the run is too short for another probe",
                     figures::percent(PROBE_SHARE)
                 );
-                format!("{}; --budget may allow more", rests(why))
+                format!("{}; set --budget to allow more", rests(why))
             }
             NumberSearchEnd::Time { broken_off: None } => {
                 rests("the rest of --budget is too short for another probe".into())
@@ -217,8 +217,8 @@ impl NumberSearchStop<'_> {
                     rounds => format!("{rounds} times each"),
                 };
                 format!(
-                    "{numbers} numbers were tried, {times}; the fewest threads within {} of the \
-                     best",
+                    "{numbers} numbers were tried, {times}; the answer is the fewest threads \
+                     within {} of the best",
                     figures::percent(tolerance)
                 )
             }
@@ -241,8 +241,8 @@ impl NumberSearchStop<'_> {
     }
 }
 
-/// `n = 4 was probed 2 times of 9`: a reading reports its error, and only other readings of the
-/// same number can confirm that error.
+/// `n = 4 was probed 2 times (of 9 probes)`. A reading reports its error. Only other readings of
+/// the same number can confirm that error.
 fn rests_on(advice: &NumberAdvice, n: u32) -> String {
     let all = figures::counted(advice.probes as u64, "probe");
     match advice.readings {
@@ -268,14 +268,14 @@ pub struct NumberVerdict<'a> {
     pub within: f64,
     /// The budget of the whole search.
     pub budget: Duration,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// Why the comparison ended before its time, if it did.
     pub cut_short: Option<&'a Unmeasured>,
 }
 
 impl NumberVerdict<'_> {
-    /// The failure because of which there is no gain. More time would not mend it.
+    /// The failure that prevents a gain. More time would not help.
     pub fn failed(&self) -> Option<&Unmeasured> {
         let lasting = |why: &&Unmeasured| {
             !matches!(why, Unmeasured::NoTime | Unmeasured::Interrupted | Unmeasured::Text { .. })
@@ -297,7 +297,7 @@ impl NumberVerdict<'_> {
         let Self { rounds, choice, n, default, .. } = self;
         let gain = rounds.gain(Way::Number, Way::Default);
         let basis = format!(
-            "{} of fresh windows, {} confidence",
+            "This rests on {} of fresh windows ({} confidence).",
             figures::counted(rounds.count() as u64, "round"),
             figures::percent(rounds.confidence())
         );
@@ -316,17 +316,17 @@ impl NumberVerdict<'_> {
         };
         match choice {
             LastComparisonVerdict::Number | LastComparisonVerdict::Placed => {
-                format!("Use n = {n}: {} ({basis}).", against(gain, &default))
+                format!("Use n = {n}: {}. {basis}", against(gain, &default))
             }
             LastComparisonVerdict::Fewer => format!(
-                "Use n = {n}: fewer threads, {} against {default} ({basis}).",
+                "Use n = {n}: fewer threads, {} against {default}. {basis}",
                 gain_text(gain)
             ),
             LastComparisonVerdict::Default => {
-                format!("Keep {default}: n = {n} is {} ({basis}).", against(gain, "it"))
+                format!("Keep {default}: n = {n} is {}. {basis}", against(gain, "it"))
             }
             LastComparisonVerdict::Undecided => format!(
-                "Undecided: n = {n} is {} against {default} ({basis}). {}",
+                "Undecided: n = {n} is {} against {default}. {basis} {}",
                 gain_text(gain),
                 self.decided_by()
             ),
@@ -348,7 +348,7 @@ pub struct NothingCompared {
     pub numbers: usize,
     /// Measurements that are no probes.
     pub set_aside: SetAside,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// The budget of the whole search.
     pub budget: Duration,
@@ -393,8 +393,8 @@ pub fn set_aside_text(set_aside: SetAside) -> String {
     kinds.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What is not known of an answer of more threads than contexts: as many as contexts or fewer may
-/// be enough, `fewest` (95 %) at least.
+/// What an answer of more threads than contexts leaves open. As many threads as contexts or fewer
+/// may be enough, but at least `fewest` (95 %).
 pub fn fewer_threads(n: u32, fewest: u32, contexts: u32) -> Option<String> {
     let why = "the probes do not tell them apart";
     (fewest <= contexts && contexts < n)
@@ -441,11 +441,11 @@ mod tests {
         let twice = rounds(1.0, 2.0, 0.001);
         let text = told(&twice, false, None);
         assert!(text.starts_with("Use n = 4: +100.0 % (interval +"), "{text}");
-        let basis = "(6 rounds of fresh windows, 95 % confidence).";
-        assert!(text.contains(" over the default, n = 2 (6 rounds") && text.ends_with(basis));
+        let basis = "This rests on 6 rounds of fresh windows (95 % confidence).";
+        assert!(text.contains(" over the default, n = 2. ") && text.ends_with(basis));
         let text = told(&rounds(1.0, 1.0, 0.0), true, None);
         assert!(text.starts_with("Use n = 2: fewer threads, +0.0 % ("), "{text}");
-        assert!(text.contains(" against the default, n = 4 ("), "{text}");
+        assert!(text.contains(" against the default, n = 4. "), "{text}");
         let text = told(&rounds(1.0, 0.5, 0.001), false, None);
         assert!(
             text.starts_with("Keep the default, n = 2: n = 4 is slower than it, -50"),

@@ -1,5 +1,5 @@
-//! The answer of a search for number and placement in words: the result of its last comparison, why
-//! the plan does not pin, and the notes.
+//! The answer of a search for number and placement, in words. It has the result of the last
+//! comparison, why the plan does not pin, and the notes.
 
 use crate::figures;
 use crate::gain::decided_by;
@@ -35,7 +35,7 @@ pub struct TuneVerdict<'a> {
     pub default: Option<u32>,
     /// Why there is no placement that could take part.
     pub unplaced: Option<Unplaced<'a>>,
-    /// Share of the contexts' time that others took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that others took meanwhile, if it is notable.
     pub others: Option<f64>,
 }
 
@@ -109,8 +109,8 @@ impl TuneVerdict<'_> {
                     }
                     // Then neither is known to be worth it alone.
                     Some(both) if both.low > 0.0 => format!(
-                        "n = {n}, pinned, is {} over the default, but neither change is \
-                         significant by itself",
+                        "n = {n}, pinned, is {} over the default. Neither change is significant \
+                         by itself",
                         over(Way::Placed, Way::Default)
                     ),
                     _ => format!(
@@ -133,7 +133,7 @@ impl TuneVerdict<'_> {
             LastComparisonVerdict::Placed => {
                 let alone = match self.rival() {
                     Way::Default => String::new(),
-                    rival => format!(", {} over n = {n} unpinned", over(Way::Placed, rival)),
+                    rival => format!(". It is {} over n = {n}, unpinned", over(Way::Placed, rival)),
                 };
                 format!(
                     "Use n = {n}, pinned: {} over the default{alone}.{}",
@@ -163,8 +163,8 @@ impl TuneVerdict<'_> {
         };
         let why = match self.against(Way::Placed, Way::Default, "the default") {
             _ if gain.high < 0.0 => String::new(),
-            _ if gain.low <= 0.0 => ", which is not significant".to_owned(),
-            Some(whole) if self.rival() != Way::Default => format!(", but {whole}"),
+            _ if gain.low <= 0.0 => ". That is not significant".to_owned(),
+            Some(whole) if self.rival() != Way::Default => format!(". It is {whole}"),
             _ => String::new(),
         };
         let same = self.against(Way::Placed, self.rival(), "unpinned").unwrap_or_default();
@@ -218,8 +218,8 @@ pub fn no_tune_verdict(info: &CampaignInfo, files: Files<'_>) -> String {
     }
 }
 
-/// What to do with the plan of such a search, and the program's command line, where it is started
-/// with the number.
+/// What to do with the plan of such a search. `command` is the program's command line, if the
+/// program is started with the number.
 pub fn tune_next(plan: &Path, command: Option<&str>) -> NextStep {
     let plan = quoted(&plan.to_string_lossy());
     match command {
@@ -257,11 +257,11 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
                 let threads = figures::counted(u64::from(threads), "thread");
                 format!("no n fits its {threads}: ")
             });
-            format!("{why}n = {n}, its contexts, is taken as the default; --default N sets another")
+            format!("{why}n = {n}, its contexts, is taken as the default; set it with --default N")
         }
         LastComparisonNote::DefaultInferred { n, threads } => format!(
-            "n = {n} is taken as the default, from its {} before the search; --default N sets \
-             another",
+            "n = {n} is taken as the default, from its {} before the search; set it with \
+             --default N",
             figures::counted(u64::from(*threads), "thread")
         ),
         LastComparisonNote::NotMeasured { n, policy, error } => {
@@ -360,7 +360,7 @@ mod tests {
             same.contains("The number found, n = 3, is the default. The plan does not pin: "),
             "{same}"
         );
-        assert!(same.ends_with("over unpinned, which is not significant."), "{same}");
+        assert!(same.ends_with("over unpinned. That is not significant."), "{same}");
         let slower = told(&[(Default, 1.0), (Number, 1.5), (Placed, 1.2)], Some(2), None);
         assert!(
             slower.starts_with("Use n = 3: ")
@@ -369,7 +369,7 @@ mod tests {
         );
         let less = told(&[(Default, 1.0), (Number, 0.8), (Placed, 0.9)], Some(2), None);
         assert!(less.contains(" n = 3 is slower than the default, -"), "{less}");
-        assert!(less.contains("unpinned, but slower than the default, -"), "{less}");
+        assert!(less.contains("unpinned. It is slower than the default, -"), "{less}");
         let alike = told(&[(Default, 1.0), (Placed, 1.0)], Some(4), None);
         assert!(
             alike.contains(" n = 3 makes the same threads as the default. The plan "),
@@ -417,7 +417,7 @@ mod tests {
         let told = compared.text();
         assert!(told.starts_with("Undecided: n = 3, pinned, is +10.0 % "), "{told}");
         assert!(
-            told.contains("neither change is significant by itself") && !told.contains("too wide"),
+            told.contains("Neither change is significant by itself") && !told.contains("too wide"),
             "{told}"
         );
     }

@@ -1,5 +1,5 @@
-//! The verdict of a placement, what qualifies it, and what to do next: the same on the terminal and
-//! on the page.
+//! The verdict of a placement, its caveats, and what to do next. These are the same on the terminal
+//! and on the page.
 
 use crate::figures;
 use crate::note::{note, sentence, tagged, texts};
@@ -144,8 +144,10 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         PlacementVerdict::Undecided if outcome.best.is_none() => {
             let remedy =
                 enough(info, question, outcome).unwrap_or_else(|| "raise --budget".to_owned());
-            let reason =
-                format!("the budget ended before an assignment had fresh windows: {remedy}.");
+            let reason = format!(
+                "the budget ended before an assignment had fresh windows. {}",
+                sentence(&remedy)
+            );
             return Verdict { heading: "Undecided", reason };
         }
         PlacementVerdict::Undecided if outcome.baseline.is_none() => {
@@ -163,7 +165,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
     Verdict { heading, reason: reason.to_owned() }
 }
 
-/// The floor as the reason why the search has no answer: how far the program fell below it.
+/// Why the floor left the search without an answer: how far the program fell below it.
 pub(crate) fn below_floor(outcome: &Outcome) -> Option<&str> {
     outcome.stopped_because.iter().find_map(|why| match why {
         StopReason::BelowFloor { error } => Some(error.as_str()),
@@ -182,8 +184,8 @@ fn decides(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The budget that may suffice if measurements keep taking as long as they did: at least twice the
-/// one that did not.
+/// A budget that may suffice if measurements keep their mean time. It is at least twice the budget
+/// that did not suffice.
 fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) -> Option<String> {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
     let search = PlacementSearch::new(question, &tree, &info.new.workload).ok()?;
@@ -198,7 +200,7 @@ fn enough(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outcome) 
 pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) -> String {
     let about = figures::counted(measurements, "measurement");
     let Some(each) = each else {
-        return format!("a verdict takes at least about {about}: --budget {measurements}");
+        return format!("a verdict takes at least about {about}: use --budget {measurements}");
     };
     let seconds = each.as_secs_f64() * measurements as f64 + spent.as_secs_f64();
     let budget = match seconds {
@@ -206,7 +208,7 @@ pub fn budget_for(measurements: u64, each: Option<Duration>, spent: Duration) ->
         seconds => format!("{:.0}m", (seconds / 60.0).ceil()),
     };
     format!(
-        "a verdict takes at least about {about}, {} each: --budget {budget}",
+        "a verdict takes at least about {about}, {} each: use --budget {budget}",
         figures::duration(each)
     )
 }

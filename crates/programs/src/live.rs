@@ -1,8 +1,8 @@
 //! [`LiveTestbed`]: a running program, re-pinned while it runs.
 //!
 //! A measurement is one window. The threads are moved, the first fifth is discarded, and the rest
-//! is measured. 10 ms already rank the best assignments. The slow ones need 30 ms or more, so a
-//! window is 50 ms by default.
+//! is measured. Windows of 10 ms already rank the best assignments. The slow ones need 30 ms or
+//! more, so a window is 50 ms by default.
 //!
 //! A thread is never placed outside its own affinity. The search takes the CPUs of the affinity
 //! that most threads have. A thread that may not use all of these is left alone. If every thread
@@ -248,8 +248,7 @@ impl LiveTestbed {
         self.target.pids()
     }
 
-    /// The CPUs on which each thread to place may run as far as anyone but pinwise decides, by
-    /// name.
+    /// The CPUs on which each thread to place could run without pinwise, by name.
     pub fn affinities(&self) -> BTreeMap<String, CpuSet> {
         self.workload
             .threads
@@ -322,15 +321,14 @@ impl LiveTestbed {
                 self.target.check()?;
                 Err(error)
             }
-            // A meter that fails because the program ended is explained better by the end of the
-            // program.
+            // If the meter fails because the program ended, that end explains the failure better.
             Err(error) => self.target.check().map_err(MeasureError::from).and(Err(error)),
             measured => measured,
         }
     }
 
-    /// Releases the threads as a scheduler would have dealt them, and gives it a window to go its
-    /// own way.
+    /// Spreads the threads as a scheduler would, and releases them. Then gives the scheduler a
+    /// window to move them.
     fn release(&mut self) -> Result<(), MeasureError> {
         self.scatter()?;
         self.apply(&Setting::Unpinned)?;

@@ -48,7 +48,7 @@ impl Default for RerunOptions {
 /// The longest sleep, so that a Ctrl-C is noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// A first run that takes longer than this may be one of a program that does not end.
+/// A program whose first run takes longer than this may never end.
 const LASTING: Duration = Duration::from_secs(8);
 
 /// A program started anew for each measurement, as a testbed.
@@ -85,7 +85,7 @@ struct Run {
 
 /// A run as brief as this may pass between two looks at its threads.
 const BRIEF: Duration = Duration::from_millis(200);
-/// So many brief runs are made before the threads of a program count as idle.
+/// This many brief runs pass before the threads of a program count as idle.
 const LEARNING: usize = 5;
 
 /// The message about a program without a thread that ran, in a run of this length.

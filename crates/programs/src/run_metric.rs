@@ -82,8 +82,8 @@ impl RunMetric {
         each_line(pipe, keep).map(Some)
     }
 
-    /// The performance and its unit that a run has printed which has ended; `None` for the time of
-    /// the run.
+    /// The performance and its unit, as an ended run has printed them. `None` for the time of the
+    /// run.
     pub(crate) fn of_run(
         &self,
         name: &str,

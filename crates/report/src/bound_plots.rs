@@ -1,5 +1,6 @@
-//! The plots by which a reader can check the bound. They are its curve, the mean excess plot and
-//! the quantile plot of optimal-assignment-evt, section 3, and the bounds of smaller samples.
+//! The plots by which a reader can check the bound. They are its curve and the bounds of smaller
+//! samples. The mean excess plot and the quantile plot are those of optimal-assignment-evt,
+//! section 3.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape, thin};
 use crate::evidence::Evidence;
@@ -94,15 +95,15 @@ fn curve_figure(
 ) -> Figure {
     let says = match bound.upb_high {
         Some(high) => format!(
-            "From {} sampled assignments, the best possible is estimated at {}, and with {} \
-             confidence at no better than {}.",
+            "From {} sampled assignments, the best possible is estimated at {}. With {} \
+             confidence, it is no better than {}.",
             figures::count(bound.n as u64),
             scale.show(bound.upb),
             figures::percent(bound.confidence),
             scale.show(high)
         ),
         None => format!(
-            "From {} sampled assignments, the best possible is estimated at {}; its interval has \
+            "From {} sampled assignments, the best possible is estimated at {}. Its interval has \
              no upper end.",
             figures::count(bound.n as u64),
             scale.show(bound.upb)
@@ -114,8 +115,8 @@ fn curve_figure(
             Axis::new("probability of a better one"),
             survival(&points),
             "Height: how probable it is that some assignment is better than the value below. The \
-             line falls to 50 % at the estimate and to what the confidence leaves over at the \
-             upper end.",
+             line is at 50 % at the estimate. At the upper end of the interval, only what the \
+             confidence leaves over remains.",
         ),
         Some(EndpointCurve::Profile(points)) => (
             "What the sample says of the best possible",
@@ -252,16 +253,15 @@ fn quantile_figure(points: Vec<Point>, bound: &BoundEstimate, unit: &Unit) -> Fi
     Figure {
         title: TITLE,
         says: format!(
-            "Generalized Pareto distribution with shape {} and scale {}, against {} values; the \
-             farthest is {} from where the fit expects it.",
+            "Generalized Pareto distribution with shape {} and scale {}, against {} values. The \
+             farthest value is {} from where the fit expects it.",
             shown(bound.shape),
             bound.scale.map_or("none".to_owned(), |scale| linear.show(scale)),
             points.len(),
             linear.show(farthest)
         ),
         reading: "Dots on the broken line mean that the fitted tail describes the values. Dots \
-            that bend away at the right end mean that it does not, just where the bound is read \
-            off.",
+            that bend away at the right end mean that it does not. The bound is read off there.",
         chart: Some(chart),
         table,
     }

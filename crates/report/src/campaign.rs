@@ -18,8 +18,7 @@ use pinwise_present::{Files, latency_warning};
 /// known of the sharing levels of their machine.
 ///
 /// # Errors
-/// The store cannot be read, nothing is measured yet that could be shown, or the answer does not
-/// fit its campaign.
+/// The store cannot be read, nothing can be shown yet, or the answer does not fit its campaign.
 pub fn campaign_page(
     store: &Store,
     info: &CampaignInfo,

@@ -1,5 +1,5 @@
-//! A characterization as a page: a heat map of slowdowns for each level, how they grow, and what
-//! follows.
+//! A characterization as a page: a heat map of slowdowns for each level, their growth, and the
+//! conclusions.
 
 use crate::figure::Table;
 use crate::html_frame::ReportError;
@@ -74,8 +74,7 @@ struct RunsSoFarPage<'a> {
     version: &'static str,
 }
 
-/// What the page of a machine's characterization has at its end and no other machine's has: an HTML
-/// comment.
+/// The HTML comment at the end of a characterization's page. It identifies the machine.
 pub fn characterization_mark(fingerprint: &Fingerprint) -> String {
     // A comment ends where a bracket closes.
     format!(
@@ -436,7 +435,7 @@ fn noise(characterization: &Characterization) -> String {
     let noise = &characterization.noise;
     match (noise.median, noise.most) {
         (Some(median), Some(most)) => format!(
-            "Identical runs differ by {} (median) to {} (95 % of {} pairs); programs had their \
+            "Identical runs differ by {} (median) to {} (95 % of {} pairs). Programs had their \
              contexts for {} of the time.",
             figures::percent(median),
             figures::percent(most),

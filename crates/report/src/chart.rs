@@ -47,8 +47,8 @@ pub(crate) enum Shape {
 pub(crate) struct Axis {
     /// What is shown, with its unit.
     pub(crate) label: String,
-    /// Larger values to the left or below: quantities that are better when lower, so that better
-    /// stays right or up.
+    /// Larger values are to the left or below. So better stays right or up for quantities that are
+    /// better when lower.
     pub(crate) reversed: bool,
     /// Names for the positions 0, 1, 2, … instead of numbers.
     #[serde(skip_serializing_if = "Vec::is_empty")]

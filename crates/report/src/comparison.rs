@@ -1,9 +1,9 @@
-//! A comparison as a page. It has the loss of every way of placing against the best known, the
-//! progress by measurements, and which claims were true.
+//! A comparison as a page. It has each way's loss against the best known, the progress by
+//! measurements, and which claims were true.
 //!
 //! The first chart is that of BlackBox scheduler, figures 7 and 9. The second shows what more
-//! measurements bring, as its figure 8 does. The table after it lists the measurements by which a
-//! loss is reached, as figure 14 of the statistical approach does.
+//! measurements bring, as its figure 8 does. The table after it lists the measurements that reach a
+//! loss, as figure 14 of the statistical approach does.
 
 use crate::characterization::Sharing;
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
@@ -167,8 +167,8 @@ fn losses(comparison: &Comparison, scale: &Scale) -> Figure {
             }
         },
         reading: "Everything was measured side by side, in random order, in fresh windows. The bar \
-            is the interval of the loss; one that begins at the edge may be no loss at all. \
-            Further to the left is better; what the others are held against is at 0.",
+            is the interval of the loss. A bar that begins at the edge may mean no loss at all. \
+            Further to the left is better. The way that all others are compared with is at 0.",
         chart: Some(chart).filter(|_| !comparison.is_idle()),
         table,
     }
@@ -270,7 +270,7 @@ fn progress(comparison: &Comparison, searches: &[(String, Vec<Record>)]) -> Figu
         title: TITLE,
         says: format!("At last: {}.", says.join("; ")),
         reading: "The best so far is judged by its later windows where it had any. Fresh windows \
-            at the end of a search count as measurements; a search that profiles has no best \
+            at the end of a search count as measurements. A search that profiles has no best \
             before its profile is made.",
         chart: Some(chart),
         table,

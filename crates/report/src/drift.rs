@@ -49,14 +49,13 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     let says = match &outcome.drift {
         Some(drift) => format!(
             "One assignment, measured {} times through the campaign, changed by {} from the first \
-             to the last third: {}.",
+             to the last third. {}.",
             drift.n,
             figures::change(drift.change),
             if drift.significant {
-                "more than its noise explains, so measurements far apart in time are less \
-                 comparable"
+                "Noise does not explain that, so measurements far apart in time are less comparable"
             } else {
-                "no more than its noise explains"
+                "Noise may explain that"
             }
         ),
         None => {

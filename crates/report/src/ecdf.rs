@@ -51,7 +51,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
         ]);
     }
     let mut says = format!(
-        "{} different assignments, {}, range over {}; half of them lie at or below {}.",
+        "{} different assignments, {}, range over {}. Half of them lie at or below {}.",
         figures::count(n as u64),
         if outcome.bound.method == BoundMethod::Exact {
             "all there are"
@@ -71,7 +71,7 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says,
-        reading: "The line is of single windows; \"best\" and \"unpinned\" are means of fresh \
+        reading: "The line is of single windows. \"Best\" and \"unpinned\" are means of fresh \
             windows. The line rises where many assignments perform alike. A long flat stretch at \
             the right means that good assignments are rare. The band reaches from the estimate of \
             the best possible to the upper end of its interval.",

@@ -92,7 +92,7 @@ pub(crate) fn figure(
             format!("The first measurement of an assignment, number {first:.0}, stayed the best.")
         }
         _ => format!(
-            "The best single window so far improved {}; last at measurement {} of {}.",
+            "The best single window so far improved {}. It improved last at measurement {} of {}.",
             if records.len() == 2 {
                 "once".to_owned()
             } else {
@@ -122,7 +122,7 @@ pub(crate) fn figure(
     Figure {
         title: TITLE,
         says,
-        reading: "The line can only improve, and single windows flatter it by their noise; the \
+        reading: "The line can only improve, and the noise of single windows flatters it. The \
             figure announced is that of fresh windows. A bound that comes down to meet the line \
             means that more measurements would gain little.",
         chart: Some(chart),

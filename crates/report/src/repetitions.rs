@@ -76,9 +76,9 @@ pub(crate) fn figure(evidence: &Evidence<'_>, outcome: &Outcome, scale: &Scale) 
     Figure {
         title: TITLE,
         says: says(outcome, scale),
-        reading: "Each circle is one measurement; heights within a row are only spread to keep \
-            circles apart. The bar is the interval of the mean of the fresh windows, which were \
-            measured after the search and alone decide.",
+        reading: "Each circle is one measurement. Heights within a row only keep circles apart. \
+            The bar is the interval of the mean of the fresh windows. They were measured after \
+            the search, and they alone decide.",
         chart: Some(chart),
         table,
     }

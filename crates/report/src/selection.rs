@@ -37,10 +37,10 @@ impl<'a> Selection<'a> {
     /// Of an answer.
     pub fn of(answer: &'a SelectAnswer) -> Self {
         let (outcome, names) = (&answer.outcome, answer.request.names());
-        let best = outcome.best.iter().flat_map(|best| &best.pieces);
+        let best = outcome.best.iter().flat_map(|best| &best.instances);
         let drawn = outcome.selections.iter();
         Self {
-            best: selection_name(&names, best.map(|piece| piece.instance)),
+            best: selection_name(&names, best.map(|pinned| pinned.instance)),
             names: drawn
                 .map(|drawn| selection_name(&names, answer.instances(&drawn.counts)))
                 .collect(),
@@ -112,7 +112,7 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
     };
     let chance = outcome.chance.map_or(String::new(), |chance| {
         format!(
-            " All draws together, the choice and the assignment left to chance, come to {}.",
+            " With the choice and the assignment left to chance, all draws together come to {}.",
             chance.show(scale)
         )
     });
@@ -131,11 +131,12 @@ fn verdict(selection: &Selection<'_>, scale: &Scale) -> String {
 /// The threads that run, where they run.
 fn plan(info: &CampaignInfo, best: &PlacedSelection) -> Block {
     let tree = SharingTree::new(&info.new.machine, info.new.alike);
-    let members = best.pieces.iter().flat_map(|piece| info.new.workload.members(piece.instance));
+    let members =
+        best.instances.iter().flat_map(|pinned| info.new.workload.members(pinned.instance));
     let threads: Vec<Thread> =
         members.map(|thread| info.new.workload.threads[thread].clone()).collect();
     let assignment =
-        Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect());
+        Assignment::new(best.instances.iter().flat_map(|pinned| pinned.leaves.clone()).collect());
     floorplan::draw(&info.new.machine, tree.leaves(), &threads, &assignment)
 }
 
@@ -143,8 +144,8 @@ fn bound(outcome: &SelectionOutcome, scale: &Scale) -> String {
     let bound = &outcome.bound;
     match (bound.upb_high, bound.gap_high) {
         (Some(high), Some(gap)) => format!(
-            "No selection on any assignment is better than {} with {} confidence (n = {}): the gap \
-             is at most {}.",
+            "No selection on any assignment is better than {} ({} confidence, n = {}). The gap is \
+             at most {}.",
             outcome
                 .best
                 .as_ref()
@@ -225,14 +226,14 @@ fn figure(selection: &Selection<'_>, scale: &Scale) -> Figure {
         title: TITLE,
         says: format!(
             "{} of {} different selections were drawn. {best} has the best mean over its \
-             assignments, {}; {worst} the worst, {}.",
+             assignments, {}. {worst} has the worst, {}.",
             all.len(),
             figures::count(outcome.different),
             first.performance.show(scale),
             last.performance.show(scale)
         ),
-        reading: "A dot is the mean over the random assignments of a selection, the bar its \
-            interval, a ring the best single window. The distance from a dot to its ring shows \
+        reading: "A dot is the mean over the random assignments of a selection. The bar is its \
+            interval, the ring its best single window. The distance from a dot to its ring shows \
             how much the assignment matters. The distance between dots shows how much the choice \
             matters. The announced selection has its own windows.",
         chart: Some(chart),

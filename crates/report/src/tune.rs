@@ -1,5 +1,5 @@
 //! A search for number and placement as a page. It has the fresh windows, the assignment, the
-//! probes, the policies that were tried, and links to the pages of the parts.
+//! probes, and the policies that were tried. It links to the pages of the parts.
 
 use crate::chart::{Axis, Chart, Ink, Series, Shape};
 use crate::figure::{Figure, Table};

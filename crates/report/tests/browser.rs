@@ -1,8 +1,8 @@
 //! The page in headless Chromium. There is no error and no request (its security policy forbids and
 //! reports each). Charts are drawn, text is legible, and nothing is wider than the screen.
 //!
-//! Chromium's window has a minimum width, so the test puts each page in a frame of the width to be
-//! tested. In the frame `inspect.js` inspects the page and reports to the outer page. Without
+//! Chromium's window has a minimum width. So the test puts each page in a frame of the width to
+//! test. In the frame `inspect.js` inspects the page and reports to the outer page. Without
 //! Chromium the test says so and ends; with `CI=true` that is a failure.
 
 mod matrices;
@@ -135,7 +135,7 @@ fn check(name: &str, campaign: &Synthetic, charts: usize) {
 }
 
 /// Everything that must hold of any page. `charts` is how many it has, `texts` the least number of
-/// pieces of text.
+/// texts.
 fn legible(name: &str, html: &str, charts: usize, texts: u64) {
     let Some(chromium) = chromium() else { return };
     let folder = folder(name);
@@ -153,7 +153,7 @@ fn legible(name: &str, html: &str, charts: usize, texts: u64) {
             "{at}: {} px wider than the screen",
             seen["overflow"]
         );
-        assert!(seen["texts"].as_u64().unwrap() > texts, "{at}: {} pieces of text", seen["texts"]);
+        assert!(seen["texts"].as_u64().unwrap() > texts, "{at}: {} texts", seen["texts"]);
         let canvases = seen["canvases"].as_array().unwrap();
         assert_eq!(canvases.len(), charts, "{at}: {canvases:?}");
         for canvas in canvases {

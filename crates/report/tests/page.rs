@@ -6,7 +6,9 @@ mod tuned;
 use pinwise_campaign::{CampaignInfo, CampaignState};
 use pinwise_evt::Method;
 use pinwise_jobs::{CalibrationAnswer, CalibrationExamples, CalibrationRequest};
-use pinwise_measure::{Measure, Piece, Probe, ProgramNote, Progress, SchedulingProfile, Unit};
+use pinwise_measure::{
+    Measure, PinnedInstance, Probe, ProgramNote, Progress, SchedulingProfile, Unit,
+};
 use pinwise_placement::{
     DrawnSelection, Estimate, PlacedSelection, PlacementVerdict, SelectionOutcome,
 };
@@ -293,7 +295,7 @@ fn a_selection_says_what_runs_where_and_what_each_selection_gave() {
     let threads = campaign.info.new.workload.members(instance).len() as u32;
     let outcome = SelectionOutcome {
         best: Some(PlacedSelection {
-            pieces: vec![Piece { instance, leaves: (0..threads).collect() }],
+            instances: vec![PinnedInstance { instance, leaves: (0..threads).collect() }],
             performance: estimate(1.8, 30),
         }),
         ties: Vec::new(),

@@ -6,7 +6,7 @@
 //! core-local domain. A link may saturate. And one arrangement may be better than its neighbours
 //! suggest.
 //!
-//! Terms: n threads take turns on a context of speed v. d(l, r) is the demand of role r at level l.
+//! Terms: n threads take turns on a context of speed v. The demand of role r at level l is d(l, r).
 //! D sums the demands of the other threads in a thread's domain of level l. The time of a thread
 //! per packet is
 //!
@@ -160,7 +160,7 @@ impl Contention {
         self.demand.cap.map_or(sum, |cap| sum.min(cap))
     }
 
-    /// What each instance does if only those run that have leaves here; without cap, needle and
+    /// The rate of each instance if only instances with leaves here run. It has no cap, needle or
     /// disturbance.
     ///
     /// # Panics
@@ -269,7 +269,7 @@ impl Testbed for Contention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinwise_measure::Piece;
+    use pinwise_measure::PinnedInstance;
     use pinwise_topology::{CoreKind, PerContext, Random, Space};
 
     fn demand() -> Demand {
@@ -291,8 +291,8 @@ mod tests {
     #[test]
     fn performance_is_what_the_formula_gives_by_hand() {
         let alike = contention(demand());
-        // Instance 0 on core 0, instance 1 on core 1, of one package. R: 1 · (1 + .25) · (1 + .1 +
-        // 0) = 1.375, P: 2 · 1.5 · 1.2 = 3.6.
+        // Instance 0 on core 0, instance 1 on core 1, of one package. R: 1 · (1 + .25) · (1 +
+        // .1 + 0) = 1.375. P: 2 · 1.5 · 1.2 = 3.6.
         assert!((alike.truth(&[0, 1, 2, 3]) - 2.0 / 3.6).abs() < 1e-12);
         // All are on cores of their own, two per package, instances apart. R: 1 · (1 + 0) · 1.1, P:
         // 2 · (1 + .1) · 1.1 = 2.42.
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn a_profile_is_of_the_first_part_alone() {
         let mut alike = contention(demand());
-        let part = |leaves: [u32; 2]| Piece { instance: 0, leaves: leaves.to_vec() };
-        let mut profile = |parts: Vec<Piece>| {
+        let part = |leaves: [u32; 2]| PinnedInstance { instance: 0, leaves: leaves.to_vec() };
+        let mut profile = |parts: Vec<PinnedInstance>| {
             alike.measure(&Setting::Profile(parts), Effort::default()).unwrap().performance
         };
         // Alone on one core: R 1 · (1 + .25), P 2 · 1.5 = 3. With the R of two others, P has 2 · (1
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn threads_of_one_context_take_turns() {
         let alike = contention(demand());
-        // As on one core each, with R and P of instance 0 on one context: P has the half of it.
+        // Each instance has a core. R and P of instance 0 share a context, so P has half of it.
         assert!(
             (alike.rates(&[0, 0, 2, 3])[0] - alike.rates(&[0, 1, 2, 3])[0] / 2.0).abs() < 1e-12
         );

@@ -5,8 +5,10 @@ mod contention;
 pub mod load;
 mod not_judged;
 mod replay;
+mod shared;
 pub mod waiting;
 
 pub use contention::{Contention, Crowding, Demand};
 pub use not_judged::{lacking, not_judged};
 pub use replay::{Disturbance, Replay};
+pub use shared::{published, shared_data};

@@ -52,8 +52,8 @@ pub struct NumberAdvice {
     pub probed: bool,
     /// Share of the best that the choice is expected to lose, at least 0.
     pub loss: f64,
-    /// Most threads that were probed, and the share of the choice's speed they cost; negative: they
-    /// are faster. `None` if no number above the choice was probed.
+    /// The greatest probed number of threads, and the share of the choice's speed that it costs.
+    /// Negative: it is faster. `None` if no number above the choice was probed.
     pub more: Option<(u32, Interval<f64>)>,
     /// Why the search ended.
     pub ended: SpeedSearchEnd,
@@ -126,7 +126,7 @@ impl NumberAdvice {
         Self { value, gain: value, reference: None, reference_threads: 1, ..self }
     }
 
-    /// The same, with what fresh windows show of two numbers in place of what the probes show.
+    /// The same, but for two numbers with the result of fresh windows instead of the probes.
     /// `ratio` is the speed of the first over that of the second. `announced` is the one to take.
     #[must_use]
     pub fn as_compared(self, pair: [u32; 2], ratio: Interval<f64>, announced: u32) -> Self {

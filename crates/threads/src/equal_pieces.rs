@@ -25,8 +25,8 @@ pub(crate) struct Evenness {
     unfair: f64,
 }
 
-/// Standard deviation of the shares that differ by chance, relative to their mean; none is less
-/// than half of that.
+/// Relative standard deviation of the shares that differ by chance. None is less than half of their
+/// mean.
 const CHANCE: f64 = 0.1;
 /// Draws of shares that the mean is taken of.
 const DRAWS: usize = 32;
@@ -56,8 +56,7 @@ impl Evenness {
         (self.fair.ln() + self.unfair.ln()) / 2.0
     }
 
-    /// How far, in the logarithm, equal shares are above the mean of the two ways, and random
-    /// shares below.
+    /// The distance, in the logarithm, of equal and of random shares from the mean of the two.
     pub(crate) fn deviation(&self) -> f64 {
         (self.fair.ln() - self.unfair.ln()) / 2.0
     }
@@ -70,8 +69,8 @@ impl Evenness {
 fn duration(pieces: u32, threads: u32, contexts: u32, share: &mut impl FnMut() -> f64) -> f64 {
     let (each, over) = (pieces / threads, pieces % threads);
     let work = |thread: u32| f64::from(each + u32::from(thread < over));
-    // Those that take turns: what one with a share of 1 has done when they end, and their share.
-    // The next to end is the last.
+    // The threads that take turns: the work of a share of 1 at their end, and their share. The next
+    // to end is the last.
     let mut turns: Vec<(f64, f64)> = (0..threads.min(pieces))
         .map(|thread| {
             let share = share();
@@ -200,7 +199,7 @@ mod tests {
         assert!((time - 6.0).abs() < 1e-9, "{time}");
         let mut shares = std::iter::once(1.4).chain(std::iter::repeat(1.0));
         let time = duration(125, 25, 24, &mut || shares.next().unwrap_or(1.0));
-        // After five turns of the first the others have 5 / 24 of a piece to do, on a context each.
+        // After five turns of the first, the others have 5 / 24 of a piece left, on a context each.
         assert!((time - (5.0 + 5.0 / 24.0)).abs() < 1e-9, "{time}");
     }
 

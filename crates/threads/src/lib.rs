@@ -8,18 +8,20 @@
 //!   Reinforcer: Dynamically determining number of threads via OS level monitoring", IISWC 2011)
 //!   as a state machine. Its [`Thresholds`] come from example programs ([`calibrate`]).
 //! - [`NumberQuestion`]: the question of a campaign, by one of these or by a [`SweepQuestion`]
-//!   that tries every number. [`NumberSearch`] is its strategy, and [`NumberQuestion::answer`]
+//!   that tries every number. Its strategy is [`NumberSearch`], and [`NumberQuestion::answer`]
 //!   computes the answer from records.
 //! - [`JointSearch`] chooses which numbers and policies `tune` measures before it places any. Its
 //!   arms are numbers under policies of placement ([`candidates()`]). A [`Shortlist`] has the
 //!   numbers that get a placement search.
-//! - [`ThreadRange`]: the numbers to search. [`ThreadsPerN`]: how many threads a program makes for
-//!   its parameter. [`ThreadCeiling`]: the number from which it makes no more. [`PhaseChange`]: the
-//!   program changed between two probes.
+//! - [`ThreadRange`]: the numbers to search.
+//! - [`ThreadsPerN`]: how many threads a program makes for its parameter.
+//! - [`ThreadCeiling`]: the number from which it makes no more.
+//! - [`PhaseChange`]: the program changed between two probes.
 
 #![forbid(unsafe_code)]
 
 mod advice;
+mod attempt;
 mod equal_pieces;
 #[cfg(test)]
 mod fixture;
@@ -44,12 +46,13 @@ mod threads_per_n;
 mod thresholds;
 
 pub use advice::{Interval, NumberAdvice, SpeedSearchEnd};
+pub use attempt::Attempt;
 pub use joint_search::{Arm, JointSearch};
 pub use jump::Jump;
 pub use note::ThreadsNote;
 pub use number_search::{
-    Attempt, FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError,
-    ProbeStage, PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
+    FoundNumber, NumberQuestion, NumberSearch, NumberSearchEnd, NumberSearchError, ProbeStage,
+    PublishedQuestion, SearchMethod, SearchPosition, Unfound, WholeRuns,
 };
 pub use objective::Objective;
 pub use phase_change::{PhaseChange, Sign};

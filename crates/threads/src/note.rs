@@ -43,8 +43,8 @@ pub enum ThreadsNote {
         /// The user named the largest number.
         asked: bool,
     },
-    /// Nothing was compared with the program's own number, which is a guess above all that may be
-    /// tried.
+    /// Nothing was compared with the program's own number. It is a guess, and above all allowed
+    /// numbers.
     DefaultAboveMax {
         /// The program's own number.
         default: u32,
@@ -73,8 +73,7 @@ pub enum ThreadsNote {
     },
     /// The program came into another phase during the search.
     Shifted(PhaseChange),
-    /// Whether the program came into another phase is not known: the probe that was to show it
-    /// failed.
+    /// It is unknown whether the program came into another phase: the probe for that failed.
     Unchecked {
         /// Why it failed.
         #[serde(deserialize_with = "value_or_text")]

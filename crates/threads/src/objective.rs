@@ -12,9 +12,9 @@ pub enum Objective {
     Time,
     /// Least energy: work per joule.
     Energy,
-    /// Least energy times time ("energy-delay product"; R. Gonzalez, M. Horowitz, "Energy
-    /// dissipation in general purpose microprocessors", IEEE J. of Solid-State Circuits 31(9),
-    /// 1996): work per second times work per joule.
+    /// Least energy times time: it maximises work per second times work per joule. This is the
+    /// energy-delay product (R. Gonzalez, M. Horowitz, "Energy dissipation in general purpose
+    /// microprocessors", IEEE J. of Solid-State Circuits 31(9), 1996).
     Edp,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A search compares numbers of threads that were probed at different times. If the program or the
 //! machine changes meanwhile, the search compares phases instead. Only probes of the *same* number
-//! show that. [`PhaseChange::of`] cuts the search in two, where this leaves the least scatter among
-//! such probes. It looks at progress, CPU_UTIL and LOCK. It reports a difference that matters.
+//! show that. The function [`PhaseChange::of`] cuts the search in two, where this leaves the least
+//! scatter among such probes. It looks at progress, CPU_UTIL and LOCK. It reports a difference that
+//! matters.
 //!
 //! ```text
 //! d(n) = mean of the probes of n after the cut - mean of those before it      (log of progress)
@@ -80,8 +81,8 @@ impl PhaseChange {
     /// Share of searches without a change in which chance may make a sure one.
     pub const CHANCE: f64 = 0.05;
 
-    /// The change of phase within a search that is largest against what is reported at all, if
-    /// there is one.
+    /// The change of phase within a search that exceeds its reporting limit the most, if there is
+    /// one.
     pub fn of(attempts: &[Attempt]) -> Option<Self> {
         let signs = [Sign::Progress, Sign::CpuUtil, Sign::Lock];
         let found = signs.into_iter().filter_map(|sign| {
@@ -111,8 +112,8 @@ impl PhaseChange {
     }
 }
 
-/// The scatter of the logarithm of progress that the probes report, and how many probes; `None`:
-/// not all report it.
+/// The scatter of the logarithm of progress that the probes report, and their number. `None`: not
+/// all report it.
 fn own_scatter(attempts: &[Attempt]) -> Option<(f64, usize)> {
     let relative = |attempt: &Attempt| {
         let progress = attempt.probe.progress;

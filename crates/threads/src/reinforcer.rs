@@ -114,8 +114,8 @@ impl Reinforcer {
     }
 
     /// Skips the number asked for, which stands for the same parameter as the one before. A probe
-    /// of the same program would show no change and end the search. (Figure 8 assumes that each
-    /// step changes the parameter.)
+    /// of the same program would show no change and end the search. Figure 8 assumes that each step
+    /// changes the parameter.
     pub fn pass(&mut self) -> ReinforcerStep {
         if let (ReinforcerStep::Try(threads), Some((best, _))) = (self.next, self.best) {
             self.next = if threads == self.range.max {

@@ -1,15 +1,15 @@
 //! How the speed of a program may change with its number of threads. A search allows these laws
 //! before it has probed.
 //!
-//! The Universal Scalability Law (N. J. Gunther, "Guerrilla Capacity Planning", Springer 2007,
-//! chapter 4) gives the speed with n threads as a multiple of that with one:
+//! The source of the Universal Scalability Law is N. J. Gunther, "Guerrilla Capacity Planning",
+//! Springer 2007, chapter 4. The law gives the speed with n threads as a multiple of that with one:
 //!
 //! ```text
 //! X(n) = n / (1 + σ (n - 1) + κ n (n - 1))
 //! ```
 //!
-//! σ is the share of the work that threads queue for: a serial part, a lock, a saturated memory. κ
-//! is the cost for each pair of threads to keep in step. With κ above 0 the speed is greatest at
+//! σ is the share of the work that threads queue for: a serial part, a lock, a saturated memory.
+//! The cost for each pair of threads to keep in step is κ. With κ above 0 the speed is greatest at
 //! √((1 - σ) / κ) threads and falls from there.
 //!
 //! The law ignores the number of contexts. Threads beyond it take turns: the speed then stays, or
@@ -21,7 +21,7 @@
 //! More threads than contexts may also be a little faster. Smaller shares of the work even out. A
 //! context whose thread waits has another one (C. Iancu, S. Hofmeyr, F. Blagojević, Y. Zheng,
 //! "Oversubscription on multicore processors", IPDPS 2010). If threads wait for each other, turns
-//! have to be even. 36 threads on 24 contexts take as many turns as 48.
+//! have to be even. Then 36 threads on 24 contexts take as many turns as 48.
 
 /// One possible law.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Law {
     /// Speed falls as n to the power of minus this beyond the knee; below 0 it rises.
     pub decline: f64,
     /// How much uneven turns matter beyond the knee, from 0 to 1. The speed has the factor (t /
-    /// ⌈t⌉) to this power, where t is the number of threads over the knee.
+    /// ⌈t⌉) to this power. Here t is the number of threads over the knee.
     pub uneven: f64,
 }
 

@@ -5,10 +5,10 @@
 //! No number unpinned comes near it. So numbers count by their estimates in the places that were
 //! tried ([`Shortlist::believed`]). If none was tried, their unpinned speed counts.
 //!
-//! The numbers near the best are placed: all of them for a short time, the better half for twice as
-//! long, until one is left (successive halving; K. Jamieson, A. Talwalkar, "Non-stochastic best arm
-//! identification and hyperparameter optimization", AISTATS 2016). Each round takes the same time,
-//! whichever numbers are in it.
+//! All numbers near the best are placed for a short time. Then the better half is placed for twice
+//! as long, until one is left. This is successive halving (K. Jamieson, A. Talwalkar,
+//! "Non-stochastic best arm identification and hyperparameter optimization", AISTATS 2016). Each
+//! round takes the same time, whichever numbers are in it.
 
 /// Numbers that may be the best one, the most promising first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Shortlist {
     /// More numbers than this are not placed.
     pub const MOST: usize = 4;
 
-    /// From probes: a number (of threads, or the parameter these follow from) and the rate it had,
-    /// several times perhaps. The number that was `chosen` is first, whatever it had. Then come
+    /// From probes: a number (of threads, or the parameter for them) and its rate. A number may
+    /// occur several times. The number that was `chosen` is first, whatever its rate. Then come
     /// those within [`Self::MARGIN`] of the best mean. There are [`Self::MOST`] in all.
     pub fn new(probes: &[(u32, f64)], chosen: u32) -> Self {
         let mut numbers: Vec<u32> =
@@ -48,8 +48,8 @@ impl Shortlist {
         Self { numbers: std::iter::once(chosen).chain(near).take(Self::MOST).collect() }
     }
 
-    /// From what is believed of each number in the best place known for it, measured or not. The
-    /// number that was `chosen` is first if it is in the running, else the best.
+    /// From the estimated value of each number in its best known place, measured or not. The number
+    /// that was `chosen` is first if it is in the running, else the best.
     pub fn believed(values: &[(u32, f64)], chosen: u32) -> Self {
         let of = |number: u32| values.iter().find(|value| value.0 == number).map(|value| value.1);
         let best = values.iter().max_by(|(_, one), (_, other)| one.total_cmp(other));
@@ -68,7 +68,7 @@ impl Shortlist {
         &self.numbers
     }
 
-    /// Rounds that it takes until one is left, at least 1: also a number without rivals is placed.
+    /// Rounds until one number is left, at least 1: a number without rivals is placed, too.
     pub fn rounds(&self) -> u32 {
         self.numbers.len().next_power_of_two().ilog2().max(1)
     }

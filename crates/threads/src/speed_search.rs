@@ -9,9 +9,9 @@
 //! step where threads begin to take turns (`question.rs`). Each probe weighs the laws by how well
 //! they predicted it.
 //!
-//! **Next probe.** A probe of a candidate is expected to raise the best known speed by so much per
-//! second. The probe that promises most comes next (the knowledge gradient). Programs that are slow
-//! to start also have longer windows. The first probe has as many threads as contexts.
+//! **Next probe.** A probe of a candidate has an expected rise of the best known speed per second.
+//! The probe that promises most comes next (the knowledge gradient). Programs that are slow to
+//! start also have longer windows. The first probe has as many threads as contexts.
 //!
 //! **Choice.** The fewest threads that are within the tolerance of the fastest with enough
 //! certainty (`decision.rs`).
@@ -30,10 +30,9 @@
 //! **Numbers that hurt.** A number with which the program fell below a floor is not probed again,
 //! and not chosen. Its value counts for the numbers near it.
 //!
-//! **Numbers that make the same threads.** If several numbers make the largest count of threads
-//! observed, the greatest candidate is probed once. If it makes no more threads either, and the
-//! speeds of all agree, they count as the least of them. Greater ones are no candidates any more
-//! ([`ThreadCeiling`]).
+//! **Same threads.** If several numbers make the largest count of threads observed, the greatest
+//! candidate is probed once. If it makes no more threads either, and the speeds of all agree, they
+//! count as the least of them. Greater ones are no candidates any more ([`ThreadCeiling`]).
 //!
 //! Limits: a short probe does not show what comes later in a run (see [`crate::PhaseChange`]). Nor
 //! does it show how a fixed number of pieces divides among the threads at its end. If that number
@@ -108,11 +107,11 @@ pub enum SpeedSearchStep {
     Stop(NumberAdvice),
 }
 
-/// The share that a search may take of a run whose length is known: the most that the published one
-/// took of a parallel run (0.9 s of swaptions' 21.3 s; K. K. Pusukuri, R. Gupta, L. N. Bhuyan,
-/// IISWC 2011, Tables IX and XII).
+/// The share that a search may take of a run whose length is known. It is the most that the
+/// published search took of a parallel run: 0.9 s of swaptions' 21.3 s (K. K. Pusukuri, R. Gupta,
+/// L. N. Bhuyan, IISWC 2011, Tables IX and XII).
 pub const PROBE_SHARE: f64 = 0.042;
-/// Part of that which probes take: how long the run takes is only known to some percent.
+/// The part of that share that probes take. The length of the run is only known to some percent.
 const FORECAST: f64 = 0.97;
 /// Windows that a probe may have, as multiples of the ordinary one.
 const WINDOWS: [f64; 5] = [0.25, 0.5, 1.0, 2.0, 4.0];
@@ -136,8 +135,8 @@ pub struct SpeedSearch {
     samples: Vec<(usize, Duration, SpeedSample)>,
     /// Each probe, with the threads that its candidate was seen to make, if these are counted.
     made: Vec<CountedProbe>,
-    /// Candidates that are neither probed again nor chosen, and what it took to learn that of those
-    /// without a sample.
+    /// Candidates that are neither probed again nor chosen. For one without a sample, also the cost
+    /// of its probe.
     given_up: Vec<(u32, Duration)>,
     next: SpeedSearchStep,
 }

@@ -1,10 +1,10 @@
 //! [`SweepQuestion`]: tries every number, in rounds.
 //!
-//! It is also the yardstick for other searches, and the best one for few numbers and much time. In
-//! rounds, changes of the machine affect all numbers. A number's speed is the mean of its probes.
-//! The choice is the fewest threads within a tolerance of the fastest. Its uncertainty follows from
-//! the variation that numbers and rounds do not explain. The logarithm of a speed is a sum of three
-//! terms: one for its number, one for its round, and an error. This is the two-way analysis of
+//! It is also the reference for other searches. It is the best search for few numbers and much
+//! time. In rounds, changes of the machine affect all numbers. A number's speed is the mean of its
+//! probes. The choice is the fewest threads within a tolerance of the fastest. Its uncertainty
+//! follows from the variation that numbers and rounds do not explain. The logarithm of a speed is a
+//! sum of three terms: for its number, for its round, and an error. This is the two-way analysis of
 //! variance without interaction.
 
 use crate::Attempt;
@@ -23,9 +23,9 @@ pub struct SweepQuestion {
     pub rounds: u32,
     /// Share of the best speed that fewer threads may cost, 0 to 1.
     pub tolerance: f64,
-    /// Whether the threads of probes are counted: each probe starts the program anew, which
-    /// promises more threads for a greater number. If it makes no more from some number on, and is
-    /// no faster ([`ThreadCeiling`]), greater ones count as that one. Whole runs are not counted.
+    /// Whether the threads of probes are counted. Then each probe starts the program anew, and a
+    /// greater number promises more threads. If it makes no more from some number on, and is no
+    /// faster ([`ThreadCeiling`]), greater ones count as that one. Whole runs are not counted.
     pub counted: bool,
 }
 
@@ -201,10 +201,10 @@ mod tests {
         );
     }
 
-    /// In how many of 100 sweeps do the intervals hold the truth? There are three: the gain of the
-    /// chosen number, the fewest threads within the tolerance, and the cost of the most threads.
-    /// Each chooses by the speeds that it also judges its choice by. Chance changes speeds by 3 %
-    /// from probe to probe and by 20 % from round to round.
+    /// In how many of 100 sweeps do the intervals hold the truth? They are for the chosen number's
+    /// gain, the fewest threads within the tolerance, and the cost of the most threads. Each
+    /// chooses by the speeds that it also judges its choice by. Chance changes speeds by 3 % from
+    /// probe to probe and by 20 % from round to round.
     fn covered(truth: &[f64]) -> [usize; 3] {
         let candidates: Vec<u32> = (1..=truth.len() as u32).collect();
         let best = truth.iter().copied().fold(0.0, f64::max);

@@ -10,8 +10,8 @@
 use pinwise_measure::{Measure, Probe};
 use std::collections::BTreeMap;
 
-/// Speeds disagree if they differ by more than this share of the greater one, and by more than
-/// [`ERRORS`] standard errors. A choice: probes of one number seldom differ by both.
+/// Speeds disagree if they differ by more than this share of the greater one. They must also differ
+/// by more than [`ERRORS`] standard errors. A choice: probes of one number seldom differ by both.
 const DIFFER: f64 = 0.1;
 const ERRORS: f64 = 3.0;
 
@@ -43,8 +43,8 @@ pub struct ThreadCeiling {
 impl ThreadCeiling {
     /// `None` in three cases. The greatest number made more threads than all others, or fewer
     /// than another one did. Or the least of the numbers that made the most threads promises fewer
-    /// threads, a waiting first one included. Then there is no lack of work: it is a pool of fixed
-    /// size whose threads get work by the number. Or the speeds of these numbers disagree.
+    /// threads, a waiting first one included. Then work is not lacking: the program is a pool of
+    /// fixed size, and the number only distributes work. Or the speeds of these numbers disagree.
     pub fn of(probes: impl IntoIterator<Item = CountedProbe>) -> Option<Self> {
         let mut seen: BTreeMap<u32, Vec<CountedProbe>> = BTreeMap::new();
         for probe in probes {

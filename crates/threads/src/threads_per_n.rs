@@ -2,10 +2,10 @@
 //!
 //! A search counts in threads; a program takes a parameter n. The published programs make `1 + n`,
 //! `1 + n + 1` or `1 + (n - 1)` threads. A pipeline of four pools makes `1 + (1 + n + n + n + n +
-//! 1)` (Thread Reinforcer, IISWC 2011, Table II). A [`ThreadsPerN`] is such a formula. It has whole
-//! numbers, `n`, `+`, `-`, `*` and parentheses. A number right before `n` or a parenthesis
-//! multiplies it. `Counting` in the crate `jobs`, `ThreadsForN` in `programs` and `Convert()` in
-//! the paper mean the same relation.
+//! 1)`. The source is Thread Reinforcer (IISWC 2011), Table II. A [`ThreadsPerN`] is such a
+//! formula. It has whole numbers, `n`, `+`, `-`, `*` and parentheses. A number right before `n` or
+//! a parenthesis multiplies it. `Counting` in the crate `jobs`, `ThreadsForN` in `programs` and
+//! `Convert()` in the paper mean the same relation.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

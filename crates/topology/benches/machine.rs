@@ -5,19 +5,15 @@
 //! measured.
 
 use divan::Bencher;
+use pinwise_synthetic::shared_data;
 use pinwise_topology::{Machine, Snapshot};
-use std::path::{Path, PathBuf};
 
 fn main() {
     divan::main();
 }
 
 fn archive() -> Option<Vec<u8>> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    std::fs::read(shared.join("hwloc/256ppc-8n8s4t.tar.bz2")).ok()
+    std::fs::read(shared_data("hwloc/256ppc-8n8s4t.tar.bz2")?).ok()
 }
 
 #[divan::bench]

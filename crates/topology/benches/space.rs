@@ -1,5 +1,5 @@
-//! How fast assignments are counted, drawn, enumerated and ranked: `cargo bench -p pinwise-topology
-//! --bench space`.
+//! How fast assignments are counted, drawn and enumerated: `cargo bench -p pinwise-topology --bench
+//! space`.
 
 use divan::{Bencher, black_box};
 use pinwise_topology::{Alike, Machine, PerContext, Random, SharingTree, Space};
@@ -54,20 +54,6 @@ fn sample(bencher: Bencher, (shape, threads, per_context): (&str, usize, PerCont
 #[divan::bench]
 fn enumerate_the_592573_classes_of_9_threads() -> usize {
     space("8x2x4", 9, PerContext::AtMost(1)).classes().map(black_box).count()
-}
-
-#[divan::bench(args = [9, 24, 64])]
-fn rank(bencher: Bencher, threads: usize) {
-    let space = space("8x2x4", threads, PerContext::AtMost(1));
-    let assignment = space.sample(&mut Random::new(1));
-    bencher.bench(|| space.rank(black_box(&assignment)));
-}
-
-#[divan::bench(args = [9, 24, 64])]
-fn unrank(bencher: Bencher, threads: usize) {
-    let space = space("8x2x4", threads, PerContext::AtMost(1));
-    let rank = space.count() / 3u32;
-    bencher.bench(|| space.unrank(black_box(&rank)));
 }
 
 #[divan::bench(args = ["8x2x4", "2x64x2", "1024x4"])]

@@ -55,8 +55,8 @@ fn summary(machine: &Machine) -> String {
 }
 
 /// Everything that decides which contexts share what. What varies without a change of the machine
-/// is left out: sizes of memory (the kernel reserves some), capacities (they follow frequency
-/// limits), and the cpuset.
+/// is left out: sizes of memory, capacities, and the cpuset. The kernel reserves some memory, and
+/// capacities follow frequency limits.
 fn structure(machine: &Machine) -> String {
     let mut text = String::new();
     let mut line = |words: &[&dyn std::fmt::Display], cpus: &CpuSet| {

@@ -6,7 +6,7 @@
 //! memory-side caches say nothing about sharing between contexts and are passed over.
 //!
 //! Limits: contexts missing from the export (`complete_cpuset` without `cpuset`) are called
-//! offline, although they may only be disallowed. hwloc distinguishes them only if asked to
+//! offline, although they may only be disallowed. An export distinguishes them only on request
 //! (`lstopo --disallowed`).
 
 use crate::core_kinds::{self, Traits};

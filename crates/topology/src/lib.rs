@@ -19,6 +19,7 @@ mod assignment;
 mod balanced;
 mod core_kinds;
 mod cpuset;
+mod domain;
 mod fingerprint;
 mod hwloc_xml;
 mod latency;
@@ -39,6 +40,7 @@ mod tree;
 pub use assignment::Assignment;
 pub use balanced::balanced;
 pub use cpuset::{CpuId, CpuSet, CpuSetError};
+pub use domain::{Domain, DomainKind, DomainWalk};
 pub use fingerprint::{Fingerprint, digest};
 pub use latency::{
     DeclaredGroups, Difference, HeaderCheck, LatencyClass, LatencyComparison, LatencyError,
@@ -46,8 +48,7 @@ pub use latency::{
     Pairs,
 };
 pub use machine::{
-    Cache, CacheKind, Context, CoreKind, Distances, Domain, DomainKind, DomainWalk, Machine,
-    MachineError, NumaNode,
+    Cache, CacheKind, Context, CoreKind, Distances, Machine, MachineError, NumaNode,
 };
 pub use machine_note::MachineNote;
 pub use policy::{Footprint, Policy};

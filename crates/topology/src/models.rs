@@ -21,8 +21,8 @@ impl Machine {
 
 /// Sun UltraSPARC T2: 8 cores of 2 pipes of 4 strands. The strands of a pipe share its instruction
 /// fetch and integer unit. Those of a core share its load/store unit, floating point unit and
-/// first-level caches. All share the second-level cache of 4 MB (OpenSPARC T2 Core
-/// Microarchitecture Specification, 2007; V. Čakarević et al., MICRO 2009, section 2).
+/// first-level caches. All share the second-level cache of 4 MB. Sources: OpenSPARC T2 Core
+/// Microarchitecture Specification, 2007; V. Čakarević et al., MICRO 2009, section 2.
 fn ultrasparc_t2() -> Machine {
     let levels = [(DomainKind::Core, 8), (DomainKind::Pipe, 2), (DomainKind::Pu, 4)];
     let mut next = 0;

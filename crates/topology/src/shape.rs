@@ -15,10 +15,9 @@ type Levels = Vec<(DomainKind, u32)>;
 
 impl Machine {
     /// A machine of alike domains. `shape` is `8x2x4`, top level first; the module explains the
-    /// names of its levels. Or it is a list of `level:count` with the levels
-    /// `group package numa die l4 l3 cluster l2 core pipe pu`, outermost first. CPUs are numbered
-    /// in tree order. Errors: what is no number, a level out of order, no context, more than 8,192
-    /// contexts.
+    /// names of its levels. Or it is a list of `level:count`, outermost first. The levels are
+    /// `group package numa die l4 l3 cluster l2 core pipe pu`. CPUs are numbered in tree order.
+    /// Errors: what is no number, a level out of order, no context, more than 8,192 contexts.
     pub fn from_shape(shape: &str) -> Result<Self, MachineError> {
         let levels = parse(shape.trim())
             .map_err(|reason| MachineError::malformed(format!("shape '{shape}'"), reason))?;

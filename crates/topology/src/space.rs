@@ -13,23 +13,18 @@
 //! places with f each, those filled hold different threads. So the j! orders of j filled ones are
 //! one: sum over j <= m of (f - 1)^j/j!. The coefficient at the root is the number of classes.
 //!
-//! **Ranking** uses the same series for a tree in which the first threads already have a place.
-//! Occupied places are distinct, empty ones are not. Going down from the root, a thread's
-//! alternatives are weighed by a derivative. It counts the ways in which this one thread is in the
-//! subtree, the others anywhere (`rank`).
-//!
 //! **Cost.** With n threads, counting takes O(n^2) products of numbers of O(n log n) bits per class
 //! of domains. The canonical form and the next class take O(n · depth). So does a sample where a
-//! context holds one thread or any number. Rank and unrank take O(n^3 · domains) at worst.
+//! context holds one thread or any number.
 
 mod classes;
-mod rank;
 mod sample;
 mod series;
 
 use crate::{Assignment, Random, SharingTree};
 use classes::Classes;
 use num_bigint::BigUint;
+use serde::{Deserialize, Serialize};
 use series::Series;
 use std::sync::OnceLock;
 
@@ -43,7 +38,8 @@ pub enum PerContext {
 }
 
 /// Why there is no such space.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SpaceError {
     /// No context is allowed.
     #[error(
@@ -122,19 +118,6 @@ impl Space {
         self.per_context
     }
 
-    /// Whether `assignment` is of this space: as many threads, on leaves that exist, not too many
-    /// on any.
-    pub fn contains(&self, assignment: &Assignment) -> bool {
-        let mut held = vec![0; self.tree.leaves().len()];
-        let fits = |&leaf: &u32| {
-            held.get_mut(leaf as usize).is_some_and(|held| {
-                *held += 1;
-                *held <= self.capacity()
-            })
-        };
-        assignment.threads() == self.threads && assignment.leaves().iter().all(fits)
-    }
-
     /// The exact number of classes: assignments that no swap of alike domains turns into one
     /// another.
     pub fn count(&self) -> BigUint {
@@ -206,40 +189,9 @@ impl Space {
         self.canonical(&self.sample_labelled(random))
     }
 
-    /// The representative of every class, once, in lexicographic order, which is the order of
-    /// [`Space::rank`].
+    /// The representative of every class, once, in lexicographic order.
     pub fn classes(&self) -> Box<dyn Iterator<Item = Assignment> + '_> {
         Box::new(Classes::from_start(self))
-    }
-
-    /// The position of the class of `assignment` in [`Space::classes`].
-    ///
-    /// # Panics
-    /// If a thread is on a leaf that does not exist.
-    pub fn rank(&self, assignment: &Assignment) -> BigUint {
-        rank::rank(self, &self.canonical(assignment))
-    }
-
-    /// The class at position `rank`; `None` if that is not below [`Space::count`].
-    pub fn unrank(&self, rank: &BigUint) -> Option<Assignment> {
-        (*rank < self.count()).then(|| rank::unrank(self, rank.clone()))
-    }
-
-    /// Share `index` of `shares` of the enumeration: together all classes, sizes equal to within
-    /// one. A share that does not exist (`index >= shares`) is empty.
-    pub fn share(&self, index: usize, shares: usize) -> Box<dyn Iterator<Item = Assignment> + '_> {
-        if index >= shares {
-            return Box::new(std::iter::empty());
-        }
-        let count = self.count();
-        let (start, end) = (&count * index / shares, &count * (index + 1) / shares);
-        // No program steps through more than 2^64 classes, so a longer share only has to start
-        // right.
-        let length = usize::try_from(&end - &start).unwrap_or(usize::MAX);
-        match self.unrank(&start) {
-            Some(first) => Box::new(Classes::from(self, first).take(length)),
-            None => Box::new(std::iter::empty()),
-        }
     }
 
     /// How many threads a context can hold at most; never more than there are.

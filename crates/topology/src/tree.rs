@@ -168,8 +168,8 @@ impl SharingTree {
     }
 
     /// The leaves of the domains around a leaf (which must exist). They go from the smallest with
-    /// another context to that of kind `level`. If there is none (a large core is in no cluster),
-    /// they end at the outermost domain that would be within one.
+    /// another context to that of kind `level`. There may be none: a large core is in no cluster.
+    /// Then they end at the outermost domain that would be within one.
     pub fn within(&self, leaf: u32, level: DomainKind) -> Vec<Range<u32>> {
         let around: Vec<&Node> = self.nodes_around(leaf).collect();
         let exact = around.iter().position(|node| node.kind == level);
@@ -293,9 +293,9 @@ impl Draft {
     }
 }
 
-/// The name of a domain that is several at once. It is the outermost kind, but a cache, a cluster
-/// or a group only if it is nothing else. A core with a private L2 is a core, a package with one L3
-/// is a package.
+/// The name of a domain that is several at once. It is the outermost kind. A cache, a cluster or a
+/// group gives the name only if nothing else does. A core with a private L2 is a core, a package
+/// with one L3 is a package.
 fn name(kinds: &[DomainKind]) -> DomainKind {
     let is_thing = |kind: &&DomainKind| {
         !matches!(

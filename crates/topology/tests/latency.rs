@@ -1,13 +1,13 @@
 //! Latency matrices of machines: synthetic ones, whose tree is known, and those that MCTOP's
 //! authors measured.
 
+use pinwise_synthetic::shared_data;
 use pinwise_topology::{
     CpuId, CpuSet, DomainKind, LatencyComparison, LatencyLevels, LatencyMatrix, LatencyUnit,
     Machine, MctFile, Oddity, Random,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 /// A matrix over the contexts of `machine`: `near` within its innermost domains, `ratio` times more
 /// for each level outwards. Each direction of each pair differs from that by up to `noise`, either
@@ -233,7 +233,7 @@ fn a_declaration_that_differs_is_told_where() {
         difference.declared.iter().map(ToString::to_string).collect::<Vec<_>>(),
         ["0-3", "4-7"]
     );
-    // Each of the 12 pairs of the one and of the other, but for the 4 that they have in common.
+    // Each grouping has 12 pairs. The 4 pairs that they have in common do not differ.
     assert_eq!(difference.pairs, 12 + 12 - 2 * 4);
     assert!(comparison.levels[1].difference.is_none());
     let unseen = &comparison.unseen[0];
@@ -284,25 +284,6 @@ fn contexts_have_an_order_a_level_and_a_place() {
     );
 }
 
-/// The folder of MCTOP's files; if it is absent that is said, and CI fails.
-fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let folder = shared.join("mctop");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(
-        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-        "no MCTOP files at {}",
-        folder.display()
-    );
-    eprintln!("left out: no MCTOP files at {} (set PINWISE_SHARED_DATA)", folder.display());
-    None
-}
-
 /// For each machine its levels, and the group of context 0. A level has the number of groups, their
 /// size, and the latency in cycles.
 type Facts = (&'static str, &'static [(usize, usize, f64, &'static str)]);
@@ -322,7 +303,7 @@ const MACHINES: [Facts; 4] = [
 
 #[test]
 fn the_levels_of_measured_machines_are_those_that_they_declare() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = shared_data("mctop") else { return };
     for (name, facts) in MACHINES {
         let text = std::fs::read_to_string(folder.join(name).with_extension("mct")).unwrap();
         let file = MctFile::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -361,7 +342,7 @@ fn the_levels_of_measured_machines_are_those_that_they_declare() {
 
 #[test]
 fn a_measured_machine_with_the_known_corrupt_value_and_noise_keeps_its_levels() {
-    let Some(folder) = folder() else { return };
+    let Some(folder) = shared_data("mctop") else { return };
     for (name, facts) in MACHINES {
         let text = std::fs::read_to_string(folder.join(name).with_extension("mct")).unwrap();
         let file = MctFile::parse(&text).unwrap();

@@ -3,15 +3,16 @@
 
 mod recorded;
 
+use pinwise_synthetic::shared_data;
 use pinwise_topology::{Machine, Snapshot};
-use recorded::{Case, Item, cases, folder, items};
+use recorded::{Case, Item, cases, items};
 use std::sync::OnceLock;
 
 /// Every case and its machine, unpacked once for all tests.
 fn machines() -> &'static [(Case, Machine)] {
     static MACHINES: OnceLock<Vec<(Case, Machine)>> = OnceLock::new();
     MACHINES.get_or_init(|| {
-        let cases = folder().map(|folder| cases(&folder)).unwrap_or_default();
+        let cases = shared_data("hwloc").map(|folder| cases(&folder)).unwrap_or_default();
         cases
             .into_iter()
             .map(|case| (machine(&case), case))

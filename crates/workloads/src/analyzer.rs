@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use crate::traffic::Traffic;
 
-    /// The forwarder's own view of the headers was written from the RFCs, etherparse's by others:
-    /// they agree on every field.
+    /// The forwarder's decoder follows the RFCs, and others wrote etherparse. They agree on every
+    /// field.
     #[test]
     fn the_log_holds_the_last_packets_as_an_independent_decoder_sees_them() {
         let traffic = Traffic::generate(5, 200, 6000);

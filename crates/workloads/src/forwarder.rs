@@ -1,11 +1,12 @@
 //! IP forwarding: the destination address is hashed into a table of the port through which the
 //! packet leaves.
 //!
-//! The size of the table decides where lookups are answered. 4 KiB fit into any first-level data
-//! cache. 512 KiB fit into the second-level caches of current processors, but into no first-level
-//! one. 64 MiB fit into neither. On a server with a larger third-level cache they are answered
-//! there. But on every machine two lookups share no line and rarely a page. Entries are random, so
-//! lookups of packets to ever new destinations have no locality.
+//! The size of the table decides where lookups are answered. A table of 4 KiB fits into any
+//! first-level data cache. One of 512 KiB fits into the second-level caches of current processors,
+//! but into no first-level one. One of 64 MiB fits into neither. On a server with a larger
+//! third-level cache its lookups are answered there. But on every machine two lookups share no line
+//! and rarely a page. Entries are random, so lookups of packets to ever new destinations have no
+//! locality.
 //!
 //! A packet costs one lookup (`hash1`) or three that depend on each other (`hashN`). N = 3 as in
 //! the BlackBox study, section 4.3. `intadd`, `intmul` and `intdiv` are `hash1_L1` followed by a
@@ -133,8 +134,8 @@ mod tests {
     use crate::traffic::Traffic;
     use std::net::IpAddr;
 
-    /// The route of a packet worked out from scratch: a multiplicative walk over the table as a map
-    /// from index to entry.
+    /// The route of a packet, computed independently. It is a multiplicative walk over the table as
+    /// a map from index to entry.
     fn reference(table: &[u64], lookups: u32, destination: IpAddr) -> u8 {
         let words: Vec<u32> = match destination {
             IpAddr::V4(address) => vec![u32::from_be_bytes(address.octets())],
@@ -184,8 +185,8 @@ mod tests {
         }
     }
 
-    /// Packets to ever new destinations touch ever new cache lines: a cache that remembers all
-    /// lines seen would not help.
+    /// Packets to ever new destinations touch ever new cache lines. A cache of all lines seen would
+    /// not help.
     #[test]
     fn lookups_for_new_destinations_have_no_locality() {
         let lines = L2_ENTRIES / 8;
@@ -195,8 +196,8 @@ mod tests {
                 / 8] = true;
         }
         let touched = seen.iter().filter(|&&seen| seen).count() as f64 / lines as f64;
-        // Throwing as many balls as there are bins leaves 1/e of them empty; 8,192 bins make that
-        // exact to 0.5 %.
+        // Throwing as many balls as there are bins leaves 1/e of the bins empty. With 8,192 bins,
+        // that is exact to 0.5 %.
         assert!((touched - (1.0 - (-1.0f64).exp())).abs() < 0.02, "{touched}");
     }
 

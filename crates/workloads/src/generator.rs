@@ -128,8 +128,8 @@ impl Flow {
         self.write(random, from_client, Some(header), &payload, frame);
     }
 
-    /// Payload for a frame of a size drawn from the mix: half of it text, half binary, some with a
-    /// keyword.
+    /// Payload for a frame of a size drawn from the mix. Half of it is text and half binary, some
+    /// with a keyword.
     fn payload(&self, random: &mut Random, transport_header: usize) -> Vec<u8> {
         let size = match random.below(12) {
             0..7 => SMALLEST + random.below(65) as usize,

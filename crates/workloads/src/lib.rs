@@ -4,7 +4,7 @@
 //!
 //! - Nine variants of IP forwarding (`forwarder`): BlackBox scheduler, section 4.3.
 //! - A packet analyzer (`analyzer`), intrusion detection by string matching (`matcher`) and
-//!   stateful flow processing (`flows`): optimal assignment by extreme value theory, section 4.3.
+//!   stateful flow processing (`flows`): optimal-assignment-evt, section 4.3.
 //!
 //! There, packets came from a 10 Gbit/s link and threads ran on bare hardware contexts. Here they
 //! come from memory, and threads run on Linux.

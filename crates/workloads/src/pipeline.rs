@@ -1,8 +1,8 @@
 //! One instance of a program: three threads that pass packets on, R to P to T.
 //!
-//! - **R** receives: takes the next frame of the traffic and writes it into a packet buffer, as a
-//!   network card would. It checks its headers (RFC 1812 section 5.2.2) and passes the buffer's
-//!   index on.
+//! - **R** receives: takes the next frame and writes it into a packet buffer, as a network card
+//!   would. It checks the frame's headers (RFC 1812 section 5.2.2) and passes the buffer's index
+//!   on.
 //! - **P** processes: applies the [`PacketWork`] to the packet, and writes the verdict next to it.
 //! - **T** transmits: gives the packet its new MAC addresses, time to live and checksum, and counts
 //!   it.

@@ -176,11 +176,6 @@ impl BuiltInWorkload {
     pub fn parts(&self) -> Vec<(BuiltInProgram, usize)> {
         self.programs.chunk_by(|a, b| a == b).map(|part| (part[0], part.len())).collect()
     }
-
-    /// What it is called without its numbers: `intadd`, `intadd+intmul`.
-    pub fn name(&self) -> String {
-        self.parts().iter().map(|(program, _)| program.name()).collect::<Vec<_>>().join("+")
-    }
 }
 
 impl fmt::Display for BuiltInWorkload {
@@ -217,10 +212,7 @@ mod tests {
                 BuiltInProgram::IntMul
             ]
         );
-        assert_eq!(
-            (mixed.to_string(), mixed.name()),
-            ("intadd:2+stateful:1+intmul:1".into(), "intadd+stateful+intmul".into())
-        );
+        assert_eq!(mixed.to_string(), "intadd:2+stateful:1+intmul:1");
         assert_eq!(BuiltInWorkload::parse(&mixed.to_string()).unwrap(), mixed);
     }
 

@@ -223,9 +223,9 @@ mod models {
     use loom::thread;
 
     /// What the ring really carries is the right to use a buffer. The writer fills a buffer only
-    /// when there is room for its index. With a ring of one it comes back to the first of two
-    /// buffers after the reader has finished with it. loom reports a data race if the ring does not
-    /// order two accesses.
+    /// when there is room for its index. With a ring of one, it reuses the first of two buffers
+    /// after the reader has finished with it. If the ring does not order two accesses, loom reports
+    /// a data race.
     #[test]
     fn a_buffer_is_never_used_from_both_sides_at_once() {
         loom::model(|| {

@@ -20,7 +20,8 @@ pub struct Counts {
     pub packets: u64,
     /// Bytes of those that left.
     pub bytes: u64,
-    /// Those that did not leave: no valid IP packet, time to live at its end, or not decodable.
+    /// Packets that did not leave. They were no valid IP packets, expired (time to live), or could
+    /// not be decoded.
     pub dropped: u64,
 }
 
@@ -243,8 +244,7 @@ impl RunningWorkload {
 
 impl Drop for RunningWorkload {
     fn drop(&mut self) {
-        // What failed has been printed by the thread that panicked; there is nobody left to return
-        // it to.
+        // The thread that panicked has printed its error. No caller is left to return it to.
         let _ = self.end();
     }
 }

@@ -1,5 +1,5 @@
-//! Workloads that no published method describes, on paper: instances with two threads of one role,
-//! more threads than contexts, cores of two kinds.
+//! Workloads on paper that no published method describes. They have instances with two threads of
+//! one role, more threads than contexts, or cores of two kinds.
 
 use crate::saved_results::SavedResults;
 use crate::workloads::{Bed, Case, Group, NOISES, best_on_paper, space};

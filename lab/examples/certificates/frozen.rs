@@ -1,9 +1,9 @@
 //! A simulated processor whose every assignment has one performance, so that truth and noise can be
 //! separated.
 //!
-//! The performance of an assignment is that of one window from one start, the same for all
-//! assignments and at every repetition. So chance in the simulation becomes part of the truth, and
-//! noise is added as on paper. Each assignment is simulated once, whichever campaign asks.
+//! The performance of an assignment is that of one window from one start. All assignments and
+//! repetitions share that start. So chance in the simulation becomes part of the truth, and noise
+//! is added as on paper. Each assignment is simulated once, whichever campaign asks.
 
 use pinwise_measure::{Effort, MeasureError, Measurement, Setting, Testbed, Time, Unit, Workload};
 use pinwise_processor::SimulatedTestbed;

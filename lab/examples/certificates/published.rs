@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 pub(crate) const FINALISTS: [usize; 2] = [1, 5];
 /// Threads that a core has room for, at most.
 const CORE: usize = 8;
-/// More slowdown entries than those of three kinds of threads on the UltraSPARC T2 are not all
-/// measured, but the tenth of them that `place` would.
+/// The most slowdown entries that are all measured, enough for three kinds of threads on the
+/// UltraSPARC T2. Of more, only the tenth that `place` would measure is measured.
 const MOST: usize = 2_200;
 const SHARE: f64 = 0.1;
 const PRECISION: f64 = 0.01;
@@ -27,8 +27,8 @@ const STEPS: usize = 20_000;
 pub(crate) fn blackbox(case: &Case) -> Result<Vec<Run>, String> {
     let mut testbed = case.quiet();
     let thread_kinds = ThreadKinds::new(testbed.workload());
-    // As many threads on a context as there have to be; a domain has room for as many as a core of
-    // the UltraSPARC T2.
+    // As few threads on a context as possible. A domain has room for as many as a core of the
+    // UltraSPARC T2.
     let per_context = thread_kinds.threads().div_ceil(case.tree.leaves().len());
     let level = CoreLocal::usual_level(&case.tree, CORE / per_context);
     let local =

@@ -54,8 +54,8 @@ pub(crate) fn workloads(cases: &[Case], results: &[Results<'_>]) {
     }
 }
 
-/// Prints a row for each strategy on each of `groups` and on all workloads, for the default also by
-/// noise, and how often that is wrong.
+/// Prints a row for each strategy on each of `groups` and on all workloads. For the default it adds
+/// rows by noise, and how often it ends early or is wrong.
 pub(crate) fn strategies(results: &[Results<'_>], groups: &[Group]) {
     let [within, wider] = [WITHIN, WIDER].map(figures::percent);
     println!(

@@ -95,10 +95,11 @@ impl Predictor for Truth<'_> {
 }
 
 const ROLES: [&str; 3] = ["R", "P", "T"];
-/// Workloads on paper whose threads slow each other down by a sum; whose threads do so otherwise;
-/// and those held out, otherwise again.
+/// Workloads on paper whose threads slow each other down by a sum.
 const SUMS: usize = 28;
+/// These, and those whose threads slow each other down otherwise.
 const SEEN: usize = 42;
+/// Workloads held out, whose threads do so otherwise again.
 const HELD_OUT: usize = 21;
 /// Seeds of the workloads held out, used for nothing else.
 const UNUSED: u64 = 2042;
@@ -111,7 +112,7 @@ const ENUMERABLE: u32 = 10_000;
 const ENUMERATED: &str = "enumerated";
 
 /// Workloads on paper: demands drawn from fixed seeds, with noise alternating between 0, 0.2 and 1
-/// %. Most have 24 threads on an 8x2x4 processor, every seventh 6 and every seventh 12; number 9
+/// %. Most have 24 threads on an 8x2x4 processor, every seventh 6 and every seventh 12. Number 9
 /// has a needle for its optimum and number 20 a capped link. From [`SUMS`] on threads crowd each
 /// other otherwise, from [`SEEN`] on in ways that were not looked at before.
 pub(crate) fn on_paper(saved: &SavedResults) -> Vec<Case> {
@@ -126,8 +127,7 @@ const NEEDLE: usize = 20;
 const APART: &str = "every instance on a core of its own";
 
 /// Programs on the simulated UltraSPARC T2: each of the twelve in two instances, some in four and
-/// eight, and mixes, each program with its instances. Noise alternates between 0, 0.2 and 1 %, on
-/// top of the simulation's chance.
+/// eight, and mixes. Noise alternates between 0, 0.2 and 1 %, on top of the simulation's chance.
 pub(crate) fn simulated(saved: &SavedResults) -> Vec<Case> {
     const MIXES: [&[(PacketProgram, usize)]; 12] = [
         &[(PacketProgram::Hash1L1, 2)],

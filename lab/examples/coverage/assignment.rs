@@ -1,7 +1,7 @@
-//! A model of 24 threads on an 8x2x4 processor, like the paper's: 8 cores, 2 pipelines per core, 4
-//! strands per pipeline. It runs 8 instances of a receiver, a worker and a sender. It stands for no
-//! real processor. It has what makes real populations hard: a sum of minima, contention on two
-//! levels, and partners that want to be close.
+//! A model of 24 threads on an 8x2x4 processor like the paper's (cores, pipelines per core, strands
+//! per pipeline). It runs 8 instances of a receiver, a worker and a sender. It stands for no real
+//! processor. It has what makes real populations hard: a sum of minima, contention on two levels,
+//! and partners that belong together.
 
 use crate::random::Random;
 

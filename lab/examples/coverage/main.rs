@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release -p pinwise-lab --example coverage [-- --samples 100] [--population NAME]`
 //! prints three tables in Markdown. They show the populations, the coverage and width of both
-//! methods at five sample sizes, and a search that stops as soon as the bound is near. The seeds
-//! are fixed: the same arguments print the same text.
+//! methods at five sample sizes, and searches. Each search stops as soon as the bound is near. The
+//! seeds are fixed: the same arguments print the same text.
 
 mod assignment;
 mod population;
@@ -166,7 +166,7 @@ fn search(population: &Population, values: &[f64], method: Method) -> Vec<Look> 
     looks(500, Some(100)).take_while(|&n| n <= values.len() as u64).filter_map(look).collect()
 }
 
-/// Searches that stop at the first look at which the gap is within 2.5 %, and upper ends that are
+/// Searches that stop at the first look with a gap within 2.5 %. Counts the upper ends that are
 /// ever too low.
 fn searches(populations: &[Population], samples: u64) {
     println!(

@@ -9,8 +9,8 @@ pub(crate) enum Law {
     Power { k: f64 },
     /// The product of variables Beta(a, 1): the tail index is 1/factors, but only in the far tail.
     Beta { a: f64, factors: usize },
-    /// 12 choices among 6 with a random worth each, and a random worth of every pair of neighbours,
-    /// in a ring.
+    /// A ring of 12 choices among 6. Each choice has a random worth, and so has each pair of
+    /// neighbours.
     Interaction { worth: Vec<f64>, pairs: Vec<f64> },
     /// Placements of 24 threads.
     Assignment(Model),

@@ -48,7 +48,7 @@ pub(crate) fn section(published: &Path) -> Result<String, Box<dyn Error>> {
         )?;
     }
     text += "\n### Slowdown with other benchmarks (figures 2 to 5)\n\nThe others run in \
-        the same pipe (*pipe*), in the other pipe of the core (*core*), or on another\ncore \
+        the same pipe (*pipe*), in the core's other pipe (*core*), or on another core\n\
         (*chip*). If a pipe is full, the rest runs in the other pipe. *~* means that the paper \
         gives no\nnumber but \"negligible\", \"no slowdown\" or \"up to\". *agrees*: *yes* within \
         5 %. A *no* that\ncontradicts other figures of the paper has the reason.\n\n| reference | \

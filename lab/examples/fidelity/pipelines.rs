@@ -1,5 +1,5 @@
-//! The nine variants of IPFwd: every assignment of two instances, and what is lost by the worst, a
-//! random and a balanced one.
+//! Every assignment of two instances of the nine IPFwd variants. Prints what the worst, a random
+//! and a balanced one lose.
 
 use pinwise_measure::{Effort, Setting, Testbed};
 use pinwise_processor::program::PacketProgram;
@@ -37,8 +37,7 @@ pub(crate) fn section() -> Result<String, Box<dyn Error>> {
     let tree = SharingTree::new(&machine, Alike::ByStructure);
     let space = Space::new(tree.clone(), 3 * INSTANCES, PerContext::AtMost(1))?;
     let assignments: Vec<Assignment> = space.classes().collect();
-    // Threads that are put on contexts by chance come out as an assignment as often as there are
-    // ways to make it.
+    // Random placement of threads gives an assignment in proportion to the ways to make it.
     let ways = |assignment: &Assignment| space.class_size(assignment).to_string().parse::<f64>();
     let ways: Vec<f64> = assignments.iter().map(ways).collect::<Result<_, _>>()?;
     let balanced: Vec<bool> =

@@ -1,5 +1,5 @@
-//! The modelled operating system compared with the Thread Reinforcer paper: its table of choices,
-//! from the page that holds all of them.
+//! The table of choices that compares the modelled operating system with the Thread Reinforcer
+//! paper. It comes from docs/lab/fidelity-threads.md, which has the rest.
 
 use std::error::Error;
 

@@ -1,9 +1,9 @@
 //! Runs measurements ahead of the strategy, if time is virtual.
 //!
-//! A strategy proposes one trial at a time, but often knows several: the rest of a round, or what a
-//! climb tries next if this change does not help. A model measures one trial on one processor, so
-//! the others would stay idle. So the model measures the trials that a strategy foresees together
-//! with the one it proposed. Their results wait until the strategy proposes them.
+//! A strategy proposes one trial at a time, but often knows several. These are the rest of a round,
+//! or what a climb tries next if this change does not help. A model measures one trial on one
+//! processor, so the others would stay idle. So the model measures the trials that a strategy
+//! foresees together with the one it proposed. Their results wait until the strategy proposes them.
 //!
 //! The result of a measurement depends on its setting, effort and number alone. So the records do
 //! not depend on how many are measured at once, nor on whether the foreseen trials came. If time is
@@ -37,8 +37,8 @@ impl<'a> Lookahead<'a> {
         self.testbed.disturbances()
     }
 
-    /// The result of trial `number` of the campaign, and the time it took. Where time is real, that
-    /// is the time since the previous one ended, so that a budget also counts deciding and storing.
+    /// The result of trial `number` of the campaign, and the time it took. Real time counts from
+    /// the end of the previous trial. So a budget also counts deciding and storing.
     pub(crate) fn measure(
         &mut self,
         number: u64,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct CampaignId(pub i64);
 
-/// Names a campaign in a file outside its store, such as a plan: campaigns of other stores have the
+/// Names a campaign in a file outside its store, such as a plan. Campaigns of other stores have the
 /// same numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -81,8 +81,8 @@ impl Kind {
 pub struct Parent {
     /// The campaign.
     pub id: CampaignId,
-    /// Which of its steps the part is, unique among its parts, as the type of the campaign's kind
-    /// serializes it; opaque here.
+    /// Which of its steps the part is, unique among its parts. The type of the campaign's kind
+    /// serializes it. It is opaque here.
     pub step: serde_json::Value,
 }
 

@@ -28,7 +28,7 @@ pub(super) const KIND_BEFORE: &str = "CASE
     WHEN json_type(question, '$.alone') IS NOT NULL THEN 'select'
     ELSE 'place' END";
 
-/// Whether a campaign of a format before 4 is simulated, in SQL: its question or that of its
+/// Whether a campaign of a format before 4 is simulated, in SQL. Its question or that of its
 /// `parent` says it, each kind in its own way.
 pub(super) fn simulated_before(parent: &str) -> String {
     format!(
@@ -188,7 +188,7 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Has the journal written ahead. If several processes do so at once, SQLite refuses those that
-/// would wait for each other, and ignores its busy timeout. The next try finds it done.
+/// would wait for each other. It then ignores its busy timeout. The next try finds it done.
 fn journal_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let begun = Instant::now();
     loop {

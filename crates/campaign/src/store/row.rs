@@ -1,10 +1,10 @@
-//! How campaigns and records stand in the rows of the store: plain columns and words where someone
-//! may want to query them, JSON text elsewhere.
+//! How campaigns and records stand in the rows of the store. What someone may query is in plain
+//! columns and words. The rest is JSON text.
 
 use super::{CampaignId, CampaignInfo, NewCampaign, Parent};
 use crate::{Purpose, Record, Trial};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Piece, Placed, Seat, Seating, Setting, ThreadCount,
+    Effort, MeasureError, Measurement, PinnedInstance, Placed, Seat, Seating, Setting, ThreadCount,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use rusqlite::Row;
@@ -107,7 +107,8 @@ pub(crate) fn assignment_text(setting: &Setting) -> String {
         Setting::Unpinned => UNPINNED.to_owned(),
         Setting::Pinned(assignment) => leaves_text(assignment.leaves()),
         Setting::Profile(parts) => {
-            let part = |part: &Piece| format!("{}:{}", part.instance, leaves_text(&part.leaves));
+            let part =
+                |part: &PinnedInstance| format!("{}:{}", part.instance, leaves_text(&part.leaves));
             parts.iter().map(part).collect::<Vec<_>>().join(" ")
         }
         Setting::Threads(ThreadCount { n, placed }) => {
@@ -160,7 +161,7 @@ fn setting(text: &str) -> Result<Setting, std::num::ParseIntError> {
     if text.contains(':') {
         let part = |text: &str| {
             let (instance, placed) = text.split_once(':').unwrap_or((text, ""));
-            Ok(Piece { instance: instance.parse()?, leaves: leaves(placed)? })
+            Ok(PinnedInstance { instance: instance.parse()?, leaves: leaves(placed)? })
         };
         return text.split(' ').map(part).collect::<Result<_, _>>().map(Setting::Profile);
     }

@@ -5,8 +5,8 @@ use crate::Journal;
 use crate::fixture::campaign;
 use crate::{Purpose, Trial};
 use pinwise_measure::{
-    Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, Piece, Placed, Retry, Seat,
-    Seating, Setting, ThreadCount,
+    Detail, Disturbances, Effort, MeasureError, Measurement, OtherLoad, PinnedInstance, Placed,
+    Retry, Seat, Seating, Setting, ThreadCount,
 };
 use pinwise_topology::{Assignment, CpuId, Policy};
 use proptest::prelude::*;
@@ -133,7 +133,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     let (_folder, path) = folder();
     let mut store = Store::open(&path).unwrap();
     let id = store.create(&campaign()).unwrap();
-    let part = |instance, leaves: &[u32]| Piece { instance, leaves: leaves.to_vec() };
+    let part = |instance, leaves: &[u32]| PinnedInstance { instance, leaves: leaves.to_vec() };
     let threads = |n, placed: Option<&[u32]>| {
         let placed = placed.map(|leaves| Placed::At(Assignment::new(leaves.to_vec())));
         Setting::Threads(ThreadCount { n, placed })

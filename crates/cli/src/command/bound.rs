@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Each value is the performance of one configuration: an assignment, flags, a layout. Draw
 /// configurations at random with equal chance. Average the repeats of one configuration first. Exit
-/// code: 0 with a bound, 1 if the values support none, 2 if the file or an option is wrong.
+/// code: 0 with a bound, 1 if the values support none, 2 for a wrong file or option.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pinwise bound pps.txt                           one number per line

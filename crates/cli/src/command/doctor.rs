@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Check what this machine allows, and say what to do
 ///
 /// doctor tries everything and guesses nothing. It opens events, moves a thread and puts it back,
-/// and repeats a fixed piece of work for a second. It changes nothing. The exit code is always 0.
+/// and repeats the same calculation for a second. It changes nothing. The exit code is always 0.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 
 /// Write a campaign as one HTML page that works offline
 ///
-/// The page shows the placement on the machine, every repetition of the best and of the baseline,
-/// and all sampled assignments. It also shows the bound with its plots, the question and its cost.
-/// A comparison shows the losses of all ways, what each measurement gained, and which claims hold.
-/// A selection shows what runs where, and the result of every selection. A search for number and
+/// The page shows the placement on the machine, all repetitions of best and baseline, and all
+/// sampled assignments. It also shows the bound with its plots, the question and its cost. A
+/// comparison shows the losses of all ways, what each measurement gained, and which claims hold. A
+/// selection shows what runs where, and the result of every selection. A search for number and
 /// placement shows its ways on fresh windows, and links its parts. If the machine was
 /// characterized, heat maps show what its levels share. Campaigns that still run or were killed
 /// have pages, too.

@@ -145,8 +145,8 @@ fn follow(
     }
 }
 
-/// Whether a terminal's Ctrl-C reaches us, and with us the program, which is of our process group:
-/// twice may mean more to it than once.
+/// Whether a terminal's Ctrl-C reaches us and the program, which is in our process group. To the
+/// program, twice may mean more than once.
 fn in_foreground() -> bool {
     let terminal = File::open("/dev/tty");
     terminal.is_ok_and(|terminal| {

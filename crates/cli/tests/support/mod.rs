@@ -54,6 +54,46 @@ impl Drop for Program {
     }
 }
 
+/// A built-in program that is measured while it runs, and the folder for what this makes.
+pub(crate) struct Target {
+    program: Program,
+    folder: PathBuf,
+}
+
+impl Target {
+    pub(crate) fn start(workload: &str, folder: &Path) -> Self {
+        let words = ["--instances", "1", "--interval", "10ms", "--seconds", "1800"];
+        let mut command = Command::new(PINWISE);
+        command.args(["workload", workload]).args(words);
+        command.stdout(fs::File::create(folder.join("counts")).unwrap());
+        let program = Program::start(&mut command);
+        let target = Self { program, folder: folder.to_owned() };
+        wait_until(PATIENCE, "the workload's threads", || target.affinities().len() >= 4);
+        target
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.program.pid()
+    }
+
+    pub(crate) fn affinities(&self) -> BTreeMap<i32, String> {
+        affinities(self.pid())
+    }
+
+    /// `pinwise place` on it, with the store `pinwise.db` in the folder.
+    pub(crate) fn place(&self, budget: &str) -> Command {
+        let metric = format!(
+            r"file:{}:packets=(?<value>\d+) seconds=(?<seconds>[\d.]+)",
+            self.folder.join("counts").display()
+        );
+        let pid = self.pid().to_string();
+        let mut command = Command::new(PINWISE);
+        command.args(["place", "--pid", &pid, "--metric", &metric, "--counter"]);
+        command.args(["--budget", budget, "--store"]).arg(self.folder.join("pinwise.db"));
+        command
+    }
+}
+
 /// An empty folder in the build folder, for what all tests of this process share. What is static is
 /// never dropped: those of processes that are gone are removed here.
 pub(crate) fn shared_folder(name: &str) -> PathBuf {

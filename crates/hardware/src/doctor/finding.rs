@@ -138,7 +138,7 @@ pub enum Finding {
     },
     StealTimeUnknown,
     Repeatability {
-        /// The median time of the repeated piece of work.
+        /// The median time of the repeated calculation.
         milliseconds: f64,
         /// The interquartile range, in percent of the context's own median.
         iqr: f64,

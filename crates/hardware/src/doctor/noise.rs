@@ -1,10 +1,10 @@
 //! How much repeated measurements differ that should be equal.
 //!
-//! A fixed piece of arithmetic (no memory, no system call) is timed repeatedly. That is done on
-//! each of up to eight contexts, one after the other. Time beyond the median is time in which the
-//! context was not available. The causes are interrupts, other programs, the hypervisor, or a
-//! changed clock frequency. Quartiles and the maximum are in percent of the context's own median.
-//! So contexts of different speed do not look like noise.
+//! The same calculation (no memory, no system call) is timed repeatedly, on each of up to eight
+//! contexts, one after the other. Time beyond the median is time in which the context was not
+//! available. The causes are interrupts, other programs, the hypervisor, or a changed clock
+//! frequency. Quartiles and the maximum are in percent of the context's own median. So contexts of
+//! different speed do not look like noise.
 
 use super::{Finding, read};
 use pinwise_linux::sys;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const BUDGET: Duration = Duration::from_millis(1000);
 /// The most contexts that are looked at; they are spread over the allowed ones.
 const CONTEXTS: usize = 8;
-/// What one piece of work is to take.
-const PIECE: Duration = Duration::from_micros(500);
+/// How long one calculation takes.
+const CALCULATION: Duration = Duration::from_micros(500);
 
 /// Steal time and the spread of repeated measurements. `None` when cancelled.
 pub(super) fn checks(allowed: &CpuSet, cancelled: &dyn Fn() -> bool) -> Option<Vec<Finding>> {
@@ -61,13 +61,13 @@ fn work(steps: u64) -> u64 {
     })
 }
 
-/// Steps that take about [`PIECE`].
+/// Steps that take about [`CALCULATION`].
 fn calibrate() -> u64 {
     let mut steps = 1000;
     loop {
         let begin = Instant::now();
         std::hint::black_box(work(steps));
-        if begin.elapsed() >= PIECE {
+        if begin.elapsed() >= CALCULATION {
             return steps;
         }
         steps = steps * 3 / 2;

@@ -203,12 +203,12 @@ pub(super) unsafe fn stream(from: *const u8, passes: u64) {
     }
 }
 
-/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes, with a hint to
-/// go past the caches.
+/// Writes each of `passes` (at least 1) times 64 successive cache lines of 64 bytes. The writes
+/// carry a hint to bypass the caches.
 ///
 /// # Safety
-/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a
-/// multiple of 16.
+/// `from` is a multiple of 16. It points to `passes` times 4,096 writable bytes to which nothing
+/// else refers.
 pub(super) unsafe fn store(from: *mut u8, passes: u64) {
     debug_assert!(passes > 0 && from.addr().is_multiple_of(16));
     // SAFETY: the caller's promise makes every address that is stored to valid and aligned. Stores

@@ -122,8 +122,8 @@ fn plateaus(curve: &[WorkingSet]) -> Vec<WorkingSet> {
 }
 
 /// The size of a cache without a plateau. It is the largest working set of at least twice `before`
-/// whose time is low: below the middle between the first such set and `memory`. More than half of
-/// its loads are served before memory. `None` if the first already takes as long as memory.
+/// whose time is low. Low is below the middle between the first such set and `memory`. More than
+/// half of its loads are served before memory. `None` if the first already takes as long as memory.
 fn slope(curve: &[WorkingSet], before: u64, memory: WorkingSet) -> Option<WorkingSet> {
     let beyond = || curve.iter().filter(|point| (2 * before..memory.bytes).contains(&point.bytes));
     let near = beyond().next().filter(|near| near.ns * STEP < memory.ns)?;
@@ -167,8 +167,8 @@ mod tests {
             .collect()
     }
 
-    /// As measured on a virtual machine with 2 cores of a server that declares 48 KiB, 2 MiB and
-    /// 260 MiB.
+    /// As measured on a virtual machine with 2 cores of a server. It declares 48 KiB, 2 MiB and 260
+    /// MiB.
     fn server() -> Vec<WorkingSet> {
         curve(&[
             (0.016, 1.67),

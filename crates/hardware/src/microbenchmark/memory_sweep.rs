@@ -22,7 +22,7 @@ impl MemorySweep {
 
     /// Reads `passes` times 64 lines.
     pub(super) fn read(&mut self, passes: u64) {
-        // SAFETY: pieces are in the pages, which live as long.
+        // SAFETY: `each` stays in the pages, which live as long.
         self.each(passes, |from, passes| unsafe { kernel::stream(from, passes) });
     }
 
@@ -33,8 +33,7 @@ impl MemorySweep {
         self.each(passes, |from, passes| unsafe { kernel::store(from, passes) });
     }
 
-    /// The next `passes`, in pieces that end at the end of the pages at the latest. The pages'
-    /// length is a multiple of a pass.
+    /// The next `passes`, divided where the pages end. The pages' length is a multiple of a pass.
     fn each(&mut self, mut passes: u64, act: impl Fn(*mut u8, u64)) {
         while passes > 0 {
             let now = passes.min(((self.pages.length - self.at) / PASS) as u64);

@@ -62,8 +62,8 @@ impl RandomLoads {
         for _ in 0..passes * PASS {
             // Both factors are below 2^32, and the place is below `lines`.
             let place = ((state >> 32) * lines) >> 32;
-            // SAFETY: `lines` times `line` bytes are in the pages. A line holds eight bytes and
-            // more, and begins with a multiple of its size from the start of a block.
+            // SAFETY: `lines` times `line` bytes are in the pages. A line holds at least eight
+            // bytes. It begins at a multiple of its size from the start of a block.
             let word = unsafe { start.add(place as usize * line).cast::<u64>().read_volatile() };
             // The memory is all zeros, which the processor does not know.
             state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT).wrapping_add(if WAIT {
@@ -75,9 +75,9 @@ impl RandomLoads {
         self.state = state;
     }
 
-    /// Uses the number of lines with which a load takes the mean of its time over `small` bytes and
-    /// its time over all. Half of the loads then leave the cache that serves `small`. Alone on the
-    /// machine, please. Everything stays in use if there is no step in between.
+    /// Uses the number of lines at which a load takes the mean of two times. These are its times
+    /// over `small` bytes and over all. Half of the loads then leave the cache that serves `small`.
+    /// Alone on the machine, please. Everything stays in use if there is no step in between.
     pub(super) fn fit(&mut self, small: usize) {
         let all = self.lines;
         let least = ((small / self.line) as u64).clamp(1, all);

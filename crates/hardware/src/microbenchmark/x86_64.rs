@@ -1,9 +1,9 @@
 //! The programs for x86-64.
 //!
 //! Eight chains are in eight registers. A pass has 16 times eight instructions, then a decrement
-//! and a branch, which cores fuse: below 1 % of the work. Divisions are fewer in a pass because
-//! each is long. Additions take both operands from registers. Recent cores execute additions of
-//! constants while renaming, without the units that are to be stressed.
+//! and a branch. Cores fuse these two, so they are below 1 % of the work. Divisions are fewer in a
+//! pass because each is long. Additions take both operands from registers. Recent cores execute
+//! additions of constants while renaming, without the units that are to be stressed.
 
 use super::Operation;
 use std::arch::asm;
@@ -200,8 +200,8 @@ pub(super) unsafe fn stream(from: *const u8, passes: u64) {
 /// caches.
 ///
 /// # Safety
-/// `from` points to `passes` times 4,096 writable bytes to which nothing else refers, and is a
-/// multiple of 16.
+/// `from` is a multiple of 16. It points to `passes` times 4,096 writable bytes to which nothing
+/// else refers.
 pub(super) unsafe fn store(from: *mut u8, passes: u64) {
     debug_assert!(passes > 0 && from.addr().is_multiple_of(16));
     // SAFETY: the caller's promise makes every address that is stored to valid and aligned; SSE2 is

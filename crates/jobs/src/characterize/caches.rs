@@ -18,8 +18,8 @@ use pinwise_present::Notice;
 use pinwise_topology::{CpuId, Machine};
 use std::time::Instant;
 
-/// Measures what the first context gets of its caches in a part of the campaign `info`, or reads it
-/// if the part has been measured.
+/// Measures how much the first context gets of its caches. This is a part of the campaign `info`.
+/// If the part has been measured, reads it.
 pub(super) fn look_at_caches(
     host: &HostBench,
     info: &CampaignInfo,

@@ -13,8 +13,8 @@ use crate::subject::Subject;
 use pinwise_campaign::Record;
 use pinwise_linux::Pid;
 use pinwise_measure::{
-    Disturbances, Effort, Interrupt, MeasureError, Measurement, Piece, ProgramNote, Retry, Setting,
-    Testbed, Thread, Unit, Workload,
+    Disturbances, Effort, Interrupt, MeasureError, Measurement, PinnedInstance, ProgramNote, Retry,
+    Setting, Testbed, Thread, Unit, Workload,
 };
 use pinwise_programs::LiveTestbed;
 use pinwise_topology::{Assignment, CpuSet, Fingerprint, Machine};
@@ -26,8 +26,7 @@ use std::time::{Duration, Instant};
 /// Starts a workload.
 type Start = Box<dyn Fn(&Programs) -> Result<LiveTestbed, JobError>>;
 
-/// The share of a window that threads which are not watched are measured for: only their places
-/// matter.
+/// The share of a window for which the unwatched threads are measured. Only their places matter.
 const GLANCE: f64 = 0.05;
 
 /// See the module.
@@ -98,9 +97,13 @@ impl Instances {
         Ok(self.whole.insert(whole))
     }
 
-    /// Measures the first of `pieces` beside the others.
-    fn profile(&mut self, pieces: &[Piece], effort: Effort) -> Result<Measurement, MeasureError> {
-        let Some((watched, company)) = pieces.split_first() else {
+    /// Measures the first of `instances` beside the others.
+    fn profile(
+        &mut self,
+        instances: &[PinnedInstance],
+        effort: Effort,
+    ) -> Result<Measurement, MeasureError> {
+        let Some((watched, company)) = instances.split_first() else {
             return Err(MeasureError::new(Retry::Other, "a profile of nothing"));
         };
         if let Some(whole) = self.whole.take() {
@@ -110,48 +113,55 @@ impl Instances {
         // It ends when it is dropped, after the watched one was measured.
         let mut beside = None;
         if !company.is_empty() {
-            let (mut others, places) = self.pieces(company)?;
+            let (mut others, places) = self.start(company)?;
             others.measure(&Setting::Pinned(places), Effort { windows: GLANCE })?;
             beside = Some(others);
         }
-        let (mut alone, places) = self.pieces(std::slice::from_ref(watched))?;
+        let (mut alone, places) = self.start(std::slice::from_ref(watched))?;
         let measured = alone.measure(&Setting::Pinned(places), effort);
         drop(beside);
         measured
     }
 
-    /// Starts a process with these pieces, and says where its threads go: its n-th instance is the
-    /// n-th piece.
-    fn pieces(&self, pieces: &[Piece]) -> Result<(LiveTestbed, Assignment), MeasureError> {
+    /// Starts a process with these instances, and says where its threads go. Its n-th instance is
+    /// the n-th of these.
+    fn start(
+        &self,
+        instances: &[PinnedInstance],
+    ) -> Result<(LiveTestbed, Assignment), MeasureError> {
         let all = self.programs.programs();
         let missing = || {
             MeasureError::new(
                 Retry::Other,
-                "a piece of an instance that the workload does not have",
+                "a profile of an instance that the workload does not have",
             )
         };
         let programs =
-            pieces.iter().map(|piece| all.get(piece.instance).copied().ok_or_else(missing));
+            instances.iter().map(|pinned| all.get(pinned.instance).copied().ok_or_else(missing));
         let programs = programs.collect::<Result<Vec<BuiltInProgram>, _>>()?;
         let named = Programs::new(programs)
             .map_err(|error| MeasureError::new(Retry::Other, error.to_string()))?;
         let process = self.begin(&named)?;
-        let places =
-            self.places(&told_apart(process.workload(), named.programs(), &self.programs), pieces)?;
+        let places = self
+            .places(&told_apart(process.workload(), named.programs(), &self.programs), instances)?;
         Ok((process, places))
     }
 
-    fn places(&self, process: &Workload, pieces: &[Piece]) -> Result<Assignment, MeasureError> {
+    fn places(
+        &self,
+        process: &Workload,
+        instances: &[PinnedInstance],
+    ) -> Result<Assignment, MeasureError> {
         let place = |thread: &Thread| {
-            let piece = pieces.get(thread.instance)?;
-            let members = self.workload.members(piece.instance);
+            let pinned = instances.get(thread.instance)?;
+            let members = self.workload.members(pinned.instance);
             let place = members
                 .iter()
                 .position(|member| self.workload.threads[*member].role == thread.role)?;
-            piece.leaves.get(place).copied()
+            pinned.leaves.get(place).copied()
         };
         let leaves: Option<Vec<u32>> = process.threads.iter().map(place).collect();
-        let expected: usize = pieces.iter().map(|piece| piece.leaves.len()).sum();
+        let expected: usize = instances.iter().map(|pinned| pinned.leaves.len()).sum();
         leaves.filter(|leaves| leaves.len() == expected).map(Assignment::new).ok_or_else(|| {
             let message =
                 format!("{} threads run, {expected} were expected", process.threads.len());
@@ -160,8 +170,8 @@ impl Instances {
     }
 }
 
-/// The threads of a process that runs `programs`, as a part of `whole`: where that is of several
-/// programs, which is whose.
+/// The threads of a process that runs `programs`, as a part of `whole`. If `whole` has several
+/// programs, each thread gets the role and the instance of its program.
 fn told_apart(process: &Workload, programs: &[BuiltInProgram], whole: &Programs) -> Workload {
     let mut workload = process.clone();
     if whole.parts().len() > 1 {
@@ -195,7 +205,7 @@ impl Testbed for Instances {
 
     fn measure(&mut self, setting: &Setting, effort: Effort) -> Result<Measurement, MeasureError> {
         match setting {
-            Setting::Profile(pieces) => self.profile(pieces, effort),
+            Setting::Profile(instances) => self.profile(instances, effort),
             _ => self.whole()?.measure(setting, effort),
         }
     }

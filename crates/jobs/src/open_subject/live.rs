@@ -48,8 +48,8 @@ impl OpenSubject for LiveTestbed {
     }
 
     fn each(&self, period: Duration) -> Duration {
-        // A period stretched for a number that comes slowly: a window begins with one number and
-        // ends with the next, and settling takes until the one before.
+        // The period is longer if numbers come slowly. A window begins with the first number after
+        // settling and ends with the next.
         let own = self.window_length();
         let stretched = if own > period { 2 * own * 4 / 5 } else { period };
         self.each().max(stretched)
@@ -66,7 +66,7 @@ fn unpinned(record: &Record) -> Vec<(f64, f64)> {
     let detail = || record.detail()?.read::<FloorDetail>().ok();
     match (&record.trial.setting, &record.outcome) {
         (Setting::Unpinned, Ok(own)) => vec![(own.performance, record.trial.effort.windows)],
-        // The pieces of a profile are separate programs.
+        // The instances of a profile are separate programs.
         (Setting::Pinned(_), _) => {
             let windows = detail().into_iter().flat_map(|detail| detail.unpinned);
             windows.map(|window| (window.performance, window.windows)).collect()
@@ -182,7 +182,7 @@ fn take_up(
     })
 }
 
-/// Says that the budget ended before the metric was known: neither the program nor the metric is at
+/// Says that the budget ended before the metric was known. Neither the program nor the metric is at
 /// fault.
 fn too_short(metric: &str, waited: Duration) -> String {
     let [waited, patience] =

@@ -33,7 +33,7 @@ pub(super) fn open(
         .map_err(usage)
 }
 
-/// Ready programs, of which some run together. `alone`: the performance of each alone.
+/// Ready programs. Only some of them run together. `alone`: the performance of each alone.
 pub(crate) fn open_ready(
     simulation: &SimulationRequest,
     cpus: Option<&str>,

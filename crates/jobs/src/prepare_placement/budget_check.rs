@@ -24,8 +24,8 @@ pub(super) fn remedy(
 struct TooFew {
     /// How many it has room for, and what a verdict takes.
     notice: Notice,
-    /// The budget fits less than a fifth of the measurements of a verdict: what they would show is
-    /// not worth their time.
+    /// The budget fits less than a fifth of the measurements of a verdict. Their result would not
+    /// be worth their time.
     hopeless: bool,
 }
 
@@ -86,7 +86,7 @@ mod tests {
     fn a_count_with_room_for_less_than_a_fifth_of_a_verdict_is_refused() {
         let Err(JobError::Usage(refused)) = check_count(9, 50) else { panic!("9 are taken") };
         let expected = "--budget 9 is too small: a verdict takes at least about 50 measurements: \
-            --budget 50";
+            use --budget 50";
         assert_eq!(refused, expected);
         assert!(check_count(10, 50).is_ok());
     }

@@ -3,11 +3,11 @@
 //! *Problem.* A search chose a number because its probes were good. So these probes overstate it,
 //! most of all on a busy machine.
 //!
-//! *Method.* It measures the number that was found and the default again: once a round each, in
-//! random order, in windows that chose nothing. Only their ratio within rounds counts. It is the
-//! last comparison of a search for number and placement ([`crate::last_comparison`]), of two ways.
-//! It ends once the gain is known to half of the tolerance, or to a quarter of itself, or with the
-//! budget.
+//! *Method.* It measures the number that was found and the default again, once a round each, in
+//! random order. These windows choose nothing. Only the ratio within rounds counts. It is the last
+//! comparison of a search for number and placement ([`crate::last_comparison`]), of two ways. It
+//! ends once the gain is known to half of the tolerance or to a quarter of itself. At the latest it
+//! ends with the budget.
 //!
 //! *Limits.* It says nothing about a third number. If the search found the program's own number,
 //! that one is compared with the fastest other one that was probed. If no other one was probed, it
@@ -62,8 +62,8 @@ impl Confirmation {
     /// The confidence of its interval.
     pub const CONFIDENCE: f64 = CONFIDENCE;
 
-    /// The number to run the program with: the one that was found if it is better, or as good
-    /// and smaller. Otherwise the program's own.
+    /// The number to run the program with. It is the one that was found, if that is better, or as
+    /// good and smaller. Otherwise it is the program's own.
     pub fn announced(&self) -> u32 {
         let LastComparisonQuestion { n, default, .. } = self.compared;
         if self.choice.way() == Way::Default { default.unwrap_or(n) } else { n }

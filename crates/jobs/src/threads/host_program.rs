@@ -20,8 +20,8 @@ pub struct HostProgram {
     pub set: Option<NumberSetter>,
     /// A process that runs already.
     pub pid: Option<i32>,
-    /// With `set` and a metric: a number that makes the program slower than this share of its speed
-    /// with its own number is given up at once (0.5 for 50 %).
+    /// The least speed that a number may have (0.5 for 50 %). It is a share of the speed with the
+    /// program's own number. The search gives up a slower number at once. Needs `set` and a metric.
     #[serde(default)]
     pub floor: Option<f64>,
     /// How many threads it makes for n. `None`: n or a few more.

@@ -47,7 +47,7 @@ pub struct ThreadsOutcome {
     pub found: Result<FoundNumber, Option<NumberSearchError>>,
     /// Time since the search began.
     pub time: Duration,
-    /// Share of the contexts' time that other programs took meanwhile, if it is worth a word.
+    /// Share of the contexts' time that other programs took meanwhile, if it is notable.
     pub others: Option<f64>,
     /// The notes.
     pub notes: Vec<ThreadsNote>,
@@ -97,9 +97,8 @@ impl ThreadsOutcome {
     pub(crate) fn of(question: ThreadsQuestion, records: &[Record]) -> Result<Self, JobError> {
         let counting = question.counting()?;
         let convert = |threads| counting.parameter(threads);
-        let SearchPosition { window, run, short, .. } =
-            question.search.progressed(&convert, records);
-        let answer = question.search.answer(&convert, records);
+        let (SearchPosition { window, run, short, .. }, answer) =
+            question.search.outcome(&convert, records);
         let (attempts, made_by, set_aside) = match &answer {
             Ok(found) => (&found.attempts, &found.records, found.set_aside),
             Err(unfound) => (&unfound.attempts, &unfound.records, unfound.set_aside),
@@ -341,7 +340,7 @@ fn shown(
     notes
 }
 
-/// A note if whole runs take the same time, to within 2 %, though the greatest n is at least twice
+/// A note if whole runs take the same time, to within 2 %. The greatest n must be at least twice
 /// the least.
 fn fixed_time<'a>(probes: impl Iterator<Item = &'a Probe>) -> Option<ThreadsNote> {
     let (mut numbers, mut times) = ([u32::MAX, 0], [f64::INFINITY, 0.0]);

@@ -9,6 +9,7 @@ use pinwise_campaign::Record;
 use pinwise_linux::{Pid, Quota, TargetError, process};
 use pinwise_measure::{Interrupt, Probed};
 use pinwise_monitor::{LayerChoice, POWERCAP, Power};
+use pinwise_present::figures;
 use pinwise_programs::{
     LinuxProber, OwnParameter, ProbeDetails, ProbeError, ProbeOptions, ProbedProgram,
     ProgressSource, RunMetric,
@@ -228,6 +229,7 @@ impl ThreadsQuestion {
                     .map_err(|error| JobError::from(error).context("cannot read the topology"))?;
                 let usable = usable(&machine, program.pid.map(Pid))?;
                 let question = Self::decide(request, usable.contexts, usable.limited)?;
+                question.check_cpus()?;
                 Ok((question, machine))
             }
             ThreadsProgram::Modelled(program) => {
@@ -235,6 +237,28 @@ impl ThreadsQuestion {
                 let (machine, contexts) = (platform.machine().clone(), platform.contexts() as u32);
                 Ok((Self::decide(request, contexts, None)?, machine))
             }
+        }
+    }
+
+    /// Checks that the program can be given as many CPUs as the greatest number says, if the number
+    /// counts CPUs.
+    fn check_cpus(&self) -> Result<(), JobError> {
+        let ThreadsProgram::Here(HostProgram { set: Some(set), pid, .. }) = &self.request.program
+        else {
+            return Ok(());
+        };
+        // A program that is started inherits ours.
+        let root = pid.unwrap_or(std::process::id() as i32);
+        let most = self.numbers()?.into_iter().max().unwrap_or_default();
+        match set.cpus(Pid(root)) {
+            Some(cpus) if most as usize > cpus.len() => {
+                let there = figures::counted(cpus.len() as u64, "CPU");
+                Err(JobError::Usage(format!(
+                    "n = {most} needs {most} CPUs, and --set has {there} ({cpus}): use --max {}",
+                    self.threads_with(cpus.len() as u32)?
+                )))
+            }
+            _ => Ok(()),
         }
     }
 

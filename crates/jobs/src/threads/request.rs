@@ -133,8 +133,8 @@ impl ModelledProgram {
     }
 }
 
-/// A machine as the model of a scheduler has it, named as typed; and whether its cores have several
-/// contexts, which the model leaves out.
+/// A machine as the model of a scheduler has it, named as typed. Also whether its cores have
+/// several contexts, which the model leaves out.
 ///
 /// # Errors
 /// The machine has more contexts than are modelled.
@@ -368,8 +368,8 @@ impl ThreadsRequest {
         }
     }
 
-    /// The time for all probes of a survey, the work of a run if that is known, and the number of
-    /// its equal pieces.
+    /// The time for all probes of a survey. The work of a run, if known, and the number of its
+    /// equal pieces.
     #[allow(clippy::type_complexity)]
     fn bounds(&self) -> Result<(Option<Duration>, Option<f64>, Option<u32>), JobError> {
         let built_in = match &self.program {
@@ -475,8 +475,8 @@ impl ThreadsRequest {
         Err(JobError::Usage(refused))
     }
 
-    /// The most that makes sense if nothing is said: more than there are contexts cannot be
-    /// granted, but may be started.
+    /// The greatest number to try if the user gives none. The system cannot grant more contexts
+    /// than it has, but a program may start more threads.
     fn most(&self, contexts: u32) -> u32 {
         match self.method {
             _ if self.grants() => contexts,

@@ -5,8 +5,8 @@
 //! 3. *Placements*: a separate search for each number that may be best, by successive halving.
 //! 4. *Last comparison*: on fresh windows.
 //!
-//! Each part is a campaign that names its step. A part in the store is not measured again: if it
-//! has ended, its records are read, else it is continued. So a killed campaign goes on where it
+//! Each part is a campaign that names its step. A part in the store is not measured again. If it
+//! has ended, its records are read. Otherwise it continues. So a killed campaign goes on where it
 //! was. The ways of the last comparison are chosen once, when its part is made. At the end the
 //! whole campaign is concluded.
 
@@ -71,8 +71,9 @@ pub(super) fn measure_parts(
 }
 
 /// Says that the last comparison has no room for good intervals, if `budget` has none. A window is
-/// taken to be as long as a probe, with this many `windows`. It names no budget: the comparison may
-/// take less time than expected, and says at its end which one would decide it.
+/// taken to be as long as a probe, with this many `windows`. It names no budget, because the
+/// comparison may take less time than expected. At its end the comparison says which budget would
+/// decide it.
 pub(super) fn short(outcome: &ThreadsOutcome, budget: Duration, windows: f64) -> Option<Notice> {
     let probes = outcome.probes.iter().map(|shown| shown.probe.cost.as_secs_f64());
     let probe = probes.clone().sum::<f64>() / probes.len().max(1) as f64;

@@ -122,8 +122,8 @@ fn gave_up(outcome: &ThreadsOutcome, n: u32) -> bool {
     outcome.found.as_ref().is_ok_and(|found| found.gave_up(n))
 }
 
-/// Numbers that may be the best one placed, with the threads that each should make: those that fill
-/// a part of the machine, and the fastest of those probed.
+/// Numbers that may be the best one placed, with the threads that each should make. They are
+/// `first`, those that fill a part of the machine, and the fastest of those probed.
 fn numbers(
     outcome: &ThreadsOutcome,
     first: u32,
@@ -295,8 +295,8 @@ impl Strategy for Policies {
 }
 
 impl PolicyMeasurements {
-    /// The numbers whose placement is worth a search: by what is expected since, and where nothing
-    /// was pinned by the speed unpinned.
+    /// The numbers whose placement is worth a search. The values after these measurements rank
+    /// them. If nothing was pinned, their unpinned speeds do.
     pub(super) fn shortlist(&self, rates: &[(u32, f64)], first: u32) -> Shortlist {
         if self.values.is_empty() {
             return Shortlist::new(rates, first);
@@ -343,8 +343,8 @@ fn believed(search: &JointSearch, candidates: &[PolicyCandidate]) -> Vec<(u32, f
     measured.map(|(number, (_, value))| (number, value)).collect()
 }
 
-/// The least time that a measurement is expected to take: the longest start so far, unless the
-/// program is ready, plus the longest measurement. Each counts as at least `run`.
+/// The least time that a measurement is expected to take. It is the longest start so far plus the
+/// longest measurement, each at least `run`. A program that is ready needs no start.
 fn least((start, measurement): (Duration, Duration), run: Duration, is_ready: bool) -> Duration {
     let start = if is_ready { Duration::ZERO } else { start.max(run) };
     start.saturating_add(measurement.max(run))

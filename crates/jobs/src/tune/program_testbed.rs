@@ -134,8 +134,8 @@ impl<'a> TunedProgram<'a> {
         own.into_iter().for_each(|own| self.prober.know_own(own));
     }
 
-    /// The command line as a shell takes it, with the place of the number; `None` if it is not
-    /// started with the number.
+    /// The command line as a shell takes it, with the place of the number. `None` if the program is
+    /// not started with the number.
     pub(super) fn command(&self) -> Option<String> {
         self.template.as_ref().filter(|_| !self.goes_on())?;
         // The place of the number needs no quotes.

@@ -1,15 +1,13 @@
 //! The programs that pinwise launched. They end when pinwise ends.
 
 use super::{GuardianEntry, MARK};
+use crate::guardian_process::GRACE;
 use crate::process;
 use crate::thread::{Pid, Stat};
 use rustix::process::{Pid as RawPid, Signal, kill_process, kill_process_group};
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-/// How long a program may take to end after SIGTERM.
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// The launched programs that may still run.
 pub(super) struct Launched {

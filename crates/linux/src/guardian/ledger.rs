@@ -77,7 +77,7 @@ fn restore_file(folder: &File, name: &OsStr, own: u32) -> Option<Vec<Restored>> 
     // An exclusive lock over NFS needs write access. A pipe must not be waited for.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::from(openat(folder, name, flags, Mode::empty()).ok()?);
-    // Whoever can write the file can have a command run by it.
+    // Anyone who can write the file can make pinwise run a command.
     let data = file.metadata().ok()?;
     if !data.is_file() || data.uid() != own {
         return None;
@@ -232,7 +232,7 @@ impl Ledger {
         self.path.exists().then_some(())
     }
 
-    /// Appends entries, each on a line of its own. A line that a kill cut short spoils no other.
+    /// Appends entries, each on its own line. A line that a kill cut short spoils no other.
     pub(super) fn append(&mut self, entries: &[GuardianEntry]) -> io::Result<()> {
         let text = [b"\n".to_vec(), lines(entries)?].concat();
         self.file.write_all(&text)
@@ -251,6 +251,7 @@ mod tests {
     use crate::process_lock::tests::Sleeping;
     use crate::thread::{StartTime, Stat, ThreadId};
     use pinwise_topology::CpuSet;
+    use std::process::{Command, Stdio};
 
     impl Sleeping {
         fn start(&self) -> StartTime {
@@ -321,6 +322,17 @@ mod tests {
         let empty = abandoned(folder.path(), &[]);
         assert_eq!(outcomes(folder.path()), []);
         assert!(!empty.exists());
+    }
+
+    #[test]
+    fn a_guardian_that_could_not_open_the_file_leaves_none_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::create_in(folder.path()).unwrap();
+        let path = ledger.path.clone();
+        // It ends when its pipe is closed, and knows no file.
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        drop(Guardian { child, entries: Vec::new(), ledger: Some(ledger) });
+        assert!(!path.exists());
     }
 
     #[test]

@@ -10,9 +10,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of data: what a user may lock in memory without privilege by default
-/// (`kernel.perf_event_mlock_kb` is 516 a CPU, the first page included); 16,384 context switches
-/// and as many beginnings of a turn.
+/// Bytes of data that a user may lock in memory without privilege by default.
+/// They hold 16,384 context switches and as many beginnings of a turn. `kernel.perf_event_mlock_kb`
+/// is 516 a CPU, the first page included.
 const DATA: usize = 512 * 1024;
 /// Where `data_head` and `data_tail` lie in the first page (`struct perf_event_mmap_page`).
 const HEAD: usize = 1024;
@@ -26,7 +26,7 @@ pub struct SwitchRing {
     event: OwnedFd,
 }
 
-// SAFETY: the mapping belongs to the value; one thread at a time reads it (`&mut self`), the
+// SAFETY: the mapping belongs to the value. One thread at a time reads it (`&mut self`). The
 // kernel's side is the other party.
 unsafe impl Send for SwitchRing {}
 
@@ -74,17 +74,17 @@ impl SwitchRing {
             // SAFETY: `from + length` is at most DATA, and the mapping goes on for DATA bytes after
             // the first page. The kernel does not write between tail and head, and
             // nobody else has the mapping.
-            let piece = unsafe {
+            let data = unsafe {
                 std::slice::from_raw_parts(self.base.as_ptr().add(self.page + from), length)
             };
-            records.extend_from_slice(piece);
+            records.extend_from_slice(data);
         }
         // Release: the room is given back after it has been read.
         tail.store(end, Ordering::Release);
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: inside the first page, aligned to 8, mapped as long as `self`; the kernel and we
+        // SAFETY: inside the first page, aligned to 8, mapped as long as `self`. The kernel and we
         // use it as one atomic word.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }

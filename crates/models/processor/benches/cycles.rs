@@ -113,7 +113,7 @@ fn a_placement_of_24_threads(bencher: Bencher) {
     bencher.bench_local(|| unplaced.place(black_box(&placed), ClockMode::Events));
 }
 
-/// What a user waits for: a measurement of the default length of eight instances, each in another
+/// The time that a user waits: a measurement of default length of eight instances, each in another
 /// random assignment.
 #[divan::bench(
     args = PacketProgram::ALL.map(PacketProgram::name),

@@ -241,7 +241,7 @@ impl Code {
         }
     }
 
-    /// The poll that `cursor` stands at has loaded its index: goes on behind it or into its body.
+    /// The poll at `cursor` has loaded its index. Goes on behind it or into its body.
     #[inline]
     pub(crate) fn polled(&mut self, cursor: &mut Cursor, now: u64) {
         let Instruction { ring, side, next, jump, .. } = self.instructions[cursor.at as usize];

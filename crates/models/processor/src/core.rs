@@ -4,10 +4,11 @@
 //! unit, one of them picks again. Then the divide unit and the port of the cache start what waits
 //! for them, if they can. The rules are explained in docs/lab/simulator.md.
 //!
-//! [`Core::cycle`] does that and nothing else, cycle by cycle. [`Core::event`] does it only in
-//! cycles in which a unit is needed. From one of them to the next it runs each pipe alone
-//! ([`pipe`]). The result is the same in less time. Nothing asks what other cores could still do to
-//! a line that it loads. Either no core can take the line away, or the core waits for its turn.
+//! The method [`Core::cycle`] does only that, cycle by cycle. The method [`Core::event`] does it
+//! only in cycles that need a unit. From one of these to the next it runs each pipe alone
+//! ([`pipe`]). The result is the same in less time. A pipe need not know what other cores could
+//! still do to a line that it loads. Either no core can evict the line, or the core waits for its
+//! turn.
 
 mod divider;
 mod pipe;
@@ -115,8 +116,8 @@ impl Core {
         self.start_units(now, port_used, memory);
     }
 
-    /// What happens in cycle [`Core::due`], and what else up to the next cycle that needs a unit.
-    /// It goes at most up to `end`.
+    /// Runs cycle [`Core::due`], and then on to the next cycle that needs a unit. It stops at `end`
+    /// at the latest.
     pub(crate) fn event(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         let now = self.due;
         let denied = self.shut(now);
@@ -153,7 +154,7 @@ impl Core {
         self.look_ahead(units);
     }
 
-    /// The same where pipe `number` alone is due, and no unit can start: nobody to compete with.
+    /// The same if only pipe `number` is due and no unit can start. Then nobody competes.
     #[inline]
     fn event_of(
         &mut self,
@@ -180,8 +181,8 @@ impl Core {
         self.look_ahead(units);
     }
 
-    /// The next event may be a load of one pipe, of a line that no other core can take away. Then
-    /// the core need not wait for its turn.
+    /// The next event may be one pipe's load of a line that no other core can evict. Then the core
+    /// need not wait for its turn.
     #[inline]
     fn go_on_alone(&mut self, end: u64, code: &mut Code, memory: &mut Hierarchy) {
         while code.keeps && self.by_itself && self.due < end && self.port.is_idle(self.due) {
@@ -290,8 +291,8 @@ impl Core {
         }
     }
 
-    /// Where several pipes picked for one unit, its arbitration says which has it; the others pick
-    /// again. No pipe can have the units in `shut`.
+    /// If several pipes picked for one unit, its arbitration decides which one gets it. The others
+    /// pick again. No pipe can have the units in `shut`.
     fn arbitrate(
         &self,
         shut: Units,

@@ -41,8 +41,8 @@ struct Controller {
 pub(crate) struct Hierarchy {
     l1: Vec<Cache>,
     l2: Cache,
-    /// For each place of the second level, the cores that may hold a part of its line (bit *n*:
-    /// core *n*).
+    /// For each place of the second level, the cores that may hold a part of its line. Bit *n* is
+    /// core *n*.
     holders: Vec<u32>,
     /// When each bank is free.
     banks: Vec<u64>,
@@ -98,7 +98,7 @@ impl Hierarchy {
         self.l1.extend(vec![l1; cores]);
     }
 
-    /// Puts what has long been in use into the second level, without any time passing.
+    /// Fills the second level with what has long been in use. No time passes.
     ///
     /// Any part of a region larger than the second level may be there. The level gets lines from
     /// all over the region, as many as fit together with the other such regions. Smaller regions

@@ -233,7 +233,7 @@ pub struct MainMemory {
     pub latency: u32,
     /// Cycles for which a line occupies its controller.
     pub busy: u32,
-    /// Cycles by which a line comes later when it lies in another row than the one before.
+    /// Extra cycles for a line that lies in another row than the line before.
     pub row_conflict: u32,
     /// Size of a row in KiB.
     pub row_kib: u32,

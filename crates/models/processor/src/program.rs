@@ -2,21 +2,20 @@
 //!
 //! A [`SimulatedProgram`] is a list of [`ProgramStep`]s. When it is through it begins again,
 //! without cost. Loops that cost something say so with an [`ProgramStep::Alu`] and a
-//! [`ProgramStep::Branch`]. [`ProgramStep::Loop`] and [`ProgramStep::Poll`] open a body that
+//! [`ProgramStep::Branch`]. A [`ProgramStep::Loop`] or [`ProgramStep::Poll`] opens a body that
 //! [`ProgramStep::End`] closes. A [`ProgramSet`] is the programs that run together and the rings
 //! they pass items over. Both are plain data. The processor decides the cost of the instructions.
 //!
 //! **Draws** of [`ProgramStep::Wait`] and [`ProgramStep::Loop`] are uniform and come in pairs. The
-//! second lies as far above the middle of its range as the first lay below it. So the order in
-//! which a thread has more and less to do is random, but the sum hardly is. A short run then says
-//! more about a long one.
+//! second lies as far above the middle of its range as the first lay below it. So the order of long
+//! and short draws is random, but their sum hardly is. A short run then says more about a long one.
 //!
 //! ```
 //! use pinwise_processor::SimulatedProgram;
 //! use pinwise_processor::program::{Address, Side, ProgramStep};
 //!
-//! // A consumer: waits for an item of ring 0, reads it, works 25 ± 6 blocks on it, hands the slot
-//! // back.
+//! // A consumer waits for an item of ring 0 and reads it. It works 25 ± 6 blocks on the item. Then
+//! // it hands the slot back.
 //! let consumer = SimulatedProgram::new(vec![
 //!     // A load; the body only runs while there is nothing.
 //!     ProgramStep::Poll { ring: 0, side: Side::Consumer },
@@ -164,8 +163,8 @@ pub struct ProgramSet {
     pub threads: Vec<SimulatedProgram>,
     /// The rings that the programs name by index.
     pub rings: Vec<PacketRing>,
-    /// Memory that has been in use for long. The part of it that the second-level cache holds when
-    /// all runs is there from the beginning.
+    /// Memory that has been in use for long. The part that fits the second-level cache beside the
+    /// rest is there from the beginning.
     pub resident: Vec<Region>,
 }
 

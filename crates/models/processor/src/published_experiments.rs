@@ -6,9 +6,9 @@
 //! instruction over that when it runs alone.
 //!
 //! As in the paper, every benchmark is measured in the steady state, over at least five passes
-//! (FAME, section 3.3). The benchmarks load the caches themselves, in cycles that are simulated and
-//! not counted: a few million. It takes tens of millions if the arrays do not fit and the second
-//! level takes long to find its regime.
+//! (FAME, section 3.3). The benchmarks load the caches themselves, in a few million cycles that are
+//! simulated and not counted. This takes tens of millions if the arrays do not fit. The second
+//! level then needs long to reach its regime.
 //!
 //! Threads without randomness lock into a rhythm that depends on their starts. One run is therefore
 //! no answer. Each experiment runs with several sets of start offsets, and the range is part of the
@@ -96,7 +96,7 @@ impl FromStr for StressorPlace {
 }
 
 impl BenchmarkExperiment {
-    /// `reference` by itself.
+    /// `reference` alone.
     pub fn alone(reference: PublishedBenchmark) -> Self {
         Self { reference, stressor: reference, count: 0, place: StressorPlace::Pipe }
     }
@@ -260,7 +260,7 @@ impl Figure {
         })
     }
 
-    /// Why no model can agree with this figure and with the rest of the paper, where that is so.
+    /// Why no model can agree with both this figure and the rest of the paper, if none can.
     pub fn contradiction(&self) -> Option<&'static str> {
         use PublishedBenchmark::{FpAdd, IntMul, L2cache, Mem};
         let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;

@@ -7,7 +7,7 @@
 //! other, so pairs of packets differ much less than packets. Performance is packets per second of
 //! virtual time, all instances together. Each of several *starts* has its own window, and the mean
 //! counts. Most assignments give the same from every start. In some, threads that share a pipe or
-//! the divide unit fall into one of several rhythms and keep it for hundreds of packets. A longer
+//! the divide unit fall into one of several rhythms. They keep it for hundreds of packets. A longer
 //! window adds little there. So more starts are added, up to [`MOST_STARTS`], until their mean is
 //! known to within [`CERTAIN`]. A single start has nothing to differ from.
 //!
@@ -15,11 +15,11 @@
 //! campaign repeats bit for bit, and measuring the same assignment again gives another start, as on
 //! a real machine.
 //!
-//! **A profile** is measured the same way, with only copies of the instances that are its parts on
-//! the chip. The packets of the first part count.
+//! **A profile** is measured the same way, with only copies of its instances on the chip. The
+//! packets of the first one count.
 //!
 //! **Ready instances.** Where only some of the instances run at a time
-//! ([`SimulatedTestbed::of_ready`]), only the pieces of a profile run. Their performance is the
+//! ([`SimulatedTestbed::of_ready`]), only the instances of a profile run. Their performance is the
 //! weighted speedup: the sum of packets per second, each divided by that of the instance alone.
 //!
 //! **Unpinned.** There is no operating system in the model. Its default is what the studies compare
@@ -34,16 +34,18 @@ pub use window::Window;
 use crate::program::PacketProgram;
 use crate::{ClockMode, Counters, PlacedThread, PlacementError, Processor, UnplacedJob};
 use pinwise_measure::{
-    Effort, MeasureError, Measurement, Piece, Retry, Setting, Testbed, Time, Unit, Workload,
+    Effort, MeasureError, Measurement, PinnedInstance, Retry, Setting, Testbed, Time, Unit,
+    Workload,
 };
 use pinwise_topology::{Alike, CpuId, Machine, Random, SharingTree, balanced};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// The standard error of a mean of starts, relative to it, that needs no more of them.
+/// The relative standard error of a mean of starts from which no more starts are needed.
 const CERTAIN: f64 = 0.003;
-/// Starts of a measurement, unless more were asked for: what never agrees would take a hundred.
+/// The most starts of a measurement, unless more were asked for. Starts that never agree would take
+/// a hundred.
 const MOST_STARTS: u32 = 16;
 
 /// Threads begin within this many cycles.
@@ -166,7 +168,7 @@ impl SimulatedTestbed {
                 );
                 let unplaced = UnplacedJob::new(&self.processor, &job).map_err(broken)?;
                 let leaves = parts.iter().flat_map(|part| part.leaves.iter().copied()).collect();
-                let weight = |number: usize, part: &Piece| match &self.alone {
+                let weight = |number: usize, part: &PinnedInstance| match &self.alone {
                     Some(alone) => alone.get(part.instance).map_or(0.0, |alone| 1.0 / alone),
                     None if number == 0 => 1.0,
                     None => 0.0,
@@ -190,8 +192,7 @@ impl SimulatedTestbed {
         };
         while more(&rates) {
             let wanted = least.saturating_sub(rates.len()).max(1);
-            // Those that turn out not to be needed ran on processors that nothing else of this run
-            // had use for.
+            // Starts that turn out to be unnecessary ran on processors that were otherwise idle.
             let count = wanted
                 .next_multiple_of(at_once)
                 .min((MOST_STARTS as usize).max(least) - rates.len());
@@ -314,8 +315,8 @@ impl Testbed for SimulatedTestbed {
     }
 
     fn time(&self) -> Time {
-        // Measurements take from three to sixteen starts: eight for each processor leave few idle
-        // while the last ends.
+        // Measurements take three to sixteen starts. With eight per processor, few processors idle
+        // while the last one ends.
         Time::Virtual { width: 8 * rayon::current_num_threads() }
     }
 

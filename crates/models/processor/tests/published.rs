@@ -4,22 +4,12 @@
 use pinwise_processor::Processor;
 use pinwise_processor::program::PublishedBenchmark;
 use pinwise_processor::published_experiments::{self, BenchmarkExperiment, Figure};
-use std::path::{Path, PathBuf};
 
 /// Sets of start offsets. docs/lab/fidelity.md has more.
 const SETS: usize = 2;
 
 fn published(name: &str) -> Option<String> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/data"),
-        PathBuf::from,
-    );
-    let path = shared.join("../published").join(name);
-    std::fs::read_to_string(&path)
-        .inspect_err(|error| {
-            eprintln!("left out: {} is absent ({error}); set PINWISE_SHARED_DATA", path.display())
-        })
-        .ok()
+    Some(std::fs::read_to_string(pinwise_synthetic::published(name)?).unwrap())
 }
 
 #[test]

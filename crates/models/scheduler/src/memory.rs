@@ -1,13 +1,13 @@
 //! The memory system that all contexts share.
 //!
 //! A thread of a program holds the memory system to itself for the share `s` of its time, measured
-//! alone. The rest needs nobody. With k threads running, that is a closed queueing network of one
-//! server (demand s) and a delay (1 - s). Exact mean value analysis (M. Reiser, S. Lavenberg, JACM
-//! 27(2), 1980) gives the time that one unit of work takes with k threads:
+//! alone. The rest does not use it. With k running threads, that is a closed queueing network. It
+//! has one server (demand s) and a delay (1 - s). Exact mean value analysis (M. Reiser, S.
+//! Lavenberg, JACM 27(2), 1980) gives the time that one unit of work takes with k threads:
 //!
 //! R(k) = s (1 + Q(k-1)),  X(k) = k / (1 - s + R(k)),  Q(k) = X(k) R(k),  stretch(k) = 1 - s + R(k)
 //!
-//! so that stretch(1) = 1 and the work done per unit of time, k / stretch(k), rises to at most 1/s:
+//! So stretch(1) = 1. The work done per unit of time, k / stretch(k), rises to at most 1/s:
 //! bandwidth.
 
 /// The stretch of a program's work by the number of its threads that run at once.
@@ -31,7 +31,7 @@ impl MemoryStretch {
         Self { stretch }
     }
 
-    /// How much longer a piece of work takes while `running` threads run, at least 1.
+    /// How much longer the same work takes while `running` threads run, at least 1.
     pub fn stretch(&self, running: usize) -> f64 {
         self.stretch[running.min(self.stretch.len() - 1)]
     }

@@ -80,8 +80,8 @@ impl ModelProber {
         Self { others, ..self }
     }
 
-    /// Goes on after probes with these parameters that cost so much: chance of the next ones is
-    /// another.
+    /// Goes on after probes with these parameters and costs. The next probes have other random
+    /// numbers.
     #[must_use]
     pub fn after(mut self, probes: impl IntoIterator<Item = (u32, Duration)>) -> Self {
         self.go_on_after(probes);

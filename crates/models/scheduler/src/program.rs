@@ -99,12 +99,12 @@ pub struct Stage {
 pub struct FittedCosts {
     /// Before the threads begin, in seconds; the same for every number of threads.
     pub initialization_s: f64,
-    /// Work of one iteration, in ms. For a pipeline, whose stages have their own, it is that of one
-    /// item in the sequential program.
+    /// Work of one iteration, in ms. The stages of a pipeline have their own work. There it is the
+    /// work of one item in the sequential program.
     pub work_ms: f64,
     /// Share of an iteration that the main thread does alone.
     pub serial: f64,
-    /// Each piece of work varies uniformly by this fraction of it, up or down.
+    /// Each unit of work varies uniformly by this fraction of it, up or down.
     pub spread: f64,
     /// Work between two critical sections, these included, in µs.
     pub segment_us: f64,
@@ -221,8 +221,8 @@ impl ModelProgram {
 
     /// Convert() of the paper's figure 8: the parameter for a search's number of threads. A program
     /// with one group of threads takes the number unchanged. The paper reports 9 threads, 1 + n,
-    /// where the search chose 8. A pipeline of several groups takes the largest n whose threads are
-    /// not more than the number (63 for 64), at least 1.
+    /// where the search chose 8. A pipeline of several groups takes the largest n whose threads do
+    /// not exceed the number (63 for 64). It is at least 1.
     pub fn parameter(&self, threads: u32) -> u32 {
         let groups = match &self.structure {
             Structure::ForkJoin(_) => 1,
@@ -256,9 +256,9 @@ impl ModelProgram {
         Nanos::from_millis(self.times() * (fitted.work_ms + slept))
     }
 
-    /// What the threads compute in a run, as time it takes alone on the machine: what probes count
-    /// as progress. Waiting for input and output is no part of it. What the stages of a
-    /// pipeline compute for an item is more or less than the sequential program does.
+    /// The computation of all threads in a run, as time alone on the machine. Probes count it as
+    /// progress. Waiting for input and output is no part of it. For an item, the stages of a
+    /// pipeline compute more or less than the sequential program does.
     fn computed(&self) -> Nanos {
         let each = match &self.structure {
             Structure::ForkJoin(_) => self.fitted.work_ms,
@@ -280,8 +280,8 @@ impl ModelProgram {
         self.sequential().seconds() / self.computed().seconds()
     }
 
-    /// Ready to run with parameter `n`, to its end or, `endless`, for as long as it is watched.
-    /// Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
+    /// The program with parameter `n`, ready to run to its end. If `endless`, it runs as long as it
+    /// is watched. Error: `n` is 0 or makes more than [`MOST_THREADS`] threads.
     pub(crate) fn parts(&self, n: u32, endless: bool) -> Result<Parts, ModelProgramError> {
         if n == 0 || n > MOST_THREADS || self.threads(n) > MOST_THREADS {
             return Err(self.senseless(format!(

@@ -68,8 +68,7 @@ pub(crate) enum Phase {
     Reach(usize),
     /// Spins for the mutex.
     Spin(usize),
-    /// Was woken for the mutex, or came back after it was taken off its context: tries again, or
-    /// sleeps again.
+    /// Was woken for the mutex, or is back on its context. It tries again, or sleeps again.
     Retry(usize),
     /// Arrives at the barrier.
     Arrive(usize),

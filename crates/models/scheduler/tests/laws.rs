@@ -82,7 +82,7 @@ fn with_more_threads_than_contexts_it_does_not_exceed_the_contexts() {
     let program = fork_join(1, FittedCosts { work_ms: 200_000.0, ..FittedCosts::default() });
     for n in [9, 12, 16, 40] {
         let found = speedup(&platform, &program, n, 1).unwrap();
-        // Slices of up to 200 ms in a run of 25 s do not share out evenly to the end.
+        // In a run of 25 s, slices of up to 200 ms are not quite even at the end.
         assert!((7.0..=8.000_001).contains(&found), "n {n}: {found}");
     }
 }
@@ -260,8 +260,8 @@ fn progress_is_told_as_the_speed_up_of_a_whole_run() {
     }
 }
 
-/// What a search may take of a run follows from it. Stages of ferret compute 1.44 times as much as
-/// the sequential program, swaptions waits beside what it computes.
+/// The share of a run that a search may take follows from it. The stages of ferret compute 1.44
+/// times as much as the sequential program. In swaptions, threads also wait.
 #[test]
 fn a_whole_run_computes_what_its_description_tells() {
     let platform = Platform::opteron_24();

@@ -108,7 +108,8 @@ impl Account {
         ThreadId { pid: Pid(pid), tid: Tid(tid), start: StartTime(self.0[START] / tick()) }
     }
 
-    /// What was added to it from `at` on, where it was `earlier` then and the thread in `state`.
+    /// What was added to it since `at`. At that time it was `earlier`, and the thread was in
+    /// `state`.
     pub(super) fn added(&self, earlier: &Self, state: State, at: u64) -> Self {
         let mut words = self.0;
         for (word, before) in words[SPENT..PROCESSOR].iter_mut().zip(&earlier.0[SPENT..PROCESSOR]) {
@@ -124,8 +125,8 @@ impl Account {
         Self(words)
     }
 
-    /// What the thread did until `end`, where it has been in `state` since the last thing that
-    /// happened to it. `comm`: its name, where it still lives.
+    /// What the thread did until `end`. It has been in `state` since its last event. `comm`: its
+    /// name, if it still lives.
     pub(super) fn activity(
         &self,
         id: ThreadId,
@@ -246,8 +247,8 @@ mod tests {
             2_000,
         );
         assert_eq!((quiet.ran, quiet.slept, quiet.elapsed), (ns(0), ns(500), ns(500)));
-        // Nothing had ever happened to it before. /proc said that it waits for a lock, and its
-        // wake-up says so, too.
+        // Nothing had ever happened to it before. Both /proc and the wake-up say that it waited for
+        // a lock.
         let unknown = Account::begin(id(), 1_000, Duration::ZERO);
         let woken = account(1_000, State::Waiting, [0, 0, 800, 0]);
         let seen =

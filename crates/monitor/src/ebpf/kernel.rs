@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Built from `bpf/monitor.bpf.c` by `bpf/build.sh`.
 static OBJECT: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/monitor.bpf.o"));
-/// Its programs, and the tracepoints they belong to; new threads are caught before anything is said
-/// about old ones.
+/// Its programs and their tracepoints. Attached in this order, they catch new threads before any
+/// event of old ones.
 const PROGRAMS: [(&str, &str); 5] = [
     ("forked", "sched_process_fork"),
     ("replaced", "sched_process_exec"),
@@ -24,8 +24,8 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("switched", "sched_switch"),
 ];
 
-/// An account is half written for some nanoseconds, unless a hypervisor takes the CPU away just
-/// then.
+/// An account is half written for some nanoseconds. Only a hypervisor that takes the CPU away can
+/// make that longer.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The kernel's side.

@@ -210,7 +210,7 @@ fn a_program_that_has_ended_ends_the_watch() {
     assert!(!monitor.alive() && began.elapsed() < Duration::from_secs(300), "{activity:?}");
 }
 
-/// A layer whose looks fail; it holds on to what it has begun as long as it lives.
+/// A layer whose looks fail. It keeps what it has begun as long as it lives.
 #[derive(Debug)]
 struct Failing {
     _begun: Arc<()>,
@@ -424,8 +424,8 @@ fn dear_looks_come_later_where_they_may_and_it_is_told() {
         if stretches {
             assert!(later.iter().all(|&pause| pause >= ms(100)), "{later:?}");
             assert!(monitor.pace() >= ms(200));
-            // The next window of the same program goes on like that, and counts its first look and
-            // its last.
+            // The next window of the same program does the same. It counts its first look and its
+            // last.
             let looks = std::cell::Cell::new(0);
             let twice = || looks.replace(looks.get() + 1) == 1;
             let window =

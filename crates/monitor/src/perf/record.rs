@@ -67,8 +67,8 @@ fn parse(record: &[u8]) -> Option<Record> {
         SWITCH_CPU_WIDE if misc & SWITCH_OUT != 0 => {
             What::Switch { next: word(body, 4)?, preempted: misc & PREEMPTED != 0 }
         }
-        // The other half of a switch says nothing new, but where the kernel hides what the one
-        // before does.
+        // The other half of a switch says nothing new, unless the kernel hides what the previous
+        // thread does.
         SWITCH_CPU_WIDE => What::Turn,
         // pid, parent's pid, tid, parent's tid.
         FORK | EXIT => {

@@ -221,8 +221,8 @@ impl Comparison {
         self.best().is_some_and(|best| best.performance.mean <= 0.0)
     }
 
-    /// The performance by which figures are scaled. It is that of the best known, or of whatever
-    /// did most if that got nothing done.
+    /// The performance by which figures are scaled. It is that of the best known. If that got
+    /// nothing done, it is the highest performance.
     pub fn typical(&self) -> f64 {
         let most = || self.rows.iter().map(|row| row.performance.mean).fold(0.0, f64::max);
         self.best()
@@ -338,8 +338,7 @@ mod tests {
         assert_eq!(comparison.unclear(), None);
     }
 
-    /// Leaf 5 leads in the windows that choose, and does this share of that in those of the
-    /// verdict.
+    /// Leaf 5 leads in the windows that choose. In those of the verdict it does this share of that.
     fn trailing(ways: &ComparedWays, share: f64) -> Vec<Record> {
         measure(ways, |setting, number| {
             let trails = matches!(setting, Setting::Pinned(assignment) if assignment.leaf(0) == 5)
@@ -464,8 +463,8 @@ mod tests {
         assert!((mean(&best) - 100.0).abs() < 2.0, "{}", mean(&best));
         assert!((mean(&worst) - 100.0).abs() < 2.0, "{}", mean(&worst));
         assert!(mean(&losses).abs() < 0.02, "{}", mean(&losses));
-        // At most 5 % of comparisons tell apart what is alike. 10 % leaves room for chance and for
-        // what t intervals of ratios miss.
+        // At most 5 % of comparisons distinguish ways that are alike. The limit of 10 % leaves room
+        // for chance. It also leaves room for what t intervals of ratios miss.
         assert!(told <= 20, "{told} of 200");
     }
 

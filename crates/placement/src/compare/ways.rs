@@ -1,14 +1,14 @@
 //! The ways of placing that are compared, and what each announced.
 
-use crate::StopReason;
 use crate::fresh_windows::BASELINE_WINDOWS;
+use crate::{SearchError, StopReason};
 use pinwise_campaign::CampaignId;
 use pinwise_measure::value_or_text;
 use pinwise_topology::Assignment;
 use serde::{Deserialize, Serialize};
 
-/// How many draws of a way may turn out to be its worst, and how many of all to be the best known:
-/// single windows decide which.
+/// The number of a way's draws that may turn out to be its worst. Also the number of all draws that
+/// may turn out to be the best known. Single windows choose these draws.
 pub(crate) const EXTREMES: usize = 3;
 
 /// The result that a way of placing announced.
@@ -74,8 +74,9 @@ pub enum LeftOutReason {
     },
     /// It cannot search here.
     Refused {
-        /// The search's message.
-        error: String,
+        /// Why.
+        #[serde(deserialize_with = "value_or_text")]
+        error: SearchError,
     },
     /// It announced nothing.
     NothingAnnounced {

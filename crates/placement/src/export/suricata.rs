@@ -3,8 +3,8 @@
 //!
 //! In mode `exclusive` each thread of a kind gets one CPU of its set, in ascending order. It begins
 //! again with the first if CPUs run out. In mode `balanced` every thread may run on all of the set
-//! (src/util-affinity.c of 7.0.10). The sets are written as a list, which Suricata up to 8 reads; 8
-//! warns that 9 will want a map.
+//! (src/util-affinity.c of 7.0.10). The sets are written as a list, which Suricata reads up to
+//! version 8. Version 8 warns that version 9 will require a map.
 
 use super::{Export, ExportNote, LeftOutBy, left_out, union};
 use crate::{Plan, PlannedThread};

@@ -1,4 +1,4 @@
-//! The program as it was found: before anything was pinned, in the placement that it had by then.
+//! The program as it was found, in its placement before anything was pinned.
 
 use super::{Drift, Outcome, PlacementVerdict};
 use crate::Gain;
@@ -16,8 +16,8 @@ impl Outcome {
     }
 
     /// best / as found - 1 with its interval, (estimate, low, high). Their windows did not
-    /// alternate, so the ends of their intervals are compared. Without an upper end (infinity)
-    /// if the interval of the program as found reaches 0, `None` if its mean does.
+    /// alternate, so the ends of their intervals are compared. If the interval of the program as
+    /// found reaches 0, there is no upper end (infinity). `None` if its mean does.
     pub fn gain_as_found(&self) -> Option<(f64, f64, f64)> {
         let (best, found) = (self.best.as_ref()?.performance, self.as_found?);
         if found.mean <= 0.0 {

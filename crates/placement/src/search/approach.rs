@@ -18,10 +18,10 @@ use pinwise_measure::Workload;
 use pinwise_topology::{PerContext, SharingTree, Space};
 use std::collections::VecDeque;
 
-/// Every different assignment is measured once if what can be afforded is this multiple of their
-/// number. A sample of few different values supports no bound. So measuring all of a small space
-/// once is better than some of it at random. What exceeds 1 is slack for trials that cost more than
-/// the first ones did.
+/// Every different assignment is measured once if the budget affords this multiple of their number.
+/// A sample of few different values supports no bound. So measuring all of a small space once is
+/// better than some of it at random. The excess over 1 is slack for trials that cost more than the
+/// first ones did.
 const ONCE: f64 = 1.5;
 
 /// Share of what can be afforded that may go into what instances do alone.
@@ -30,8 +30,8 @@ const SOLO_SHARE: f64 = 0.2;
 /// The random start of a climb.
 const START: u64 = 50;
 
-/// More different assignments than this are not enumerated: measuring them would take days at ten a
-/// second.
+/// More different assignments than this are not enumerated. At ten a second, measuring them would
+/// take days.
 const MOST_CLASSES: u32 = 5_000_000;
 
 /// A way to search, and why.
@@ -144,9 +144,7 @@ impl Approach {
                         proposers.push_back(Box::new(predicting));
                     }
                     // It was made before, when the search was.
-                    Err(error) => {
-                        why.insert(0, StrategyReason::Refused { error: error.to_string() })
-                    }
+                    Err(error) => why.insert(0, StrategyReason::Refused { error }),
                 }
             }
             StrategyName::Climb => {

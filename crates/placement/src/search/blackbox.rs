@@ -1,6 +1,6 @@
 //! BlackBox: profile, predict, measure what is most promising.
 //!
-//! 1. The profile, by [`Profiling`]: pieces of the workload in chosen places.
+//! 1. The profile, by [`Profiling`]: instances of the workload in chosen places.
 //! 2. The assignments predicted best, out of all there are
 //!    ([`pinwise_prediction::BlackBox::optima`]).
 //! 3. The measurement of the best predicted (the *selection phase* of blackbox-scheduler.txt,

@@ -74,8 +74,7 @@ impl Climb {
         }
     }
 
-    /// Climbs on from `incumbent`, of whose windows the last `fresh` were not the reason to choose
-    /// it.
+    /// Climbs on from `incumbent`. Its last `fresh` windows were not the reason to choose it.
     fn begin(&mut self, incumbent: Assignment, fresh: usize, view: &mut View<'_>) {
         let mut moves = moves(&incumbent, view.space, &self.roles);
         view.random.shuffle(&mut moves);

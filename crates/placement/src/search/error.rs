@@ -1,14 +1,16 @@
 //! Why a search cannot begin.
 
+use pinwise_figures::{duration, percent};
+use pinwise_measure::MeasureError;
 use pinwise_prediction::{CoreLocalError, ProfilingError};
 use pinwise_topology::SpaceError;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
-/// Why a question cannot be searched for.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a question cannot be searched for. Reasons store it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SearchError {
-    /// There is no such space.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
     /// Asked to measure every assignment of too many.
     #[error(
         "there are {count} assignments, too many to measure each; use --strategy auto, or fewer \
@@ -18,12 +20,21 @@ pub enum SearchError {
         /// The number of assignments.
         count: String,
     },
-    /// No level to profile within.
-    #[error("{0}: name another level with --core-local, or use --strategy auto, which needs none")]
-    Local(CoreLocalError),
-    /// The workload cannot be profiled.
-    #[error(transparent)]
-    Profiling(ProfilingError),
+    /// BlackBox predicts how instances affect each other, and there is one.
+    #[error(
+        "blackbox predicts how instances affect each other, and {workload} is one instance: run \
+         more (--workload NAME:2), or use --strategy auto"
+    )]
+    OneInstance {
+        /// The workload.
+        workload: String,
+    },
+    /// The testbed cannot run what a profile needs.
+    #[error("{}", MeasureError::no_profiles(.workload))]
+    NoProfile {
+        /// The workload.
+        workload: String,
+    },
     /// Fewer measurements than the least profile takes.
     #[error(
         "profiling takes at least {least} measurements, and the budget is {budget}: use --budget \
@@ -37,4 +48,81 @@ pub enum SearchError {
         /// A budget that does.
         enough: u64,
     },
+    /// Less time than the least profile takes.
+    #[error(
+        "profiling {workload} takes at least {} ({least} experiments of {}), and may take only {} \
+         of the budget: use --budget {enough_seconds}s or more",
+        seconds(least * each_seconds), seconds(*each_seconds), percent(*share)
+    )]
+    TooShort {
+        /// The workload.
+        workload: String,
+        /// Experiments of the least profile.
+        least: f64,
+        /// The time of each.
+        each_seconds: f64,
+        /// The share of the budget that profiling may take.
+        share: f64,
+        /// A budget that does.
+        enough_seconds: f64,
+    },
+    /// Text: from a store that was written before reasons had the values.
+    #[error("{text}")]
+    Text {
+        /// The message.
+        text: String,
+    },
+    /// There is no such space.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Space(#[from] SpaceError),
+    /// No level to profile within.
+    #[error("{0}: name another level with --core-local, or use --strategy auto, which needs none")]
+    #[serde(untagged)]
+    Local(CoreLocalError),
+    /// The workload cannot be profiled.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Profiling(ProfilingError),
+}
+
+pinwise_measure::text_in_old_stores!(SearchError);
+
+fn seconds(seconds: f64) -> String {
+    duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LeftOutReason, StrategyReason};
+    use pinwise_topology::DomainKind;
+    use serde_json::json;
+
+    #[test]
+    fn a_refusal_is_stored_with_its_values_and_read_back() {
+        let workload = "l2fwd:2".to_owned();
+        for error in [
+            SearchError::Space(SpaceError::NoContexts),
+            SearchError::Local(CoreLocalError::Irregular { level: DomainKind::L2 }),
+            SearchError::Profiling(ProfilingError::TooManyAlone { threads: 9, count: "7".into() }),
+            SearchError::NoProfile { workload },
+        ] {
+            let reason = LeftOutReason::Refused { error };
+            let stored = serde_json::to_value(&reason).unwrap();
+            assert!(stored["error"]["kind"].is_string(), "{stored}");
+            assert_eq!(serde_json::from_value::<LeftOutReason>(stored).unwrap(), reason);
+        }
+    }
+
+    #[test]
+    fn a_refusal_of_an_earlier_version_keeps_its_text() {
+        let stored = json!({ "kind": "refused", "error": "no room" });
+        let error = SearchError::Text { text: "no room".into() };
+        assert_eq!(error.to_string(), "no room");
+        let read = serde_json::from_value::<LeftOutReason>(stored.clone()).unwrap();
+        assert_eq!(read, LeftOutReason::Refused { error: error.clone() });
+        let read = serde_json::from_value::<StrategyReason>(stored).unwrap();
+        assert_eq!(read, StrategyReason::Refused { error });
+    }
 }

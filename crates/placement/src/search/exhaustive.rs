@@ -1,8 +1,8 @@
 //! The exhaustive search: measures every different assignment, in rounds.
 //!
-//! Each round measures every assignment still in question once, in a fresh random order, so that
-//! changes over time affect all alike. From the third round on, assignments whose interval no
-//! longer reaches the best one's are dropped. This is successive elimination (Even-Dar, Mannor and
+//! Each round measures every assignment still in question once, in a fresh random order. So changes
+//! over time affect all alike. From the third round on, assignments whose interval no longer
+//! reaches the best one's are dropped. This is successive elimination (Even-Dar, Mannor and
 //! Mansour, JMLR 7, 2006). The chance that the true best is ever dropped is at most 1 - confidence.
 //! Round r may spend a share 6/(pi r)^2 of it, divided by the number of assignments.
 

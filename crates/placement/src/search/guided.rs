@@ -133,8 +133,8 @@ impl Guided {
         let mut drawn: Vec<Assignment> = Vec::with_capacity(temperatures.len() * each);
         for temperature in temperatures {
             for _ in 0..each {
-                // In a small space the same few would come again and again, and repeating them
-                // shows nothing new: then warmer.
+                // In a small space the same few assignments would recur. Repeating them shows
+                // nothing new, so the temperature rises.
                 let mut now = *temperature;
                 let mut next = model.draw(view.space, now, view.random);
                 for _ in 1..TRIES {
@@ -174,8 +174,8 @@ impl Guided {
         (first.max(history.steered_draws()), windows)
     }
 
-    /// The next step when favourites find nothing better. It is a block, the first in any case,
-    /// another one if the budget has room; or climbing.
+    /// The next step when favourites find nothing better. The first block comes in any case, and
+    /// another one if the budget has room. Otherwise it is climbing.
     fn after_favourites(&self, view: &View<'_>) -> GuidedStage {
         let cost = Self::block(view.history).0 as f64 * (1.0 + VISITS) * view.cost;
         if view.history.steered_draws() == 0 || view.used + cost <= view.until {

@@ -7,9 +7,9 @@ use pinwise_topology::Assignment;
 use std::collections::BTreeMap;
 
 /// The weight, in windows, of the noise pooled over all assignments, compared with an assignment's
-/// own windows. With few windows each, their own variances are too unsteady to compare by; sharing
-/// one estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004), with the
-/// degrees of freedom of the prior fixed.
+/// own windows. With few windows each, their own variances are too unsteady for a comparison.
+/// Sharing one estimate is the moderated t of Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004). The
+/// degrees of freedom of the prior are fixed here.
 const PRIOR: f64 = 4.0;
 
 /// The assignments that were measured, in order, with their performance.
@@ -40,7 +40,7 @@ impl AssignmentWindows {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     classes: BTreeMap<Assignment, AssignmentWindows>,
-    /// Every performance of pieces of the workload, in order; nothing if they cannot run.
+    /// Every performance of instances of the workload, in order; nothing if they cannot run.
     profiles: BTreeMap<Setting, Vec<f64>>,
     /// Every pinned window, in order: of what, and why.
     trail: Vec<(Assignment, f64, Purpose)>,
@@ -95,13 +95,13 @@ impl History {
         }
     }
 
-    /// The performance of pieces of the workload, the last time; `None` if that was not
+    /// The performance of instances of the workload, the last time; `None` if that was not
     /// measured.
     pub(crate) fn profile(&self, setting: &Setting) -> Option<f64> {
         self.alone(setting)?.last().copied()
     }
 
-    /// Every performance of pieces of the workload.
+    /// Every performance of instances of the workload.
     pub(crate) fn alone(&self, setting: &Setting) -> Option<&[f64]> {
         self.profiles.get(setting).map(Vec::as_slice)
     }

@@ -46,7 +46,7 @@ impl Modeler {
         }
     }
 
-    /// From windows in any order, those of one assignment averaged: the better model first, then
+    /// Learns from windows in any order, averaged by assignment. The better model comes first, then
     /// the other. None from too few windows.
     pub(crate) fn learn(&self, windows: &[(Assignment, f64)]) -> Vec<LearnedPredictor> {
         let mut classes: BTreeMap<&Assignment, (f64, f64)> = BTreeMap::new();
@@ -78,8 +78,8 @@ impl LearnedPredictor {
         draw(self, space, COLD, LONGER * STEPS * space.threads(), random)
     }
 
-    /// The highest prediction there is, by long cold draws. They may all miss it: if their ends
-    /// differ, as much is added as the best is above the median.
+    /// The highest possible prediction, by long cold draws. They may all miss it. So if their ends
+    /// differ, the distance of the best from the median is added.
     pub(crate) fn peak(&self, space: &Space, random: &mut Random) -> f64 {
         let mut ends: Vec<f64> =
             (0..PEAKS).map(|_| self.predict(self.favourite(space, random).leaves())).collect();

@@ -26,8 +26,8 @@ pub(crate) enum Next {
     Sequence(Vec<Trial>),
     /// These, in any order: they are compared with one another, so chance decides the order.
     Round(Vec<Trial>),
-    /// These, in any order, of pieces of the workload: nothing that the baseline or the reference
-    /// compares with.
+    /// These trials of instances of the workload, in any order. They are not compared with the
+    /// baseline or the reference.
     Profile(Vec<Trial>),
     /// It has nothing more to try: why. The next proposer follows.
     Done(StopReason),

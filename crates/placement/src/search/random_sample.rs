@@ -4,8 +4,8 @@
 //! sample and estimate the best possible performance. Stop if the best measured one is close enough
 //! to it. Otherwise enlarge the sample and look again. Assignments are drawn with replacement,
 //! uniformly over labelled placements. Each further look is another chance for a lucky stop, so it
-//! looks only when the sample has doubled. A look judges the claim as it would be made, with the
-//! bound from instances alone if that was measured before.
+//! looks only when the sample has doubled. A look judges the claim as it would be made. The claim
+//! uses the bound from instances alone, if that was measured before.
 
 use crate::Bound;
 use crate::StopReason;

@@ -9,22 +9,22 @@
 //! learned, and their number is fixed beforehand. Ratios near the top scatter by a fraction of a
 //! percent, performances by many percent. So the bound is much narrower.
 //!
-//! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise, and
-//! only the error lifts an assignment. Let the ratios have the variance s², and repeated windows
-//! σ². At 95 % the variance of the error is at most s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The
-//! extrapolated excess is scaled by the square root of that variance over s. If noise makes a
-//! quarter of the variance, the extrapolated tail is that of the noise. Then five standard
-//! deviations of the error are taken.
+//! **Noise.** A window's ratio scatters by the predictor's error and by the window's noise. Only
+//! the error lifts an assignment. Let the ratios have the variance s², and repeated windows σ². At
+//! 95 % the error's variance is at most s² - σ² + 1.645 √(2 s⁴/(n-1) + 2 σ⁴/ν). The extrapolated
+//! excess is scaled by the square root of that variance over s. If noise makes a quarter of the
+//! variance, the extrapolated tail is that of the noise. Then five standard deviations of the error
+//! are taken.
 //!
-//! **Looks.** A search may look at the bound after every block, and each look is a chance of a
-//! lucky stop. So they share the allowed error. Each spends half of the rest: 2.5, 1.25, 0.6 % of 5
-//! % (alpha spending; Lan and DeMets, Biometrika 70, 1983). However many there are, together they
-//! are wrong no more often than one would be. If instances alone also give a bound, all looks
-//! together have half of that error ([`crate::search::solo_bound`]).
+//! **Looks.** A search may look at the bound after every block. Each look is a chance of a lucky
+//! stop. So the looks share the allowed error. Each spends half of the rest: 2.5, 1.25, 0.6 % of 5
+//! %. This is alpha spending (Lan and DeMets, Biometrika 70, 1983). However many there are,
+//! together they are wrong no more often than one would be. If instances alone also give a bound,
+//! all looks together have half of that error ([`crate::search::solo_bound`]).
 //!
-//! **What it assumes.** That the predictor is wrong about the best assignment as it is about those
-//! drawn, or less. It misses a needle: one arrangement that is far better than its neighbours
-//! suggest, and never drawn. So does any sample.
+//! **What it assumes.** The predictor is no more wrong about the best assignment than about those
+//! drawn. The bound misses a needle: an undrawn arrangement that is far better than its neighbours
+//! suggest. So does any sample.
 
 use crate::search::history::History;
 use crate::search::learned_predictor::{LearnedPredictor, Modeler};
@@ -40,7 +40,7 @@ const LEAST: usize = 30;
 /// The one-sided 95 % quantile of the normal distribution.
 const QUANTILE: f64 = 1.645;
 
-/// The share of the ratios' variance that is noise from which their tail is that of the noise.
+/// If noise makes this share of the ratios' variance, their tail is that of the noise.
 const HIDING: f64 = 0.25;
 
 /// Standard deviations of the error that the best assignment may be above its prediction. It is for
@@ -104,8 +104,8 @@ impl ResidualBound {
         Some(Self { upper: end(upper), point: end(point), n: ratios.len(), scatter: deviation })
     }
 
-    /// The highest prediction. The search for it is seeded by the question's seed alone, so that an
-    /// outcome is a function of its records.
+    /// The highest prediction. Only the question's seed seeds the search for it. So an outcome is a
+    /// function of its records.
     fn peak<'a>(
         model: &LearnedPredictor,
         seen: impl Iterator<Item = &'a Assignment>,
@@ -130,8 +130,8 @@ fn extrapolated(ratios: &[f64], confidence: f64) -> Option<(f64, f64)> {
     Some((estimate.upb, estimate.upb_high?))
 }
 
-/// The standard deviation of the error, at most, as a share of that of the ratios. `noise` is the
-/// relative deviation of their noise and the degrees of freedom that is known with.
+/// The upper limit of the standard deviation of the error, as a share of that of the ratios.
+/// `noise` is the relative deviation of their noise, with its degrees of freedom.
 fn systematic_share(variance: f64, n: usize, noise: Option<(f64, f64)>) -> f64 {
     let Some((noise, degrees)) = noise.filter(|_| variance > 0.0) else { return 1.0 };
     let noise = noise * noise;

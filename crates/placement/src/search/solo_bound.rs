@@ -74,7 +74,7 @@ impl SoloBound {
         space: &Space,
     ) -> Option<Self> {
         let thread_kinds = ThreadKinds::new(workload);
-        if !question.abilities.pieces || thread_kinds.instances().len() < 2 {
+        if !question.abilities.profiles || thread_kinds.instances().len() < 2 {
             return None;
         }
         let mut applications = Vec::new();
@@ -228,10 +228,10 @@ pub(crate) mod tests {
         able(None, Budget::Measurements(600))
     }
 
-    /// On a testbed that measures instances by themselves, and starts them for that if `restart`
-    /// says how long it takes.
+    /// On a testbed that measures instances alone. It starts them for that if `restart` says how
+    /// long that takes.
     fn able(restart: Option<Duration>, budget: Budget) -> PlacementQuestion {
-        let abilities = TestbedAbilities { pieces: true, restart };
+        let abilities = TestbedAbilities { profiles: true, restart };
         PlacementQuestion { abilities, ..PlacementQuestion::new(StrategyName::Auto, budget) }
     }
 

@@ -1,6 +1,6 @@
 //! Other tools follow an exported plan. The threads or processes run on the planned CPUs, or the
 //! tool's own reading of the text is the plan. A tool that is not installed is named and left out;
-//! with CI=true that is a failure. docs/reference/exports.md has the table of tools and versions.
+//! with CI=true that is a failure. The table of tools and versions is in docs/reference/exports.md.
 //! Debian packages: util-linux numactl hwloc gcc systemd dpdk libomp5 likwid openmpi-bin slurmctld
 //! slurmd slurm-client munge.
 

@@ -18,8 +18,8 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Threads `R P T R P T …` on a machine of `shape`, with `performance` of every assignment of
-    /// at most one per context.
+    /// Threads `R P T R P T …` on a machine of `shape`, at most one per context. Every assignment
+    /// has its `performance`.
     pub(crate) fn new(
         shape: &str,
         threads: usize,

@@ -79,8 +79,8 @@ impl Colocation {
             + self.thread_kinds.kind(thread)
     }
 
-    /// Tells, with repetitions, kinds and how many pairs of threads of these share a domain of a
-    /// level.
+    /// Passes two kinds, and how many pairs of their threads share a domain of a level, to `tell`.
+    /// Kinds may repeat.
     fn pairs(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize, f64)) {
         let kinds = self.thread_kinds.kinds().len();
         let mut held = vec![0.0; self.shared.most_domains * kinds];
@@ -94,7 +94,8 @@ impl Colocation {
         }
     }
 
-    /// Tells the kinds of each two threads of one instance that share a domain of a level.
+    /// Passes the kinds of each two threads of one instance that share a domain of a level to
+    /// `tell`.
     fn partners(&self, level: &[usize], leaves: &[u32], mut tell: impl FnMut(usize, usize)) {
         for instance in self.thread_kinds.instances() {
             for (index, &a) in instance.threads.iter().enumerate() {
@@ -107,8 +108,8 @@ impl Colocation {
         }
     }
 
-    /// What the counts are worth by measurements: leaves of each thread, and the performance (only
-    /// those above 0 are used). `None` if these are too few or all alike.
+    /// Learns the worth of the counts from measurements: leaves of each thread, and the
+    /// performance. Only performances above 0 count. `None` if these are too few or all alike.
     pub fn learn<'a>(
         &self,
         measured: impl IntoIterator<Item = (&'a [u32], f64)>,
@@ -140,8 +141,8 @@ impl Predictor for Learned {
             colocation.shared.domains.iter().zip(pairs.chunks_exact(2 * triangle))
         {
             let (all, own) = weights.split_at(triangle);
-            // Of a level that never made a difference (no two threads on one context) nothing was
-            // learned.
+            // Nothing was learned of a level that never made a difference, such as one thread per
+            // context.
             if weights.iter().any(|weight| *weight != 0.0) {
                 colocation.pairs(level, leaves, |a, b, pairs| sum += all[corner(a, b)] * pairs);
                 colocation.partners(level, leaves, |a, b| sum += own[corner(a, b)]);

@@ -8,9 +8,10 @@
 //! q(l, k, {k', k''}) over each two of them, f(l, z) = z + c(l) z²,
 //!
 //! An instance does 1 / (sum over its threads of slow^β)^(1/β), and the program the sum over its
-//! instances. β says how much the slowest thread alone decides. It is large for a pipeline and
-//! small for independent threads. Where contexts are not all alike, b depends on the sort of
-//! context too. The *pairs* q stand for co-runners that are worse (or better) together than apart.
+//! instances. The exponent β says how much the slowest thread alone decides. It is large for a
+//! pipeline and small for independent threads. Where contexts are not all alike, b depends on the
+//! sort of context too. The *pairs* q stand for co-runners that are worse (or better) together than
+//! apart.
 //!
 //! **Fit.** See [`fit`]: regularized least squares, first without pairs, then with them. Pairs stay
 //! only if they predict left-out measurements clearly better.

@@ -8,7 +8,7 @@
 /// Penalties tried, as multiples of the number of rows.
 const PENALTIES: [f64; 7] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 
-/// y = intercept + weights · x, with what it takes to say how wrong that may be.
+/// y = intercept + weights · x, with the data for its error.
 #[derive(Clone, Debug)]
 pub(crate) struct Ridge {
     pub(crate) intercept: f64,
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn the_leave_one_out_error_is_that_of_fits_without_the_row() {
         let (rows, values) = sample(25, 1.0);
-        // One penalty alone, so that refits cannot choose another: compare through the smallest,
-        // which is no penalty to speak of.
+        // Use one penalty alone, so that refits cannot choose another. Compare through the smallest
+        // penalty, which has hardly any effect.
         let refit = |left_out: usize| {
             let keep = |index: &usize| *index != left_out;
             let rows: Vec<Vec<f64>> =

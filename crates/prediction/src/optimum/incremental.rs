@@ -57,8 +57,8 @@ impl<'a> Incremental<'a> {
     /// Starts with the threads on these leaves.
     ///
     /// # Panics
-    /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more
-    /// threads than it may.
+    /// If there are fewer leaves than threads, a leaf is absent, or a context holds too many
+    /// threads.
     pub(crate) fn new(blackbox: &'a BlackBox, leaves: &[u32]) -> Self {
         let (thread_kinds, local) = (blackbox.thread_kinds(), blackbox.local());
         let slots = local.contexts() as usize * local.per_context();

@@ -35,8 +35,8 @@ pub(crate) struct Proof {
     pub(crate) nodes: u64,
 }
 
-/// Proves what can be proven, and enters what is found on the way into `top`. `ceiling` is a bound
-/// that is known already. `None` if there is too much to go through even for a better bound.
+/// Proves what can be proven, and enters the assignments found on the way into `top`. `ceiling` is
+/// a known bound. `None` if even a better bound would take too long.
 pub(crate) fn prove(
     blackbox: &BlackBox,
     ceiling: f64,
@@ -85,7 +85,7 @@ pub(crate) fn prove(
         // Below 0 there is no prediction.
         let floor = if step < upper { upper - step } else { f64::NEG_INFINITY };
         let bar = floor.max(top.threshold());
-        // What a holding leaves to be worth has to be above the floor with it in any domain.
+        // With the holding in a domain, the highest possible total must be above the floor.
         let mut tried = left.clone();
         let mut reaches = |number: &usize| {
             let Holding { build, counts: taken, .. } = &fragments.holdings[*number];

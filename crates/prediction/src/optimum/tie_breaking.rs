@@ -1,11 +1,10 @@
 //! Which of the assignments that are predicted alike to measure.
 //!
 //! For an instance, the prediction uses only the thread that co-runners slow down most. Hence many
-//! assignments are predicted alike: the same, or nearer to each other than measurements of the
-//! profile repeat. They differ when they run. Co-runners only slow down. So of assignments
-//! predicted alike, the one whose threads have the fewest co-runners of other instances comes
-//! first. Nearer co-runners count for more. The base time table already has co-runners within an
-//! instance.
+//! assignments are predicted alike. Their predictions differ less than repeated measurements of the
+//! profile. They differ when they run. Co-runners only slow down. So of assignments predicted
+//! alike, the one whose threads have the fewest co-runners of other instances comes first. Nearer
+//! co-runners count for more. The base time table already has co-runners within an instance.
 //!
 //! The product of the tables is an assumption. The base table contains the effect of an instance's
 //! threads on each other without co-runners. The slowdown table contains the cost of co-runners
@@ -21,8 +20,8 @@ use crate::{BlackBox, Predictor};
 use pinwise_topology::{Assignment, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Predictions that differ by no more than this share are alike. With 0.3 to 1 % the choice for six
-/// threads is the same for all but one of the nine IPFwd programs.
+/// Predictions that differ by no more than this share are alike. From 0.3 to 1 %, the choice for
+/// six threads is the same for eight of the nine IPFwd programs.
 const ALIKE: f64 = 0.005;
 /// This many of the best predicted are compared with others like them that have fewer co-runners.
 const RELIEVED: usize = 6;

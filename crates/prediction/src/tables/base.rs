@@ -53,8 +53,8 @@ impl BaseSpace {
         if self.exchanges.len() == 1 { self.count() } else { self.experiments().count().into() }
     }
 
-    /// One assignment for each experiment: of those that exchanges of interchangeable threads turn
-    /// into one another, the first. Threads are in the order of [`crate::Instance::threads`].
+    /// One assignment for each experiment. It is the first of those that differ only by exchanges
+    /// of interchangeable threads. Threads are in the order of [`crate::Instance::threads`].
     pub fn experiments(&self) -> impl Iterator<Item = Assignment> + '_ {
         self.space.classes().filter(|class| self.exchanges.len() == 1 || self.name(class) == *class)
     }
@@ -199,9 +199,9 @@ mod tests {
 
     #[test]
     fn threads_of_one_role_make_fewer_experiments_and_the_same_table() {
-        // By hand, three workers: one, two or three pipes; the shapes of {3}, {2,1}, {1,1,1} over
-        // cores and pipes. {3}: 1. {2,1}: the third in the other pipe or another core: 2.
-        // {1,1,1} pipes: two pipes of a core and one more, or three cores: 2. In all 5.
+        // By hand: three workers in one, two or three pipes have the shapes {3}, {2,1} and {1,1,1}.
+        // Shape {3} has 1 experiment. Shape {2,1} has 2: the third is in the other pipe or another
+        // core. Shape {1,1,1} has 2: two pipes of a core and one more, or three cores. In all 5.
         assert_eq!(space("WWW").experiments().count(), 5);
         let workers = space("RWW");
         let mut asked = 0;

@@ -1,9 +1,9 @@
 //! BlackBox: the predicted performance of any assignment, from the performance of instances alone
 //! and the effect of co-runners on them.
 //!
-//! blackbox-scheduler.txt, section 3.1.2. An instance performs as it would alone on its contexts
-//! (base time table), divided by the largest slowdown of its threads (slowdown table). An
-//! assignment performs as the sum of its instances.
+//! blackbox-scheduler.txt, section 3.1.2. An instance performs as it would alone on its contexts,
+//! divided by the largest slowdown of its threads. The base time table has the former, the slowdown
+//! table the latter. An assignment performs as the sum of its instances.
 
 use crate::{BaseTable, CoreLocal, Predictor, SlowdownTable, ThreadKinds};
 use pinwise_topology::Assignment;
@@ -54,8 +54,8 @@ impl BlackBox {
     /// entry it needs.
     ///
     /// # Panics
-    /// If there are fewer leaves than threads, a leaf does not exist, or a context holds more
-    /// threads than it may.
+    /// If there are fewer leaves than threads, a leaf is absent, or a context holds too many
+    /// threads.
     pub fn performance(&self, leaves: &[u32]) -> Option<f64> {
         let around = self.layouts_around(leaves);
         let mut sum = 0.0;

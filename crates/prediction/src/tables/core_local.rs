@@ -12,6 +12,7 @@
 //! A context that may hold several threads is one more level: a domain of that many *slots*.
 
 use pinwise_topology::{DomainKind, SharingTree};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The domains of the core-local level, in leaf order.
@@ -43,33 +44,39 @@ pub struct Build {
 }
 
 /// Why a level cannot be the core-local one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CoreLocalError {
     /// The machine has no such domains.
-    #[error("this machine has no {wanted}, only {there}")]
+    #[error("this machine has no {}, only {}", .wanted.name(), names(.there))]
     NoSuchLevel {
         /// Asked for.
-        wanted: &'static str,
+        wanted: DomainKind,
         /// What it has.
-        there: String,
+        there: Vec<DomainKind>,
     },
     /// One table cannot describe a domain whose parts differ.
     #[error(
-        "the parts of a {level} of this machine are not all alike, so no table can predict what \
-         happens there"
+        "the parts of a {} of this machine are not all alike, so no table can predict what \
+         happens there",
+        .level.name()
     )]
     Irregular {
         /// Asked for.
-        level: &'static str,
+        level: DomainKind,
     },
+}
+
+fn names(levels: &[DomainKind]) -> String {
+    levels.iter().map(|level| level.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl CoreLocal {
     /// The domains of kind `level`, with at most `per_context` threads on a context (1 or more).
     ///
     /// # Errors
-    /// A level that the machine does not have, or within one of whose domains the parts of a level
-    /// differ.
+    /// The machine does not have the level. Or the parts of a level differ within one of its
+    /// domains.
     pub fn new(
         tree: &SharingTree,
         level: DomainKind,
@@ -81,16 +88,13 @@ impl CoreLocal {
         if !known
             && (0..contexts).all(|leaf| tree.around(leaf).iter().all(|(kind, _)| *kind != level))
         {
-            let mut there: Vec<&str> = tree.levels().iter().map(|(kind, _)| kind.name()).collect();
+            let mut there: Vec<DomainKind> = tree.levels().iter().map(|(kind, _)| *kind).collect();
             if there.is_empty() {
-                there.push(DomainKind::Pu.name());
+                there.push(DomainKind::Pu);
             }
-            return Err(CoreLocalError::NoSuchLevel {
-                wanted: level.name(),
-                there: there.join(", "),
-            });
+            return Err(CoreLocalError::NoSuchLevel { wanted: level, there });
         }
-        let irregular = CoreLocalError::Irregular { level: level.name() };
+        let irregular = CoreLocalError::Irregular { level };
         let per_context = per_context.max(1);
         let mut local = Self { level, domains: Vec::new(), builds: Vec::new(), per_context };
         let mut leaf = 0;

@@ -2,7 +2,7 @@
 
 use crate::{BaseSpace, CoreLocal, Layouts, ThreadKinds};
 use num_bigint::BigUint;
-use pinwise_measure::{Piece, Setting};
+use pinwise_measure::{PinnedInstance, Setting};
 use pinwise_topology::{SharingTree, SpaceError};
 
 /// Some instances on chosen contexts, with the rest of the machine free. The performance of the
@@ -35,7 +35,10 @@ impl Experiment {
             let mut leaves: Vec<(usize, u32)> =
                 threads.zip(placed.leaves.iter().copied()).collect();
             leaves.sort_unstable();
-            Some(Piece { instance, leaves: leaves.into_iter().map(|(_, leaf)| leaf).collect() })
+            Some(PinnedInstance {
+                instance,
+                leaves: leaves.into_iter().map(|(_, leaf)| leaf).collect(),
+            })
         };
         Setting::Profile(self.instances.iter().filter_map(part).collect())
     }
@@ -81,11 +84,6 @@ impl ExperimentCount {
             base,
             slowdown: layouts.map(|layouts| reachable(thread_kinds, &layouts).len()),
         })
-    }
-
-    /// All that are needed; `None` if they are too many to go through.
-    pub fn needed(&self) -> Option<BigUint> {
-        Some(&self.base + self.slowdown?)
     }
 }
 
@@ -253,13 +251,8 @@ mod tests {
 
     #[test]
     fn the_published_table_is_reproduced() {
-        let shared =
-            std::env::var("PINWISE_SHARED_DATA").unwrap_or_else(|_| "../../../shared/data".into());
-        let path = std::path::Path::new(&shared).join("../published/blackbox_experiments.csv");
-        let Ok(text) = std::fs::read_to_string(&path) else {
-            eprintln!("left out: {} is absent; set PINWISE_SHARED_DATA", path.display());
-            return;
-        };
+        let Some(path) = pinwise_synthetic::published("blackbox_experiments.csv") else { return };
+        let text = std::fs::read_to_string(path).unwrap();
         let mut compared = 0;
         for line in
             text.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))

@@ -1,10 +1,10 @@
 //! Interpolation that says how sure it is: a Gaussian process over counts of co-runners.
 //!
 //! **Model.** The function is 0 where nothing is counted, and elsewhere a straight trend plus a
-//! smooth deviation. The covariance of its values at two rows of counts x and x' is s² (λ x·x' +
-//! exp(-Σ (x_i - x'_i)² / 2 l_i²)). The counts of each level have one length l. **Fit.** Given the
-//! lengths, λ and the noise, s² has a closed form. The marginal likelihood chooses these from a
-//! fixed ladder. See Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
+//! smooth deviation. Let x and x' be two rows of counts. The covariance of the values there is s²
+//! (λ x·x' + exp(-Σ (x_i - x'_i)² / 2 l_i²)). The counts of each level have one length l. **Fit.**
+//! Given the lengths, λ and the noise, s² has a closed form. The marginal likelihood chooses these
+//! from a fixed ladder. See Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
 //! sections 2.2 and 5.4.1.
 
 use crate::learned::ridge::{Cholesky, dot};

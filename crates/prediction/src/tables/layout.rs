@@ -4,12 +4,12 @@
 //! kind. A slot holds nothing or a thread of one of K kinds: K + 1 contents. A domain of `a`
 //! children holds a multiset of `a` of their contents. There are C(N + a - 1, a) if a child has N.
 //! A *layout* is the neighbourhood of one thread. It has at each level the multiset of contents of
-//! the siblings of its part. There are C(N + a - 2, a - 1) of these, multiplied over the levels. On
-//! a core of the UltraSPARC T2 (2 pipes of 4 strands) that is C(K + 3, 3) · C(K + 4, 4). K times
-//! that is the number of experiments of blackbox-scheduler.txt, Table 1.
+//! the siblings of its part. There are C(N + a - 2, a - 1) of these, multiplied over the levels. A
+//! core of the UltraSPARC T2 has 2 pipes of 4 strands. There it is C(K + 3, 3) · C(K + 4, 4). K
+//! times that is the number of experiments of blackbox-scheduler.txt, Table 1.
 //!
-//! **Numbering.** A multiset c1 <= c2 <= … of contents has the number sum of C(ci + i - 1, i) in
-//! the combinatorial number system. See Knuth, The Art of Computer Programming 4A, 7.2.1.3,
+//! **Numbering.** Take a multiset c1 <= c2 <= … of contents. Its number in the combinatorial number
+//! system is the sum of C(ci + i - 1, i). See Knuth, The Art of Computer Programming 4A, 7.2.1.3,
 //! exercise on multicombinations. Levels are combined as digits. So a table of slowdowns is a plain
 //! array, filled and read by number. Where domains are of several builds, the numbers of one follow
 //! those of the one before.
@@ -97,8 +97,7 @@ impl Layouts {
     /// receives the numbers.
     ///
     /// # Panics
-    /// If there is no such build, the slices are not as long as one has slots, or a kind does not
-    /// exist.
+    /// If there is no such build or kind, or a slice's length is not the number of slots.
     pub fn around(&self, build: usize, held: &[usize], around: &mut [usize]) {
         self.builds[build].around(held, around);
         around.iter_mut().for_each(|layout| *layout += self.first[build]);

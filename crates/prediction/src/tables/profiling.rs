@@ -10,8 +10,8 @@
 //!    of each kind at each level.
 //! 2. *Batches*. The known entries forecast every other entry ([`forecast`]). Most of a batch are
 //!    the entries that the best assignments read if every entry is at its optimistic end. The
-//!    others are read by assignments drawn where good ones are expected. An entry that decides
-//!    nothing, since another thread of the instance certainly keeps less, is left out.
+//!    others are read by assignments drawn where good ones are expected. An entry is left out if it
+//!    decides nothing, because another thread of the instance certainly keeps less.
 //! 3. The *check*. Every entry of a batch was forecast before it was measured. The errors of these
 //!    forecasts, in the deviations they stated, stretch the stated intervals. The randomly drawn
 //!    entries show how often intervals held.
@@ -42,12 +42,12 @@ use serde::{Deserialize, Serialize};
 use site::Sites;
 use std::collections::BTreeMap;
 
-/// More entries than this are not measured unless all are: by then forecasts cost more than they
-/// are worth.
+/// More entries than this are not measured unless all are. From there on, forecasts cost more than
+/// they save.
 const MOST_REDUCED: usize = 800;
 
-/// Fewer entries than this are not worth to be forecast from: a table that is not larger is
-/// measured.
+/// A table with no more entries than this is measured. Forecasts from fewer entries are not worth
+/// it.
 const LEAST_REDUCED: usize = 20;
 
 /// Most entries of a slowdown table that are enumerated. A table of eight roles on the UltraSPARC
@@ -154,7 +154,7 @@ impl Profiling {
     /// assignment would be predicted better by more than `within`.
     ///
     /// # Errors
-    /// An instance that does not fit the machine, or has too many assignments; too many layouts of
+    /// An instance that does not fit the machine, or has too many assignments. Too many layouts of
     /// threads within a domain.
     pub fn new(
         tree: &SharingTree,
@@ -163,13 +163,13 @@ impl Profiling {
         share: f64,
         within: f64,
     ) -> Result<Self, ProfilingError> {
-        let (kinds, level) = (thread_kinds.kinds().len(), local.level().name());
+        let (kinds, level) = (thread_kinds.kinds().len(), local.level());
         let slots = local.builds().iter().map(Build::slots).max().unwrap_or_default();
         let base = |application| {
             let base = BaseSpace::new(tree, &thread_kinds, application, local.per_context())?;
             let (threads, count) = (thread_kinds.roster(application).len(), base.count());
             if count > MOST_ALONE.into() {
-                Err(ProfilingError::TooManyAlone { threads, count })
+                Err(ProfilingError::TooManyAlone { threads, count: count.to_string() })
             } else {
                 Ok(base)
             }

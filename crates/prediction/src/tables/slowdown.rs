@@ -91,7 +91,7 @@ impl SlowdownTable {
     /// kind of the thread on it. NaN for what was not measured, and on empty slots.
     ///
     /// # Panics
-    /// If there is no such build, `held` is not as long as one has slots, or a kind does not exist.
+    /// If there is no such build or kind, or `held` is not as long as it has slots.
     pub(crate) fn shares_within(&self, build: usize, held: &[u8]) -> Vec<(usize, f64)> {
         let held: Vec<usize> = held.iter().copied().map(usize::from).collect();
         let mut around = vec![0; held.len()];

@@ -336,13 +336,19 @@ fn a_budget_that_ended_early_names_one_that_does() {
         )
     };
     // Two assignments: each three times, and five rounds of both and of the unpinned program.
-    let told = "Undecided: the budget ended before an assignment had fresh windows: a verdict \
+    let told = "Undecided: the budget ended before an assignment had fresh windows. A verdict \
         takes at least about ";
-    let enough = format!("{told}44 measurements, 5 s each: --budget 4m.");
+    let enough = format!("{told}44 measurements, 5 s each: use --budget 4m.");
     assert_eq!(ended(Budget::Time(Duration::from_secs(20)), 2), enough);
-    assert_eq!(ended(Budget::Measurements(2), 2), format!("{told}44 measurements: --budget 44."));
+    assert_eq!(
+        ended(Budget::Measurements(2), 2),
+        format!("{told}44 measurements: use --budget 44.")
+    );
     // More than what did not do.
-    assert_eq!(ended(Budget::Measurements(40), 40), format!("{told}80 measurements: --budget 80."));
+    assert_eq!(
+        ended(Budget::Measurements(40), 40),
+        format!("{told}80 measurements: use --budget 80.")
+    );
     let budget =
         |spent: u64| budget_for(44, Some(Duration::from_millis(50)), Duration::from_secs(spent));
     assert!(
@@ -352,7 +358,7 @@ fn a_budget_that_ended_early_names_one_that_does() {
     );
 }
 
-/// A placement is in use: by the operating system, or balanced as by the default of a model.
+/// A placement is in use. It is the operating system's, or the balanced default of a model.
 #[test]
 fn what_is_searched_is_called_an_assignment_in_every_line() {
     let unit = Unit::rate("packets/s");

@@ -66,7 +66,7 @@ impl LiveTestbed {
     }
 
     /// The error that contexts of the search are gone, if so. Gives all threads their affinities to
-    /// find out: what the kernel then leaves out may not be used any more.
+    /// find out. The CPUs that the kernel then leaves out are gone.
     fn contexts_gone(&self) -> Option<MeasureError> {
         // A thread is refused if none of its CPUs is left.
         let _ = self.target.unpin();

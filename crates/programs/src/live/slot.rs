@@ -34,13 +34,13 @@ impl LiveTestbed {
         !changes.new.is_empty() || !changes.gone.is_empty()
     }
 
-    /// Gives the slot of a thread that ended to the next one of its name, once that exists.
+    /// Gives the slot of a thread that ended to the next thread of its name, once that exists.
     pub(super) fn fill_vacancies(&mut self) -> Result<(), MeasureError> {
         let deadline = Instant::now() + RESPAWN;
         loop {
             for late in std::mem::take(&mut self.late) {
-                // A new thread carries its creator's name at first; it is asked again while a place
-                // is vacant.
+                // A new thread has its creator's name at first. So read the name again while a
+                // place is vacant.
                 let comm = Stat::read(late.pid, late.tid).map(|stat| stat.comm).unwrap_or_default();
                 let process = self.target.root_of(late);
                 let fits = |slot: &&mut Slot| {

@@ -167,8 +167,8 @@ pub enum ProbeError {
     },
     /// The time for all probes is over.
     #[error(
-        "the time of --budget was over before {name} with n = {n} had been probed, {ran} after its \
-         start, with {had}: raise --budget{doubt}",
+        "the time of --budget ended before a probe of {name} with n = {n} ({had}, {ran} after its \
+         start): raise --budget{doubt}",
         ran = duration(*ran),
         had = counted(u64::from(*threads), "thread"),
         doubt = if *threads > 1 { "" } else {

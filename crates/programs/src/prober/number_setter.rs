@@ -75,6 +75,19 @@ impl NumberSetter {
         }
     }
 
+    /// The CPUs of which the program of process `root` gets the first n, before any change. `None`:
+    /// the parameter counts no CPUs, or they are not known.
+    pub fn cpus(&self, root: Pid) -> Option<CpuSet> {
+        match self {
+            Self::Command(_) | Self::Quota(_) => None,
+            Self::Affinity => affinity::get(root.main()).ok(),
+            Self::Cpuset(directory) => {
+                let listed = read(&directory.join("cpuset.cpus")).ok()?;
+                of_group(&listed, directory).ok()
+            }
+        }
+    }
+
     /// Gives the program of process `root` the parameter `n`. A command may take [`SETTING_LIMIT`];
     /// it has `mark` in its environment. Error: why not, for the user.
     pub(crate) fn set(
@@ -101,10 +114,7 @@ impl NumberSetter {
             Self::Cpuset(directory) => {
                 let file = directory.join("cpuset.cpus");
                 let before = original(&file, guardian)?;
-                // An empty one inherits its parent's.
-                let listed = CpuSet::parse_list(before.trim()).unwrap_or_default();
-                let all = if listed.is_empty() { effective(directory)? } else { listed };
-                write(&file, &first(&all, n)?.to_string())
+                write(&file, &first(&of_group(&before, directory)?, n)?.to_string())
             }
             Self::Quota(directory) => {
                 let own = directory.join("cpu.max");
@@ -217,6 +227,13 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
         .enter(&[GuardianEntry::File { path: file.to_owned(), text: text.clone() }])
         .map_err(|error| error.to_string())?;
     Ok(text)
+}
+
+/// The CPUs of a control group, whose `cpuset.cpus` has this text. An empty one inherits its
+/// parent's.
+fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
+    let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
+    if listed.is_empty() { effective(directory) } else { Ok(listed) }
 }
 
 /// The CPUs a control group has: version 2, then version 1.

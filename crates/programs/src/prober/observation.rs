@@ -88,8 +88,8 @@ impl Observation {
         threads.iter().filter(|thread| thread.elapsed * 2 >= longest).count() as u32
     }
 
-    /// Whether most of the CPU time of a whole run is that of threads which began and ended between
-    /// two looks.
+    /// Whether most of the CPU time of a whole run belongs to threads that began and ended between
+    /// looks.
     pub(super) fn missed_most(&self) -> bool {
         let (seen, all) = (self.activity.ran(), self.usage.as_ref().map(|usage| usage.cpu));
         all.is_some_and(|all| all > COUNTED && seen * 2 < all)

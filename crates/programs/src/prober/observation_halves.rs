@@ -19,7 +19,7 @@ pub struct HalfDifference {
 }
 
 /// A difference below this many percentage points is not another phase. The kernel's accounts of a
-/// running thread are up to 8 ms old, which is 16 points of half a probe of 100 ms.
+/// running thread are up to 8 ms old. That is 16 points of half a probe of 100 ms.
 const NOTABLE: f64 = 25.0;
 /// A sampled share must also differ by this many of its standard errors.
 const SIGMAS: f64 = 4.0;

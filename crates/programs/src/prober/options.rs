@@ -66,8 +66,8 @@ pub struct ProbeOptions {
     pub most_written: Option<u64>,
     /// When all probes have to be over: one that is not is broken off.
     pub until: Option<Instant>,
-    /// For a process that runs already, with a metric. It gives up a number at once that makes it
-    /// slower than this share of its speed before (0.5 for 50 %).
+    /// The least speed that a number may have, as a share of the speed before (0.5 for 50 %). A
+    /// slower number is given up at once. For a process that runs already, with a metric.
     pub floor: Option<f64>,
     /// The counters of energy to read, if power is asked for.
     pub power: Option<Power>,

@@ -318,7 +318,8 @@ impl ProgramRun {
         TargetError::Proc { name: self.name.clone(), cause }.into()
     }
 
-    /// Ends it with all it has started; what the kernel counted of it, from its start to its end.
+    /// Ends it with everything it has started. Returns the kernel's counts, from its start to its
+    /// end.
     pub(super) fn end(mut self, guardian: &mut Guardian) -> Result<Usage, ProbeError> {
         let Some(mut running) = self.running.take() else { return Ok(Usage::default()) };
         running.end();
@@ -343,8 +344,7 @@ pub(super) fn threads_of(family: &[Pid]) -> u32 {
         .sum()
 }
 
-/// The bytes that a process, with the children it waited for, has written to storage and not taken
-/// back.
+/// The bytes that a process and the children it waited for wrote to storage and did not cancel.
 fn written(pid: Pid) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let field = |name: &str| {

@@ -63,8 +63,8 @@ fn time_of(role: String, threads: &[&ThreadActivity]) -> RoleTime {
     }
 }
 
-/// Threads with different numbers: one that ended within a window is counted once however often it
-/// was watched.
+/// Threads with different numbers. A thread that ended within a window counts once, however often
+/// it was watched.
 fn simultaneous(threads: &[&ThreadActivity]) -> u32 {
     let ids: HashMap<_, ()> = threads.iter().map(|thread| (thread.id, ())).collect();
     ids.len() as u32

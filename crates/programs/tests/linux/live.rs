@@ -198,9 +198,9 @@ fn a_thread_that_is_not_placed_keeps_the_cpu_its_program_gave_it() {
     assert_eq!(masks(&threads), before);
 }
 
-/// `spin-0` shares its CPU with 32 threads of more weight, also if all this runs at nice 10, and
-/// gets hardly any of it. `spin-1` has one alone. In a window in which the one got nothing at all
-/// and the other all it wanted, both have to be found; the main thread, which sleeps, not.
+/// `spin-0` shares its CPU with 32 threads of more weight, also if all this runs at nice 10. It
+/// gets hardly any of the CPU. `spin-1` has a CPU alone. In a window, `spin-0` may get nothing, and
+/// `spin-1` all it wants. Both have to be found, but not the main thread, which sleeps.
 #[test]
 fn a_busy_thread_that_gets_no_cpu_is_found_beside_one_that_does() {
     if !enough_cpus() {
@@ -303,8 +303,8 @@ fn a_guardian_that_is_killed_is_replaced() {
     until("another guardian", || {
         guardians().iter().any(|pid| *pid != first[0] && !process::ended(*pid))
     });
-    // The tuner moves threads only when its guardian knows how to put them back: two moves later
-    // the new one knows.
+    // The tuner moves threads only when its guardian knows how to put them back. So after two moves
+    // the new guardian knows.
     for _ in 0..2 {
         let now = masks(&threads);
         until("the threads to be moved", || masks(&threads) != now);
@@ -558,16 +558,19 @@ fn a_single_slow_reading_is_not_below_the_floor() {
 
 #[test]
 fn a_tree_is_attached_to_with_its_children() {
-    let program = Program::start("parent");
+    let program = Program::start("family");
     program.threads("spin-", 1);
+    let mut children = Vec::new();
     until("a child that spins", || {
-        let children = process::descendants(&[program.pid()], &process::all().unwrap());
+        children = process::descendants(&[program.pid()], &process::all().unwrap());
         children.len() == 1 && !threads_of(children[0], "spin-", 1).is_empty()
     });
     let mut testbed =
         testbed(Target::attach(Scope::Trees(vec![program.pid()])).unwrap(), quick()).unwrap();
     assert_eq!(names(&testbed), ["spin-0#0", "spin-0#1"]);
     testbed.measure(&all_on(&testbed, 0), Effort::default()).unwrap();
+    drop(program);
+    until("no child is left", || process::ended(children[0]));
 }
 
 #[test]

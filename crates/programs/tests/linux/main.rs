@@ -8,7 +8,7 @@ mod programs;
 mod rerun;
 
 use pinwise_linux::{GUARDIAN_ARGUMENT, Scope, Target, guardian_main};
-use programs::{PROGRAM, Program, breeder, flood, respawner, spinners, workers};
+use programs::{PROGRAM, Program, breeder, child, flood, parent, respawner, spinners, workers};
 
 #[test]
 fn __guardian() {
@@ -46,11 +46,10 @@ fn __program() {
         ["monitor"] => monitor::ask_for_the_best(),
         ["replace", go] => monitor::replace(go),
         ["breed"] => breeder(),
-        ["parent"] => {
-            let child = Program::start("spin 1");
-            spinners(1);
-            drop(child);
-        }
+        // Its child outlives it, unless whoever launched it ends both.
+        ["parent"] => parent(Program::start("spin 1")),
+        ["family"] => parent(Program::start(&format!("child {}", std::process::id()))),
+        ["child", parent] => child(parent.parse().unwrap()),
         ["fail"] | ["fail", _] => {
             eprintln!("cannot open the thing");
             std::process::exit(3);

@@ -31,7 +31,7 @@ fn monitor(pid: Pid, layer: Layer) -> Option<Monitor> {
     }
 }
 
-/// What two monitors see of the same window; `None`: a busy machine held one of them up, and the
+/// What two monitors see of the same window. `None`: a busy machine delayed one of them, and the
 /// windows were not the same.
 fn side_by_side(monitors: &mut [Monitor; 2], window: Duration) -> Option<[Activity; 2]> {
     let together = Barrier::new(2);
@@ -66,8 +66,8 @@ fn total(activity: &Activity, of: impl Fn(&ThreadActivity) -> Duration) -> f64 {
 fn the_sampled_share_of_time_at_locks_is_the_exact_one_within_a_tenth() {
     const TRIES: usize = 3;
     for (kind, _) in KINDS {
-        // What a hypervisor does for a moment parts the two ways of watching; one that is wrong is
-        // wrong each time.
+        // A hypervisor may make the two ways of watching differ for a moment. A way that is wrong
+        // is wrong each time.
         for tried in 1.. {
             let Some([sampled, truth]) = time_at_locks(kind) else { break };
             let close = (sampled / truth - 1.0).abs() < TOLERANCE;
@@ -130,8 +130,8 @@ fn time_at_locks(kind: &str) -> Option<[f64; 2]> {
     Some([sampled, truth])
 }
 
-/// Seconds that a hypervisor gave to others while a CPU of this machine wanted to run, since it was
-/// started.
+/// Seconds of steal time since boot. A hypervisor gave them to others while a CPU here wanted to
+/// run.
 fn stolen() -> f64 {
     cpu_times([8].as_slice())
 }
@@ -200,8 +200,8 @@ fn layers_with_privilege_count_what_the_kernel_counts() {
             waited(&exact),
             waited(&proc)
         );
-        // The windows begin and end within a few milliseconds of each other, and up to 8 ms of
-        // running are not accounted yet.
+        // The windows begin and end within a few milliseconds of each other. Up to 8 ms of running
+        // are not accounted yet.
         let near =
             |one: f64, other: f64, slack: f64| (one - other).abs() <= 0.03 * one.max(other) + slack;
         let [[switches, taken, _], [switches_proc, taken_proc, _]] =
@@ -285,7 +285,7 @@ fn brief_threads(monitor: &mut Monitor) -> Activity {
     })
 }
 
-/// A window in which the program's threads ran for as long as they do in 20 ms of an idle machine.
+/// A window in which the program's threads ran for more than 20 ms in all.
 fn watched_at_work(monitor: &mut Monitor) -> Activity {
     let windows = [200, 2000, 20_000].map(Duration::from_millis).into_iter();
     let mut watched =
@@ -372,8 +372,8 @@ fn windows_that_follow_each_other_leave_nothing_out_and_count_nothing_twice() {
     }
 }
 
-/// The program of the test below: once there is a file `go`, its second thread becomes a shell that
-/// computes for 30 s at most.
+/// The program of the test below. Once there is a file `go`, its second thread becomes a shell. The
+/// shell computes for 30 s at most.
 pub(crate) fn replace(go: &str) {
     let go = go.to_owned();
     let second = thread::Builder::new().name("second".into()).spawn(move || {

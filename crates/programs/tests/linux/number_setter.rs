@@ -19,8 +19,8 @@ fn prober(pid: Pid, setter: NumberSetter) -> LinuxProber {
         .unwrap()
 }
 
-/// A directory with the files of a control group of version 2 or 1: to a program that writes them
-/// they are files.
+/// A directory with the files of a control group of version 2 or 1. A program that writes them sees
+/// only files.
 fn group(folder: &Path, files: &[(&str, &str)]) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
     files.iter().for_each(|(name, text)| fs::write(folder.join(name), text).unwrap());

@@ -48,8 +48,8 @@ fn refused(prober: &mut LinuxProber, parameter: u32) -> String {
     message
 }
 
-/// One thread per unit, which starts after a while in which the first thread works alone, and
-/// prints what it does.
+/// The first thread works alone for a while. Then it starts one thread per unit and prints what it
+/// does.
 pub(crate) fn late(count: usize) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(120) {
@@ -73,8 +73,8 @@ pub(crate) fn brief(count: usize) {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
-/// The best layer that is allowed here, where it is one that adds a cost to context switches; else
-/// says why it is not.
+/// The best layer that is allowed here, if that adds a cost to context switches. Otherwise says why
+/// no such layer is allowed.
 fn costly() -> Option<(LayerChoice, Layer)> {
     let allowed = LayerChoice::new().unwrap();
     let layer = allowed.monitor(Scope::Processes(Vec::new())).unwrap().layer();

@@ -1,8 +1,8 @@
 //! Programs for the end-to-end tests, played by the test binary itself, and what the tests share.
 //!
-//! The test binary starts itself with the name of one test as its argument, and libtest then runs
-//! only that test. So it becomes the guardian (`__guardian`, the argument pinwise uses) or a
-//! program under test (`__program`). Each program ends after five minutes at the latest.
+//! The test binary starts itself with the name of one test as its argument. Then libtest runs only
+//! that test. So it becomes the guardian (`__guardian`, the argument pinwise uses) or a program
+//! under test (`__program`). Each program ends after five minutes at the latest.
 
 use pinwise_linux::{Pid, Tid, affinity, process};
 use pinwise_measure::{MeasureError, Measurement, Unit};
@@ -42,6 +42,20 @@ pub(crate) fn spinners(count: usize) {
     let threads: Vec<_> = (0..count).map(|index| spin(&format!("spin-{index}"), LIFE)).collect();
     println!("\nspinning");
     threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+/// A thread that spins, beside a child.
+pub(crate) fn parent(child: Program) {
+    spinners(1);
+    drop(child);
+}
+
+/// A thread that spins. It ends with process `parent`, however that ends.
+pub(crate) fn child(parent: i32) {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).unwrap();
+    if rustix::process::getppid().is_some_and(|pid| pid.as_raw_nonzero().get() == parent) {
+        spinners(1);
+    }
 }
 
 /// Two threads. The second one ends when there is a file `0` in `folder`, and is created again. The
@@ -96,8 +110,8 @@ fn own_time() -> Duration {
     Duration::from_nanos(counts.split(' ').next().unwrap().parse().unwrap())
 }
 
-/// Works until this thread has had 0.6 s of CPU time. On a busy machine that takes longer, so that
-/// what starting takes is always a small share of a run.
+/// Works until this thread has had 0.6 s of CPU time. On a busy machine that takes longer. So the
+/// start is always a small share of a run.
 fn work() {
     while own_time() < Duration::from_millis(600) {
         let next = Instant::now() + Duration::from_millis(1);
@@ -107,9 +121,9 @@ fn work() {
     }
 }
 
-/// Two threads, `w-0` and `w-1`, that work for 0.6 s each. It prints the CPUs they are confined to
-/// as one number: ten times the first plus the second, or 99 if they are not confined. `busy` more
-/// threads work beside them.
+/// Two threads, `w-0` and `w-1`, that work for 0.6 s each. It prints the CPUs that they are
+/// confined to as one number. That is ten times the first plus the second, or 99 if they are not
+/// confined. `busy` more threads work beside them.
 pub(crate) fn workers(busy: usize) {
     let work_and_tell = move || {
         work();
@@ -207,7 +221,7 @@ pub(crate) fn machine() -> Machine {
     machine
 }
 
-/// How many CPUs the tests have; one is too few to see a pin, which is said.
+/// Whether the tests have enough CPUs. One is too few to see a pin. Then it says so.
 pub(crate) fn enough_cpus() -> bool {
     let enough = affinity::get(Tid(0)).unwrap().len() > 1;
     if !enough {

@@ -1,7 +1,7 @@
 //! The effect of co-runners in the innermost domain on a thread.
 
 /// How the demands of the others in a thread's innermost domain slow it down. The processor's
-/// formula has a sum; the others are for asking what becomes of a predictor that expects a sum.
+/// formula has a sum. The others test a predictor that expects a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Crowding {
     /// By 1 + sum of D.

@@ -20,8 +20,9 @@ pub(super) const REPEATS: u32 = 3;
 /// How many times longer each repeat of a probe without progress is, and of another doubtful one.
 pub(super) const LONGER: f64 = 4.0;
 pub(super) const LITTLE_LONGER: f64 = 2.0;
-/// Progress has jumped if it is more than this many times that with the same number, or less than
-/// this part of it. A choice: windows of a busy machine seldom differ by as much.
+/// Progress has jumped if it is more than this many times the earlier progress with the same
+/// number. It has also jumped if it is less than this part of it. A choice: windows of a busy
+/// machine seldom differ by as much.
 pub(super) const JUMP: f64 = 4.0;
 
 /// Why a probe is doubtful.
@@ -45,8 +46,8 @@ impl Doubt {
     }
 }
 
-/// The standard error of a probe that lost this much more than usual: the speed may be off by about
-/// half of it.
+/// The standard error of a probe that lost this much more than usual. The speed may be off by about
+/// half of that.
 pub(super) fn error_of_starved(more: f64, progress: Progress) -> f64 {
     progress.error.unwrap_or(0.0).hypot(progress.rate * more / 2.0)
 }

@@ -2,10 +2,15 @@
 
 use super::probe_judge::{JUMP, LITTLE_LONGER, LONGER, REPEATS};
 use super::*;
-use crate::ThreadsPerN;
 use crate::fixture::{Bed, probe};
+use crate::{
+    Objective, SetAside, SpeedQuestion, SpeedSearchError, SweepQuestion, ThreadRange, ThreadsPerN,
+    Thresholds,
+};
 use pinwise_campaign::{Ending, MemoryJournal, drive};
-use pinwise_measure::{Measure, RoleTime, SchedulingProfile};
+use pinwise_measure::{
+    Measure, MeasureError, Probe, Progress, Retry, SchedulingProfile, Setting, ThreadCount,
+};
 use std::cell::Cell;
 
 fn search(method: SearchMethod) -> NumberQuestion {
@@ -20,7 +25,7 @@ fn search(method: SearchMethod) -> NumberQuestion {
     }
 }
 
-fn survey(most: u32) -> NumberQuestion {
+pub(super) fn survey(most: u32) -> NumberQuestion {
     let question = SpeedQuestion::new((1..=most).collect(), 4, Duration::from_millis(100));
     search(SearchMethod::Survey(SpeedQuestion {
         most_time: Some(Duration::from_secs(60)),
@@ -28,7 +33,7 @@ fn survey(most: u32) -> NumberQuestion {
     }))
 }
 
-fn sweep(candidates: &[u32], rounds: u32) -> NumberQuestion {
+pub(super) fn sweep(candidates: &[u32], rounds: u32) -> NumberQuestion {
     let candidates = candidates.to_vec();
     search(SearchMethod::Sweep(SweepQuestion {
         candidates,
@@ -38,19 +43,13 @@ fn sweep(candidates: &[u32], rounds: u32) -> NumberQuestion {
     }))
 }
 
-fn reinforcer(range: ThreadRange) -> NumberQuestion {
+pub(super) fn reinforcer(range: ThreadRange) -> NumberQuestion {
     let thresholds = Thresholds::scaled(range.step, 24);
     search(SearchMethod::Reinforcer(PublishedQuestion { range, contexts: 24, thresholds }))
 }
 
 fn same(threads: u32) -> u32 {
     threads
-}
-
-#[test]
-fn a_stored_range_is_still_called_a_span() {
-    let stored = serde_json::to_string(&reinforcer(ThreadRange::PUBLISHED)).unwrap();
-    assert!(stored.contains(r#""span":{"min":8,"#), "{stored}");
 }
 
 /// Drives a search through all its stages, from the records of `journal` on, until it has this many
@@ -407,14 +406,6 @@ fn a_jump_is_one_of_what_is_maximised() {
 }
 
 #[test]
-fn a_stored_question_without_doubts_has_none() {
-    let earlier = NumberQuestion { doubts_on: None, ..survey(4) };
-    let mut stored = serde_json::to_value(&earlier).unwrap();
-    assert!(stored.as_object_mut().unwrap().remove("doubts_on").is_some());
-    assert_eq!(serde_json::from_value::<NumberQuestion>(stored).unwrap(), earlier);
-}
-
-#[test]
 fn a_program_that_gets_nothing_done_is_told_in_the_end() {
     let dead = |n, windows, record, stage| {
         let probe = amdahl(n, windows, record, stage)?;
@@ -584,17 +575,4 @@ fn a_failure_that_another_try_mends_is_no_end() {
     let broken = |_, _, _, _| Err(MeasureError::new(Retry::Same, "no line matched"));
     let (ending, records) = whole(&search, &same, broken);
     assert_eq!((ending, records.len()), (Ending::Failed("no line matched".into()), 3));
-}
-
-#[test]
-fn energy_is_maximised_by_the_power_that_probes_show() {
-    let search = NumberQuestion { objective: Objective::Energy, ..sweep(&[1, 2], 1) };
-    let watts = |watts: Option<f64>| {
-        let roles: Vec<RoleTime> = Vec::new();
-        let unit = pinwise_measure::Unit::rate("1/s");
-        let probe = probe(2, 2, 3.0);
-        Probed { probe, unit, watts, roles, others: None, below_floor: false }
-    };
-    assert_eq!(search.valued(&watts(Some(2.0))).unwrap().rate, 1.5);
-    assert!(search.valued(&watts(None)).is_err());
 }

@@ -1,5 +1,5 @@
-//! The decision that follows from a posterior. It says which candidate is chosen, what that is
-//! expected to lose, and between which two the choice is open.
+//! The decision that follows from a posterior. It has the chosen candidate, its expected loss, and
+//! the two candidates between which the choice is open.
 //!
 //! **Choice.** The fewest threads that are fast enough with a probability of [`CONFIDENCE`]. Fast
 //! enough means within the tolerance of the candidate that is fastest on average. More threads than
@@ -22,7 +22,8 @@ const CONFIDENCE: f64 = 0.7;
 /// contexts then need this probability. It is that the best number up to the contexts loses more
 /// than the tolerance.
 const CLEAR: f64 = 0.9;
-/// Upper limit of the probes of fewer threads that may be fast enough, and of those they may equal.
+/// Upper limit of the probes of fewer threads that may be fast enough, and of their possible
+/// equals.
 pub(super) const DOUBTS: usize = 3;
 /// Upper limit of the probes of more threads than contexts that may be faster. It also limits those
 /// of the best number up to the contexts.

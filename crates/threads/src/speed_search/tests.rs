@@ -15,8 +15,8 @@ fn question(most: u32, contexts: u32) -> SpeedQuestion {
     }
 }
 
-/// Up to 72 threads on 24 contexts. A search thinks for each candidate: two in five of them, close
-/// together where it gets interesting.
+/// Up to 72 threads on 24 contexts. A search takes computing time for each candidate. So there are
+/// two in five of them, closer together where it matters.
 fn question_72() -> SpeedQuestion {
     let candidates = (1..=72).filter(|&n| n <= 4 || n % 4 == 0 || (20..=32).contains(&n));
     SpeedQuestion { candidates: candidates.collect(), ..question(72, 24) }
@@ -141,8 +141,8 @@ fn lucky_readings_seldom_make_more_threads_than_contexts_and_intervals_know_of_t
     assert!(faster[3] >= 11 && held >= 8, "{faster:?}, {held}");
 }
 
-/// One reading beyond four contexts is the fastest of all. 2, 3 and 4 threads are equally fast, so
-/// neither that one nor the fastest of these wins.
+/// One reading beyond four contexts is the fastest of all. With 2, 3 and 4 threads, the program is
+/// equally fast. So neither that reading nor the fastest of these wins.
 #[test]
 fn of_a_plateau_up_to_the_contexts_the_fewest_are_chosen_where_a_reading_beyond_is_not_believed() {
     let mut search = SpeedSearch::new(question(8, 4)).unwrap();
@@ -312,9 +312,9 @@ fn pieces_that_do_not_divide_decide_where_speeds_do_not() {
     );
 }
 
-/// Of 72 candidates, and of four. There is a first thread besides those asked for, or one that is a
-/// worker alone with a single thread (xz). Readings are noisy, and those of numbers that make the
-/// same threads differ by nothing else.
+/// With 72 candidates, and with four. There is a first thread besides those asked for. Or it is a
+/// worker itself if it is the only thread (xz). Readings are noisy, and those of numbers that make
+/// the same threads differ by nothing else.
 #[test]
 fn where_a_program_makes_no_more_threads_the_fewest_that_make_them_are_the_most_that_are_chosen() {
     let question = SpeedQuestion { counted: true, ..question_72() };

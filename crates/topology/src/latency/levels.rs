@@ -1,6 +1,6 @@
 //! The levels that latencies imply.
 //!
-//! **A level is a grouping that stays the same while the threshold rises.** Two contexts are
+//! **Idea.** A level is a grouping that stays the same while the threshold rises. Two contexts are
 //! *together* at a threshold if the latency between them is at most that. On a machine that is a
 //! tree, at a threshold between two of its levels, being together is an equivalence. Within the
 //! spread of a level it is not, or only for a moment. So the threshold rises from the lowest
@@ -8,20 +8,18 @@
 //! level. Unlike a cluster of values, it survives values that stray into the gap between two
 //! levels.
 //!
-//! *Nearly an equivalence is enough.* Contexts that are together join if they share more than half
-//! of the neighbours that either has. Each context is a neighbour of itself. So one spoilt value
-//! neither breaks a group of three or more nor joins two. At most 1 in 20 of the pairs that a
-//! grouping joins may contradict it; they are listed. A grouping in which half the contexts are
-//! alone is no level.
+//! *Tolerance.* Contexts that are together join if they share more than half of the neighbours that
+//! either has. Each context is a neighbour of itself. So one spoilt value neither breaks a group of
+//! three or more nor joins two. At most 1 in 20 of the pairs that a grouping joins may contradict
+//! it; they are listed. A grouping in which half the contexts are alone is no level.
 //!
-//! *How long is persistent.* The factor is 1.05, or the ratio between two directions that nine in
-//! ten pairs stay within. The larger one counts. The noise between directions is also between
-//! pairs. Few contexts group by chance: of 4, the two fastest pairs make two groups of two 1 time
-//! in
-//! 5. So some groupings need four times that in the logarithm, at most a factor of 1.25. These are
-//!    groupings of unequal size, and those that chance gives more than once in a thousand. Chance
-//!    means random pairs of the groups inside. With one direction only the noise is unknown: 1.10
-//!    and 1.25. Where all directions are equal, somebody has removed the noise: 1.05 always.
+//! *Persistence.* The factor is 1.05, or the ratio between two directions that nine in ten pairs
+//! stay within. The larger one counts. The noise between directions is also between pairs. Few
+//! contexts group by chance. One time in five, the two fastest pairs of 4 contexts make two groups
+//! of two. So some groupings need four times that in the logarithm, at most a factor of 1.25. These
+//! are groupings of unequal size, and those that chance gives more than once in a thousand. Chance
+//! means random pairs of the groups inside. With one direction only, the noise is unknown: 1.10 and
+//! 1.25. Where all directions are equal, somebody has removed the noise: 1.05 always.
 //!
 //! **Limits.** Levels whose latencies overlap are one. A ring or mesh of packages is no tree: its
 //! distances are *classes* of one level ([`LatencyLevel::classes`]), not levels.

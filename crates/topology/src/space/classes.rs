@@ -3,7 +3,7 @@
 //! Canonical assignments are the restricted growth strings of the tree. Each thread goes to a
 //! context whose ancestors are all in use or the first empty one of their group. There is room for
 //! all threads, so every beginning can be completed. The next assignment moves the last thread that
-//! can move to a later context, and all after it to the first.
+//! can move to a later context. It moves all threads after it to the first.
 
 use super::Space;
 use crate::Assignment;
@@ -89,13 +89,6 @@ impl<'a> Classes<'a> {
             Self { occupancy: Occupancy::new(space), leaves: Vec::new(), finished: false };
         classes.fill();
         classes
-    }
-
-    /// From `first`, which must be canonical.
-    pub(super) fn from(space: &'a Space, first: Assignment) -> Self {
-        let mut occupancy = Occupancy::new(space);
-        first.leaves().iter().for_each(|&leaf| occupancy.put(leaf));
-        Self { occupancy, leaves: first.leaves().to_vec(), finished: false }
     }
 
     /// Gives every further thread the first context it may have.

@@ -1,9 +1,10 @@
 //! Exponential generating functions with exact integer coefficients.
 //!
-//! A series f(x) = f0 + f1 x/1! + f2 x^2/2! + … stands for a kind of placement of labelled threads.
-//! There are fn ways to place n threads. It is kept as the integers fn, up to some highest degree.
-//! The product of two series counts the ways to split the threads between two places (Flajolet &
-//! Sedgewick, *Analytic Combinatorics*, II.2). Costs are quadratic in the degree.
+//! Let f(x) = f0 + f1 x/1! + f2 x^2/2! + … be a series. It stands for a kind of placement of
+//! labelled threads. There are fn ways to place n threads. The series is kept as the integers fn,
+//! up to some highest degree. The product of two series counts the ways to split the threads
+//! between two places. See Flajolet & Sedgewick, *Analytic Combinatorics*, II.2. Costs are
+//! quadratic in the degree.
 
 use num_bigint::BigUint;
 

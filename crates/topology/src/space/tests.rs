@@ -14,9 +14,9 @@ fn assignment(leaves: &[u32]) -> Assignment {
     Assignment::new(leaves.to_vec())
 }
 
-/// The number of assignments to an UltraSPARC T2, exact below 1e12. Sources: table 1 of Radojković
-/// et al., *Optimal task assignment in multithreaded processors: a statistical approach* (ASPLOS
-/// 2012), and the base time table of the BlackBox scheduler.
+/// The number of assignments to an UltraSPARC T2, exact below 1e12. One source is table 1 of
+/// Radojković et al., *Optimal task assignment in multithreaded processors: a statistical approach*
+/// (ASPLOS 2012). The other is the base time table of the BlackBox scheduler.
 const PUBLISHED: [(usize, &str); 12] = [
     (3, "11"),
     (4, "49"),
@@ -93,7 +93,6 @@ fn no_threads_have_one_assignment() {
         assert_eq!(space.count(), BigUint::from(1u32));
         assert_eq!(space.classes().collect::<Vec<_>>(), [assignment(&[])]);
         assert_eq!(space.sample(&mut Random::new(1)), assignment(&[]));
-        assert_eq!(space.unrank(&BigUint::ZERO), Some(assignment(&[])));
     }
 }
 
@@ -102,7 +101,6 @@ fn a_machine_of_one_context_has_one_assignment() {
     let space = space("1", 3, PerContext::Any);
     assert_eq!(space.count(), BigUint::from(1u32));
     assert_eq!(space.classes().collect::<Vec<_>>(), [assignment(&[0, 0, 0])]);
-    assert_eq!(space.rank(&assignment(&[0, 0, 0])), BigUint::ZERO);
 }
 
 #[test]
@@ -110,49 +108,6 @@ fn canonical_fills_alike_domains_in_the_order_of_their_smallest_thread() {
     let space = space("2x2x2", 3, PerContext::AtMost(1));
     assert_eq!(space.canonical(&assignment(&[7, 2, 6])), assignment(&[0, 4, 1]));
     assert_eq!(space.class_size(&assignment(&[7, 2, 6])), BigUint::from(8u32 * 4));
-}
-
-#[test]
-fn what_is_not_of_the_space_is_told_apart() {
-    let space = space("2x2", 3, PerContext::AtMost(1));
-    assert!(space.contains(&assignment(&[3, 1, 0])));
-    assert!(!space.contains(&assignment(&[3, 1])));
-    assert!(!space.contains(&assignment(&[3, 1, 4])));
-    assert!(!space.contains(&assignment(&[3, 1, 1])));
-}
-
-#[test]
-fn ranks_of_large_spaces_lead_back() {
-    for (shape, threads, per_context) in [
-        ("8x2x4", 24, PerContext::AtMost(1)),
-        ("8x2x4", 12, PerContext::AtMost(2)),
-        ("2x8x2", 20, PerContext::Any),
-    ] {
-        let space = space(shape, threads, per_context);
-        let mut random = Random::new(5);
-        let count = space.count();
-        assert_eq!(space.unrank(&count), None);
-        let last = &count - 1u32;
-        assert_eq!(space.rank(&space.unrank(&last).unwrap()), last);
-        let drawn = space.sample(&mut random);
-        let rank = space.rank(&drawn);
-        assert_eq!(space.unrank(&rank), Some(drawn));
-        // The class after it in the enumeration has the next rank.
-        let next = Classes::from(&space, space.unrank(&rank).unwrap()).nth(1).unwrap();
-        assert_eq!(space.rank(&next), rank + 1u32);
-    }
-}
-
-#[test]
-fn shares_of_a_large_space_start_where_they_should() {
-    let space = space("8x2x4", 30, PerContext::AtMost(1));
-    let count = space.count();
-    for index in [0, 1, 6] {
-        let first = space.share(index, 7).next().unwrap();
-        assert_eq!(space.rank(&first), &count * index / 7usize);
-    }
-    assert!(space.share(7, 7).next().is_none());
-    assert!(space.share(0, 0).next().is_none());
 }
 
 #[test]
@@ -275,20 +230,11 @@ proptest! {
         let smallest: Vec<Assignment> =
             orbits.iter().map(|orbit| assignment(orbit.first().unwrap())).collect();
         prop_assert_eq!(&classes, &smallest);
-        for (rank, (class, orbit)) in classes.iter().zip(&orbits).enumerate() {
+        for (class, orbit) in classes.iter().zip(&orbits) {
             prop_assert_eq!(space.class_size(class), BigUint::from(orbit.len()));
-            prop_assert_eq!(space.rank(class), BigUint::from(rank));
-            prop_assert_eq!(space.unrank(&BigUint::from(rank)), Some(class.clone()));
             for member in orbit {
                 prop_assert_eq!(&space.canonical(&assignment(member)), class);
             }
-        }
-        for shares in [1, 2, 3, 7] {
-            let parts: Vec<Vec<Assignment>> =
-                (0..shares).map(|index| space.share(index, shares).collect()).collect();
-            let sizes = parts.iter().map(Vec::len);
-            prop_assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
-            prop_assert_eq!(&parts.concat(), &classes);
         }
         let mut random = Random::new(seed);
         for _ in 0..20 {

@@ -53,8 +53,8 @@ impl<'a> NumaLeaves<'a> {
             })
     }
 
-    /// Where the exchange takes every NUMA node; `None` if some node's contexts would no longer be
-    /// those of a node. Nodes with the same contexts (ordinary and high-bandwidth memory) are
+    /// The new place of every NUMA node after the exchange. `None` if some node's contexts would no
+    /// longer form a node. Nodes with the same contexts (ordinary and high-bandwidth memory) are
     /// matched in their order.
     fn permutation(&self, a: &[u32], b: &[u32]) -> Option<Vec<usize>> {
         let partner: HashMap<u32, u32> =

@@ -1,7 +1,8 @@
 //! Recorded machines and exports with random damage. Every answer is a machine or an error, never a
 //! panic, and a machine's tree still holds together.
 
-use super::{cases, folder};
+use super::cases;
+use pinwise_synthetic::shared_data;
 use pinwise_topology::{CpuSet, Domain, Machine, Snapshot};
 use proptest::prelude::*;
 use std::sync::OnceLock;
@@ -10,7 +11,7 @@ use std::sync::OnceLock;
 fn originals() -> &'static (Vec<Snapshot>, Vec<String>) {
     static ORIGINALS: OnceLock<(Vec<Snapshot>, Vec<String>)> = OnceLock::new();
     ORIGINALS.get_or_init(|| {
-        let cases = folder().map(|folder| cases(&folder)).unwrap_or_default();
+        let cases = shared_data("hwloc").map(|folder| cases(&folder)).unwrap_or_default();
         let archives = cases
             .iter()
             .map(|case| std::fs::read(&case.archive).unwrap())

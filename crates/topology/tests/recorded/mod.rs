@@ -46,26 +46,6 @@ pub(crate) struct Case {
     pub(crate) options: String,
 }
 
-/// The folder of the recorded machines; `None`, with a message, if it is absent and need not be
-/// there.
-pub(crate) fn folder() -> Option<PathBuf> {
-    let shared = std::env::var_os("PINWISE_SHARED_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
-    let folder = shared.join("hwloc");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(
-        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
-        "no recorded machines at {}",
-        folder.display()
-    );
-    eprintln!("left out: no recorded machines at {} (set PINWISE_SHARED_DATA)", folder.display());
-    None
-}
-
 /// Every `.test` file of the folder.
 pub(crate) fn cases(folder: &Path) -> Vec<Case> {
     let mut cases = Vec::new();

@@ -47,9 +47,9 @@ pub(super) fn text(
         sheet.text.push_str(&table(comparison, width));
         let (rounds, confidence) = (comparison.rounds, figures::percent(comparison.confidence));
         let how = format!(
-            "Losses are against {}, from {rounds} rounds of fresh windows that chose nothing. \
-             The {confidence} intervals of losses hold together, those of performances each \
-             alone.",
+            "Losses are against {}. They come from {rounds} rounds of fresh windows, which chose \
+             nothing. All {confidence} intervals of losses hold together. Each interval of a \
+             performance holds alone.",
             against(comparison)
         );
         sheet.text.push('\n');

@@ -65,7 +65,7 @@ pub(super) fn map(
     let legend = if numbers {
         ""
     } else {
-        "\na digit is the level that brings the two contexts together; --json has the latencies\n"
+        "\na digit is the level that brings two contexts together; see the latencies with --json\n"
     };
     Some((text, legend))
 }

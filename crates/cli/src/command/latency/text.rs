@@ -43,7 +43,7 @@ pub(super) fn text(
         None => {
             let _ = writeln!(
                 text,
-                "  {n} x {n} are too many for {width} columns; --json has all of them"
+                "  {n} x {n} are too many for {width} columns; see all of them with --json"
             );
         }
     }
@@ -180,13 +180,14 @@ fn spread(pairs: &[Pair]) -> String {
     let _ = writeln!(
         text,
         "  {} batches in {} directions. On one line the middle half of them spreads by {} of its \
-         median,\n  by {} in the worst direction ({} to {}). See each direction with --json",
+         median.\n  In the worst direction ({} to {}) it spreads by {}. See each direction with \
+         --json",
         figures::count(batches as u64),
         pairs.len(),
         percent(middle.spread),
-        percent(widest.spread),
         widest.from.0,
-        widest.to.0
+        widest.to.0,
+        percent(widest.spread)
     );
     text
 }

@@ -35,11 +35,13 @@ impl<'a> ShownSelection<'a> {
     /// The threads that run, and where.
     pub(super) fn placed(&self, best: &PlacedSelection) -> (Vec<String>, Assignment) {
         let workload = &self.info.new.workload;
-        let names = best.pieces.iter().flat_map(|piece| workload.members(piece.instance));
+        let names = best.instances.iter().flat_map(|pinned| workload.members(pinned.instance));
         let names = names.map(|thread| workload.threads[thread].name.clone()).collect();
         (
             names,
-            Assignment::new(best.pieces.iter().flat_map(|piece| piece.leaves.clone()).collect()),
+            Assignment::new(
+                best.instances.iter().flat_map(|pinned| pinned.leaves.clone()).collect(),
+            ),
         )
     }
 
@@ -53,7 +55,7 @@ impl<'a> ShownSelection<'a> {
                 json!({ "thread": name, "cpu": cpu })
             };
             json!({
-                "instances": best.pieces.iter().map(|piece| &self.names[piece.instance])
+                "instances": best.instances.iter().map(|pinned| &self.names[pinned.instance])
                     .collect::<Vec<_>>(),
                 "assignment": names.iter().enumerate().map(thread).collect::<Vec<Value>>(),
                 "performance": best.performance.mean,

@@ -15,13 +15,13 @@ impl ShownSelection<'_> {
     fn pipelines(&self, best: &PlacedSelection) -> String {
         let workload = &self.info.new.workload;
         let mut programs: Vec<(&str, Vec<&str>)> = Vec::new();
-        for piece in &best.pieces {
-            let thread = workload.members(piece.instance).first().copied();
+        for pinned in &best.instances {
+            let thread = workload.members(pinned.instance).first().copied();
             let Some(thread) = thread.map(|thread| &workload.threads[thread].name) else {
                 continue;
             };
             let front = thread.split_once('-').map_or(thread.as_str(), |(front, _)| front);
-            let name = self.names[piece.instance].as_str();
+            let name = self.names[pinned.instance].as_str();
             match programs.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, fronts)) => fronts.push(front),
                 None => programs.push((name, vec![front])),
@@ -34,7 +34,7 @@ impl ShownSelection<'_> {
     /// The other selections whose fresh windows do not differ from those of the best, `selection`.
     fn open(&self, selection: &str, outcome: &SelectionOutcome) -> String {
         let ties = outcome.ties.iter();
-        let tied = ties.map(|tie| self.named(tie.pieces.iter().map(|piece| piece.instance)));
+        let tied = ties.map(|tie| self.named(tie.instances.iter().map(|pinned| pinned.instance)));
         let others: BTreeSet<String> = tied.filter(|other| other != selection).collect();
         if others.is_empty() {
             return String::new();
@@ -56,7 +56,7 @@ impl ShownSelection<'_> {
         let caveat = simulated(self.info);
         match &outcome.best {
             Some(best) => {
-                let selection = self.named(best.pieces.iter().map(|piece| piece.instance));
+                let selection = self.named(best.instances.iter().map(|pinned| pinned.instance));
                 sheet.paragraph(
                     "",
                     0,
@@ -105,7 +105,7 @@ impl ShownSelection<'_> {
             }
         }
         for (index, tie) in outcome.ties.iter().enumerate() {
-            let selection = self.named(tie.pieces.iter().map(|piece| piece.instance));
+            let selection = self.named(tie.instances.iter().map(|pinned| pinned.instance));
             let label = if index == 0 { "ties" } else { "" };
             sheet.line(label, &format!("{selection}, elsewhere, {}", tie.performance.show(&scale)));
         }
@@ -115,8 +115,8 @@ impl ShownSelection<'_> {
             outcome.best.as_ref().map_or(scale.clone(), |best| best.performance.telling(&scale));
         sheet.line("bound", &match (bound.upb_high, bound.gap_high) {
             (Some(high), Some(gap)) => format!(
-                "no selection on any assignment is better than {} with {confidence} confidence (n \
-                 = {}): the gap is at most {}",
+                "no selection on any assignment is better than {} ({confidence} confidence, n = \
+                 {}): the gap is at most {}",
                 beside.show(high),
                 figures::count(bound.n as u64),
                 figures::percent(gap)

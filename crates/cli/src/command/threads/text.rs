@@ -79,8 +79,8 @@ fn stored(document: &ThreadsJson) -> String {
     format!(", {all} with {set_aside} set aside ({aside})")
 }
 
-/// How threads were watched: the layer, what it gives and lacks, what it cost, and why no better
-/// one was used.
+/// How threads were watched: the layer, what it gives, lacks and cost, and why no better one was
+/// used.
 pub(crate) fn watched(document: &ThreadsJson) -> Option<String> {
     let monitor = document.monitor.as_ref()?;
     let overhead =

@@ -40,8 +40,8 @@ impl LastingLines {
         Self { fits: fits(processor, used), stored: lines(stored, shift), shift }
     }
 
-    /// Whether what a load of `address` finds in the first level of its core stays there until a
-    /// fill of that core.
+    /// Whether the line that a load of `address` finds in its core's first level lasts. It then
+    /// stays there until a fill of that core.
     pub(super) fn lasts(&self, job: &ProgramSet, address: Address) -> bool {
         let load = line(&reached(job, address), self.shift);
         self.fits

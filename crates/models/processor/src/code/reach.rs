@@ -1,4 +1,4 @@
-//! How soon a thread can come to need a unit, from where it stands in its program.
+//! How soon a thread can need a unit, from its current step in its program.
 //!
 //! It is a lower bound: every load hits, every poll succeeds. For the loop that a thread is in, the
 //! rounds left are known. For a later loop it takes the fewest rounds that the loop can have.
@@ -88,7 +88,7 @@ pub(super) fn reach(instructions: &[Instruction]) -> Vec<Reach> {
     }
 }
 
-/// The fewest cycles from the step `at` to its unit or, as far as known, that of a step after it.
+/// The fewest cycles from the step `at` to a step that needs the unit `which`, as far as known.
 fn soonest(instructions: &[Instruction], reach: &[Reach], at: usize, which: usize) -> u32 {
     let instruction = &instructions[at];
     if instruction.operation == [Operation::Fpx, Operation::Fpd][which] {

@@ -40,9 +40,9 @@ pub(super) fn append(
     begin
 }
 
-/// Merges an instruction of a row of one-cycle instructions with the next one, if that is ready
-/// when the row is over. A store may have to wait for the one before. Nothing else leads to the
-/// second of two steps, unless the first is a loop, poll or end.
+/// Merges a row of one-cycle instructions with the next instruction, if that is ready when the row
+/// is over. A store may have to wait for the store before. Nothing else leads to the second of two
+/// steps, unless the first is a loop, poll or end.
 fn join_rows(steps: &[ProgramStep], instructions: &mut [Instruction]) {
     for at in 1..steps.len() {
         if let (

@@ -96,7 +96,7 @@ impl Pipe {
         }
     }
 
-    /// The strand that fetches in cycle `now` if the units in `denied` are not to be had.
+    /// The strand that fetches in cycle `now` if the units in `denied` are not available.
     #[inline]
     pub(super) fn pick(&self, now: u64, denied: Units, strands: &[Strand]) -> Option<usize> {
         let strand = |slot: usize| &strands[self.strands.start + slot];
@@ -125,7 +125,8 @@ impl Pipe {
         }
     }
 
-    /// The unit that a strand waits for has started on its instruction: it is ready in cycle `at`.
+    /// The unit that a strand waits for has started on its instruction. The strand is ready in
+    /// cycle `at`.
     pub(super) fn wake(&mut self, at: u64) {
         self.waiting -= 1;
         self.wakes = self.wakes.min(at);

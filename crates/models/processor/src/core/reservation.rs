@@ -1,12 +1,12 @@
-//! What a pipe may do with shared units while it runs alone: use one that no other pipe can want
-//! meanwhile.
+//! What a pipe may do with shared units while it runs alone. It may use a unit that no other pipe
+//! can want meanwhile.
 //!
 //! A thread stands somewhere in its program. From there, a least number of cycles pass to its next
 //! multiplication or division ([`Code::cycles_to`]). Before the earliest such cycle of all threads
 //! of the other pipes, there is nothing to arbitrate. That stays true whatever happens.
 //!
-//! A load needs more. No fill may come in its way, and it must find its line in the first level,
-//! where no other core can take it out before. Such a load changes the recency of the line and the
+//! A load needs more. No fill may come in its way. The load must find its line in the first level,
+//! and no other core may evict the line before. Such a load changes the recency of the line and the
 //! last user of the unit. Only its own core observes that, and loads of that core stay in order. So
 //! a pipe goes on with loads only until a cycle in which another pipe is due. A pipe that waits for
 //! a unit is due by the cycle after the unit can start. Loads follow each other too closely for a
@@ -19,7 +19,7 @@ use crate::code::{Code, Operation};
 use crate::memory::Hierarchy;
 
 /// The cycles before which no other pipe of the core wants the floating-point unit, and the divide
-/// unit. They are known only as far as was looked.
+/// unit. They are known only as far as the search went.
 pub(super) type Clear = [u64; 2];
 
 /// The units of a core as one of its pipes sees them.

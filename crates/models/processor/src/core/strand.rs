@@ -24,8 +24,7 @@ pub struct Counters {
 /// A hardware context with a thread on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Strand {
-    /// When it can fetch; [`super::NEVER`] while a unit that has not yet started on its
-    /// instruction will say.
+    /// When it can fetch. [`super::NEVER`] while it waits for a unit to start on its instruction.
     pub(super) ready_at: u64,
     /// One more than the cycle of its last fetch, 0 before the first.
     pub(super) fetched: u64,
@@ -92,9 +91,9 @@ impl Strand {
         self.wait_for_store_buffer();
     }
 
-    /// Fetches whenever it is ready, from cycle `now` on, in which it is, up to the cycle before
-    /// `end`. `now` becomes the cycle after its last fetch. Stops and returns true when it is ready
-    /// for an instruction that needs a unit.
+    /// Fetches whenever it is ready, up to the cycle before `end`. It is ready in cycle `now`.
+    /// `now` becomes the cycle after its last fetch. Stops and returns true when it is ready for an
+    /// instruction that needs a unit.
     #[inline]
     pub(super) fn run_alone(&mut self, now: &mut u64, end: u64, code: &mut Code) -> bool {
         loop {

@@ -19,21 +19,21 @@
 //! - `hashN_L1`, `hashN_L2`, `hashN_Mem`: three of these.
 //! - `intadd`, `intmul`, `intdiv`: `hash1_L1` and 480 additions in 30 rounds, 80 multiplications,
 //!   or 26 divisions.
-//! - `packet-analyzer`: 823 instructions. It loads the header (58 bytes) of a packet in memory and
+//! - `packet-analyzer`: 823 instructions. It loads the header (58 bytes) of a packet in memory. It
 //!   stores an entry of 56 bytes in a log of 4,096.
 //! - `aho-corasick`: 20 instructions for each of 167 ± 160 bytes of payload. They load the byte
 //!   and a transition from 12 KiB.
 //! - `stateful`: 634 instructions: 6 multiplications (hash), loads and stores in a table of 512 KiB
 //!   (lock, record).
 //!
-//! **Where the numbers come from.** The numbers of R, T and the nine IPFwd variants are chosen to
-//! come near the figures of the studies. See docs/lab/fidelity.md for both. Those of the last three
-//! come from the programs that ship with pinwise. cachegrind counted them, instruction by
-//! instruction on x86-64 (`lab/examples/process.rs`). They are the instructions per packet, the
-//! mean length of payloads and headers of their generated packets, and 12 KiB of transitions. With
-//! a cache like the T2's (8 KiB, 4 ways), 0.37 transitions per byte miss. The table of `stateful`
-//! is that of 4,096 active flows, 128 bytes each with lock and record. Loads and stores of the
-//! stack are left out: a register window or a better compiler saves them.
+//! **Sources.** The numbers of R, T and the nine IPFwd variants are chosen to approximate the
+//! studies' figures. See docs/lab/fidelity.md for both. Those of the last three come from the
+//! programs that ship with pinwise. The tool cachegrind counted them by instruction on x86-64
+//! (`lab/examples/process.rs`). They are the instructions per packet, the mean length of payloads
+//! and headers, and 12 KiB of transitions. The packets are those that the programs generate. With a
+//! cache like the T2's (8 KiB, 4 ways), 0.37 transitions per byte miss. The table of `stateful` is
+//! that of 4,096 active flows, 128 bytes each with lock and record. Loads and stores of the stack
+//! are left out: a register window or a better compiler saves them.
 //!
 //! **Jitter.** Waits and loops marked ± are uniform, drawn in pairs ([`crate::program`]). Without
 //! them the threads of a deterministic model fall into step for millions of cycles. One start

@@ -33,8 +33,8 @@ pub enum PublishedBenchmark {
 const ROUND: u32 = 1000;
 /// Latencies of the divisions of `intdiv`, repeating.
 const DIVISIONS: [u32; 3] = [19, 20, 19];
-/// Distance of the arrays of two instances: more than the largest array, and skewed by one line of
-/// the second level. So equal instances do not use the same sets at the same time.
+/// Distance of the arrays of two instances. It exceeds the largest array and is skewed by one line
+/// of the second level. So equal instances do not use the same sets at the same time.
 const INSTANCE: u64 = (8 << 20) + 64;
 
 impl PublishedBenchmark {

@@ -10,7 +10,7 @@ pub enum Side {
 }
 
 /// A bounded single-producer, single-consumer ring. Tail, head and every slot begin on a multiple
-/// of [`PacketRing::SPACING`], so that no two of them share a cache line.
+/// of [`PacketRing::SPACING`]. So no two of them share a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketRing {
     /// Address of the tail; the head and the slots follow.

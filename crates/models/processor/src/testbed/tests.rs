@@ -37,8 +37,9 @@ fn ready_instances_count_by_what_they_do_alone() {
         SimulatedTestbed::of_ready(processor, machine, programs.clone(), alone.to_vec(), window, 7)
             .unwrap()
     };
-    let piece = |instance, first: u32| Piece { instance, leaves: (first..first + 3).collect() };
-    let both = Setting::Profile(vec![piece(0, 0), piece(2, 4)]);
+    let pinned =
+        |instance, first: u32| PinnedInstance { instance, leaves: (first..first + 3).collect() };
+    let both = Setting::Profile(vec![pinned(0, 0), pinned(2, 4)]);
     let rate = |testbed: &mut SimulatedTestbed| {
         testbed.measure(&both, Effort::default()).unwrap().performance
     };
@@ -118,8 +119,8 @@ fn starts_are_added_until_their_mean_is_certain() {
     assert!(certain(&[1.0, 1.0, 1.008]) && !certain(&[1.0, 1.0, 1.01]));
     assert!(!certain(&[0.0, 0.0, 1.0]) && certain(&[0.0, 0.0]));
     let count = |starts| {
-        // Windows of a few packets differ by percents: more never make them certain, unless the
-        // first agree by chance.
+        // Windows of a few packets differ by percents. More starts never make them certain, unless
+        // the first agree by chance.
         let mut testbed = testbed(1, Window { cycles: 5_000, starts });
         let mut once =
             || testbed.measure(&apart(), Effort::default()).unwrap().duration.as_secs_f64();
@@ -131,8 +132,8 @@ fn starts_are_added_until_their_mean_is_certain() {
 #[test]
 fn a_profile_is_of_its_first_part_and_what_is_beside_it() {
     let mut testbed = testbed(2, SHORT);
-    let part = |leaves: [u32; 3]| Piece { instance: 0, leaves: leaves.to_vec() };
-    let mut profile = |parts: Vec<Piece>| {
+    let part = |leaves: [u32; 3]| PinnedInstance { instance: 0, leaves: leaves.to_vec() };
+    let mut profile = |parts: Vec<PinnedInstance>| {
         testbed.seek(0);
         testbed
             .measure(&Setting::Profile(parts), Effort::default())
@@ -152,7 +153,7 @@ fn a_profile_is_of_its_first_part_and_what_is_beside_it() {
         "two threads on one context"
     );
     assert_eq!(profile(vec![part([0, 1, 64])]).unwrap_err().retry, Retry::Other, "no such context");
-    let unknown = Piece { instance: 2, leaves: vec![0, 1, 2] };
+    let unknown = PinnedInstance { instance: 2, leaves: vec![0, 1, 2] };
     assert_eq!(profile(vec![unknown]).unwrap_err().retry, Retry::Other);
 }
 

@@ -7,8 +7,8 @@ use crate::program::PacketProgram;
 pub struct Window {
     /// Cycles in which packets are counted, at least 1; a quarter as many pass before.
     pub cycles: u64,
-    /// From how many different starts at least, 1 or more; where they differ, two and more become
-    /// up to 16.
+    /// The least number of different starts, 1 or more. If they differ, two and more become up
+    /// to 16.
     pub starts: u32,
 }
 

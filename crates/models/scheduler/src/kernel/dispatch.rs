@@ -1,13 +1,13 @@
 //! Decides which thread runs where: wake-up placement, preemption, time slices, balancing, taking
 //! work away.
 //!
-//! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at the context
-//! it ran on last, if that was within the last 30 ms. Otherwise it goes to the context that runs
-//! the least important thread, its own package first. The queue there may be longer than the next
-//! one's in the ring of its package (by more than two from priority 16 on). Then the thread goes to
-//! the next. A higher priority preempts at once. The preempted thread goes to the front of its
-//! queue, a thread whose slice ended to the back. An idle context takes the most important thread
-//! that has waited 100 µs elsewhere, from its own package first.
+//! The rules are those of the OpenSolaris dispatcher. A thread that wakes is queued at its last
+//! context, if it ran there within the last 30 ms. Otherwise it goes to the context that runs the
+//! least important thread, its own package first. The queue there may be longer than that of the
+//! next context in the ring of its package. Then the thread goes to the next. From priority 16 on,
+//! the difference must exceed two. A higher priority preempts at once. The preempted thread goes to
+//! the front of its queue, a thread whose slice ended to the back. An idle context takes the most
+//! important thread that has waited 100 µs elsewhere, from its own package first.
 
 use super::{Burst, Kernel, Nanos, Owner, Phase, State, ThreadId, Timer, Wait, timesharing};
 use std::cmp::Reverse;
@@ -63,9 +63,9 @@ impl Kernel<'_> {
         if length(chosen).saturating_sub(slack) > length(next) { next } else { chosen }
     }
 
-    /// The context that runs the least important thread, or none, on which `id` would run at once:
-    /// at home, else elsewhere. If there is none, the best at home. Among equals the one it ran on
-    /// last, then the first from its own place on.
+    /// The context on which `id` would run at once, at home if possible. It runs the least
+    /// important thread, or none. If there is none, the best at home. Among equals, the context
+    /// that `id` ran on last, then the first from its own place on.
     fn least_important(&self, id: ThreadId) -> usize {
         let thread = &self.threads[id];
         let packages = self.platform.packages();
@@ -246,7 +246,8 @@ impl Kernel<'_> {
         }
     }
 
-    /// A thread off its context cannot see a mutex released: it will try again when it is back.
+    /// A thread off its context cannot see that a mutex is released. It tries again when it is
+    /// back.
     fn give_up_spinning(&mut self, id: ThreadId) {
         if let Phase::Spin(mutex) = self.threads[id].phase {
             self.mutexes[mutex].stop_spinning(id);

@@ -88,8 +88,8 @@ fn a_thread_wakes_where_its_cache_is_warm_and_moves_only_for_an_idle_context() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// It is checked every few microseconds. No context is idle while a thread has waited elsewhere
-    /// for longer than the time after which it may be taken away.
+    /// No context is idle while a queued thread may be stolen. A thread may be stolen once it has
+    /// waited for `nosteal`. The test looks every few microseconds.
     #[test]
     fn work_is_conserved(
         threads in 1usize..24,

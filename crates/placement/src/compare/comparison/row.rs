@@ -55,8 +55,8 @@ pub struct JudgedClaim {
     pub claim: BoundClaim,
     /// Whether the claimed gap is within the one asked for.
     pub certified: bool,
-    /// Whether it was true. The gap is what is judged. Both sides of it are measured here in the
-    /// same rounds, while the bound is in the units of another moment.
+    /// Whether it was true. The verdict judges the gap. Both sides of the gap are measured here in
+    /// the same rounds. The bound itself is from another time.
     pub verdict: ClaimVerdict,
     /// The largest loss of the claimed assignment against any other measured here; at least 0. Its
     /// ends are the greatest ends. The losses of all claims hold together with the comparison's

@@ -45,8 +45,8 @@ pub(crate) struct Findings<'a, 'b> {
     pub(crate) floor: f64,
     /// The highest possible prediction of an assignment that was neither looked at nor ruled out.
     pub(crate) unresolved: f64,
-    /// The most that an assignment might be predicted which holds the same as one that was looked
-    /// at, in other domains.
+    /// The highest possible prediction of an assignment that holds the same as one looked at, in
+    /// other domains.
     pub(crate) elsewhere: f64,
     pub(crate) nodes: u64,
     /// Holdings and parts looked at so far,

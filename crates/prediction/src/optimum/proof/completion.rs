@@ -1,4 +1,4 @@
-//! The most that further domains can be worth, by the threads of each kind that are left.
+//! The highest possible worth of further domains, by the threads of each kind that are left.
 
 use super::fragment::Fragments;
 use std::collections::HashMap;
@@ -52,8 +52,7 @@ impl Completion {
         {
             return flat();
         }
-        // Threads of each kind that an entry has left, to see whether what a holding takes is
-        // there.
+        // Threads of each kind that an entry has left. They show whether a holding still fits.
         let left: Vec<Vec<u8>> = (0..entries)
             .map(|entry| {
                 counts

@@ -60,7 +60,7 @@ pub(crate) struct Fragments {
     pub(crate) groups: Vec<usize>,
     /// The fragments of all holdings, each once. They are few, and they are valued again and again.
     offers: Vec<Offer>,
-    /// By holding, how many parts it has, and of one after the other the numbers of their offers.
+    /// By holding, its number of parts. Then the numbers of their offers, part by part.
     parts: Vec<usize>,
     offered: Vec<u32>,
 }
@@ -70,8 +70,7 @@ pub(crate) struct Fragments {
 type Numbers = HashMap<(usize, Vec<u8>), usize>;
 
 impl Fragments {
-    /// `None` if there are too many to go through, or `go_on`, asked before each content, says
-    /// no.
+    /// `None` if there are too many, or if `go_on` returns false. It is called before each content.
     pub(crate) fn new(blackbox: &BlackBox, mut go_on: impl FnMut() -> bool) -> Option<Self> {
         let mut numbers = Numbers::new();
         let mut cuts = Vec::new();
@@ -218,8 +217,8 @@ fn cut(blackbox: &BlackBox, application: usize, numbers: &mut Numbers) -> Option
     Some(known.into_iter().map(cut).collect())
 }
 
-/// Puts a domain's content in the order that all contents have that differ by exchanges of alike
-/// parts.
+/// Puts a domain's content in canonical order. Contents that differ by exchanges of alike parts get
+/// the same order.
 fn arrange(held: &mut [u8], arities: &[usize]) {
     let Some((arity, inner)) = arities.split_first() else { return };
     let width = held.len() / arity;
@@ -275,7 +274,7 @@ struct Division<'a> {
     held: &'a [u8],
     /// Layout and share by slot.
     shares: &'a [(usize, f64)],
-    /// The parts found so far, each with the number of its name, and by slots, which they are.
+    /// The parts found so far, each with the number of its name. `known` finds them by their slots.
     /// `None` for what no instance can have in a domain.
     sets: Vec<(usize, InstanceThreads)>,
     known: HashMap<Vec<usize>, Option<usize>>,

@@ -1,9 +1,9 @@
 //! Prices that bound the best prediction from above.
 //!
-//! **The bound.** Let h(p, s) be the price of a fragment p whose threads keep the share s, not
-//! falling in s. Let r(a) be the extra price of an instance of application a. The prices of the
-//! fragments of every cut m must cover its worth at every common share s. So r(a) plus the sum of
-//! h(p, s) over p in m is at least base(m) s. Prices do not fall. So they make up at different
+//! **The bound.** Let h(p, s) be the price of a fragment p whose threads keep the share s. It does
+//! not fall as s grows. Let r(a) be the extra price of an instance of application a. The prices of
+//! the fragments of every cut m must cover its worth at every common share s. So r(a) plus the sum
+//! of h(p, s) over p in m is at least base(m) s. Prices do not fall. So they make up at different
 //! shares, too, for the least of them. So no assignment is predicted above the sum of r over all
 //! instances and of h over all fragments. The sum of h is that over domains of what they hold. Only
 //! the number of threads of each kind ties the holdings of different domains. `Prices::value`
@@ -17,8 +17,8 @@
 //! at these. Few of the holdings matter. They are found by solving with those known and adding the
 //! ones that cost most (cutting planes; Kelley, J. SIAM 8, 1960). The search for these is half-way
 //! between the new prices and the best so far. That keeps prices steady (Ben-Ameur and Neto,
-//! Networks 49, 2007). What the solver returns is only a proposal: `r` is computed from `h`, and
-//! the bound from both.
+//! Networks 49, 2007). The solver's result is only a proposal. So `r` is computed from `h`, and the
+//! bound from both.
 
 use super::fragment::{Fragments, Holding};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Solution, Variable};
@@ -92,8 +92,8 @@ impl Prices {
         Self { knots, prices, rest }
     }
 
-    /// To begin with: an instance at its best, shared among its fragments by size, in proportion to
-    /// the share kept.
+    /// The first prices. An instance at its best is shared among its fragments by size, in
+    /// proportion to the share kept.
     fn by_size(fragments: &Fragments, knots: Vec<f64>, applications: usize) -> Self {
         let mut prices = vec![vec![0.0; knots.len()]; fragments.sizes.len()];
         for cut in &fragments.cuts {

@@ -1,18 +1,17 @@
 //! Why there is no profile.
 
-use num_bigint::BigUint;
-use pinwise_topology::SpaceError;
+use pinwise_topology::{DomainKind, SpaceError};
+use serde::{Deserialize, Serialize};
 
 /// Why there is no profile of a workload.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProfilingError {
-    /// An instance does not fit the machine.
-    #[error(transparent)]
-    Space(#[from] SpaceError),
     /// More layouts of threads within a domain than can be gone through.
     #[error(
-        "{kinds} kinds of threads have too many layouts on the {slots} places of a {level}: choose \
-         a smaller --core-local, or use --strategy auto"
+        "{kinds} kinds of threads have too many layouts on the {slots} places of a {}: choose a \
+         smaller --core-local, or use --strategy auto",
+        .level.name()
     )]
     TooManyLayouts {
         /// Kinds of threads.
@@ -20,7 +19,7 @@ pub enum ProfilingError {
         /// Threads that a domain may hold.
         slots: usize,
         /// Of the domains.
-        level: &'static str,
+        level: DomainKind,
     },
     /// One instance alone has more assignments than could be measured.
     #[error(
@@ -31,7 +30,11 @@ pub enum ProfilingError {
     TooManyAlone {
         /// Threads of an instance.
         threads: usize,
-        /// Its assignments.
-        count: BigUint,
+        /// Its assignments, as a decimal number.
+        count: String,
     },
+    /// An instance does not fit the machine.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Space(#[from] SpaceError),
 }

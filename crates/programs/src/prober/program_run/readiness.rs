@@ -115,7 +115,7 @@ impl ProgramRun {
     }
 }
 
-/// The CPU time of all threads but the first of each process, or of that one if it is alone.
+/// The CPU time of all threads, except the first of each process. That one counts if it is alone.
 fn workers_ran(roster: &Roster) -> Duration {
     let ran = |id: &pinwise_linux::thread::ThreadId| {
         SchedulerTimes::read(id.pid, id.tid).map_or(Duration::ZERO, |account| account.ran)

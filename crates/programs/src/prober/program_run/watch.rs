@@ -133,7 +133,7 @@ impl ProgramRun {
             let watched = watch(warm_up(window), &is_done).and_then(|_| {
                 let initialization = self.begin.elapsed();
                 let mut parts = Vec::new();
-                // Until the metric has what it needs, or has given up, or the probe has to end.
+                // This lasts until the metric is complete or has given up, or the probe has to end.
                 while parts.is_empty() || !is_done() {
                     let others =
                         cpus.as_ref().map(|cpus| OtherLoadWatch::begin(cpus, &[self.root]));
@@ -207,7 +207,7 @@ impl ProgramRun {
         }
     }
 
-    /// Watches from the start to the end, which has to come within `limit`, or only waits for it.
+    /// Watches from the start to the end, or only waits for the end. It has to come within `limit`.
     pub(in crate::prober) fn run_through(
         &mut self,
         limit: Duration,

@@ -8,16 +8,17 @@ use super::super::{Address, PacketRing, Region};
 
 /// Descriptors in a ring.
 const SLOTS: u32 = 16;
-/// A thread's own variables, and how far apart those are that one block after the other loads.
+/// A thread's own variables, and the distance of those that successive blocks load.
 const VARIABLES: u64 = 256;
 const VARIABLE: u64 = 8;
-/// Buffers for packets, and bytes of each. So many that one is out of the first level before its
-/// turn comes again. Real interfaces write new packets to memory.
+/// Buffers for packets, and bytes of each. A buffer has left the first level before its next turn.
+/// Real interfaces write new packets to memory.
 const BUFFERS: u64 = 128;
 const BUFFER: u64 = 1600;
 /// Bytes between entries of a log.
 const LOGGED: u64 = 64;
-/// What lies between two things of one instance, and between two instances: odd numbers of lines.
+/// The gap between two objects of one instance, and between two instances. Both are odd numbers of
+/// lines.
 const GAP: u64 = 64;
 const INSTANCE_GAP: u64 = 5 * 64;
 

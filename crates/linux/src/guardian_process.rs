@@ -1,0 +1,18 @@
+//! What others know of the guardian process: its name, and the longest time that it takes.
+
+use std::time::Duration;
+
+/// The guardian's name in process lists, so that `killall pinwise` leaves it alone.
+pub(crate) const NAME: &str = "affinity-guard";
+/// The longest time that restoring may take. A program that creates threads without pause would
+/// keep the guardian busy for ever.
+pub(crate) const RESTORING: Duration = Duration::from_millis(900);
+/// The longest time that a command which changes a process or puts it back may take. A guess.
+pub const SETTING_LIMIT: Duration = Duration::from_secs(5);
+/// How long a program may take to end after SIGTERM.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+/// The longest time that the guardian is at work. It puts affinities back, waits for a command,
+/// runs another, and gives programs time to end.
+pub(crate) const AT_WORK: Duration = Duration::from_millis(
+    (RESTORING.as_millis() + 2 * SETTING_LIMIT.as_millis() + GRACE.as_millis()) as u64,
+);
