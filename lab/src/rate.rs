@@ -13,6 +13,11 @@ pub fn limit(count: usize, of: usize) -> f64 {
     beta.map_or(1.0, |beta| beta.inverse_cdf(CONFIDENCE))
 }
 
+/// The lower limit of such a share, with the same confidence.
+pub fn least(count: usize, of: usize) -> f64 {
+    1.0 - limit(of.saturating_sub(count), of)
+}
+
 /// A count with the upper limit of its share.
 pub fn of_which(count: usize, of: usize) -> String {
     match of {
@@ -28,7 +33,9 @@ mod tests {
     #[test]
     fn the_rule_of_three_holds_and_all_of_all_has_no_limit() {
         assert!((limit(0, 100) - 0.0295).abs() < 1e-4, "{}", limit(0, 100));
-        assert_eq!(limit(5, 5), 1.0);
+        assert_eq!((limit(5, 5), least(0, 5)), (1.0, 0.0));
+        // The least share of which 4 of 20 are within chance: binomial tail of 5 %.
+        assert!((least(4, 20) - 0.0714).abs() < 1e-4, "{}", least(4, 20));
         assert_eq!(of_which(0, 0), "-");
     }
 }

@@ -158,7 +158,7 @@ fn prior(arms: &[Arm], contexts: u32) -> Prior {
             }
         }
     }
-    Prior { laws, departures }
+    Prior::new(laws, departures)
 }
 
 #[cfg(test)]

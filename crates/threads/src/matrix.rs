@@ -63,11 +63,27 @@ impl Matrix {
     /// x with L x = `right`, where self is a lower triangle.
     pub(crate) fn forward(&self, right: &[f64]) -> Vec<f64> {
         let mut solution = Vec::with_capacity(self.size);
-        for (row, value) in right.iter().enumerate() {
-            let known: f64 = self.row(row).iter().zip(&solution).map(|(a, b)| a * b).sum();
-            solution.push((value - known) / self.at(row, row));
+        self.forward_each(right.as_chunks::<1>().0, &mut solution);
+        solution.into_flattened()
+    }
+
+    /// The same for `N` right sides at once. A row of `right` and of `solution` has all of them.
+    pub(crate) fn forward_each<const N: usize>(
+        &self,
+        right: &[[f64; N]],
+        solution: &mut Vec<[f64; N]>,
+    ) {
+        solution.clear();
+        for (row, right) in right.iter().enumerate() {
+            let (factors, pivot) = (self.row(row), self.at(row, row));
+            let mut known = [0.0; N];
+            for (factor, solved) in factors.iter().zip(solution.iter()) {
+                for (known, solved) in known.iter_mut().zip(solved) {
+                    *known += factor * solved;
+                }
+            }
+            solution.push(std::array::from_fn(|side| (right[side] - known[side]) / pivot));
         }
-        solution
     }
 
     /// x with Lᵀ x = `right`, where self is a lower triangle.
@@ -104,6 +120,13 @@ mod tests {
         for (row, expected) in right.iter().enumerate() {
             let product: f64 = matrix.row(row).iter().zip(&solution).map(|(a, b)| a * b).sum();
             assert!((product - expected).abs() < 1e-12);
+        }
+        let sides = [[1.0, -2.0], [0.0, 0.5], [3.0, 1.0]];
+        let mut both = Vec::new();
+        lower.forward_each(&sides, &mut both);
+        for side in 0..2 {
+            let one = lower.forward(&sides.map(|row| row[side]));
+            assert_eq!(one, both.iter().map(|row| row[side]).collect::<Vec<_>>());
         }
         let back = lower.lower_times(&[1.0, 0.0, 0.0]);
         assert!((back[0] * back[0] - 4.0).abs() < 1e-12 && (back[0] * back[1] - 2.0).abs() < 1e-12);

@@ -22,10 +22,24 @@ use pinwise_topology::Random;
 /// The distribution before any measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Prior {
-    /// Laws over all candidates, as logarithms, with their probabilities.
-    pub(crate) laws: Vec<(Vec<f64>, f64)>,
-    /// How speeds may depart from a law, with probabilities.
-    pub(crate) departures: Vec<(Departure, f64)>,
+    /// Laws over all candidates, as logarithms.
+    laws: Vec<Vec<f64>>,
+    /// How speeds may depart from a law.
+    departures: Vec<Departure>,
+    /// Logarithms of the probabilities of all pairs: for each departure those of the laws.
+    weights: Vec<f64>,
+}
+
+impl Prior {
+    /// Of laws over all candidates, as logarithms, and departures, each with its probability.
+    pub(crate) fn new(laws: Vec<(Vec<f64>, f64)>, departures: Vec<(Departure, f64)>) -> Self {
+        let (laws, of_laws): (_, Vec<f64>) = laws.into_iter().unzip();
+        let (departures, of_departures): (_, Vec<f64>) = departures.into_iter().unzip();
+        let with =
+            |of_departure: f64| of_laws.iter().map(move |of_law| (of_departure * of_law).ln());
+        let weights = of_departures.into_iter().flat_map(with).collect();
+        Self { laws, departures, weights }
+    }
 }
 
 /// How speeds may depart from a law.
@@ -94,35 +108,48 @@ pub(crate) struct Posterior {
 const LEVEL: f64 = 3.0;
 /// The number of hypotheses that stand for all where their disagreement is counted.
 const REPRESENTATIVES: f64 = 500.0;
+/// How many laws the evidence is found for at once.
+const TOGETHER: usize = 16;
 /// Pivots of covariances are at least this.
 const FLOOR: f64 = 1e-10;
 
 impl Posterior {
     pub(crate) fn new(prior: &Prior, readings: &[Reading]) -> Self {
-        let size = prior.laws.first().map_or(0, |(law, _)| law.len());
+        let size = prior.laws.first().map_or(0, Vec::len);
         let centre = readings.iter().map(|reading| reading.value).sum::<f64>()
             / readings.len().max(1) as f64;
         let values: Vec<f64> = readings.iter().map(|reading| reading.value - centre).collect();
         let left = |law: &[f64]| -> Vec<f64> {
             values.iter().zip(readings).map(|(value, reading)| value - law[reading.place]).collect()
         };
+        // What the laws leave of the measurements. Laws are taken together, for speed.
+        let of_laws = |laws: &[Vec<f64>]| -> Vec<[f64; TOGETHER]> {
+            let of = |(value, reading): (&f64, &Reading)| {
+                std::array::from_fn(|law| {
+                    value - laws.get(law).map_or(0.0, |law| law[reading.place])
+                })
+            };
+            values.iter().zip(readings).map(of).collect()
+        };
+        let of_laws: Vec<_> = prior.laws.chunks(TOGETHER).map(of_laws).collect();
         let conditions: Vec<Condition> = prior
             .departures
             .iter()
-            .map(|(departure, _)| Condition::new(departure, readings, size))
+            .map(|departure| Condition::new(departure, readings, size))
             .collect();
-        let mut hypotheses = Vec::with_capacity(conditions.len() * prior.laws.len());
-        for (condition, (_, departure_weight)) in conditions.iter().zip(&prior.departures) {
-            for (law, law_weight) in &prior.laws {
-                let evidence =
-                    condition.evidence(&left(law)) + (departure_weight * law_weight).ln();
-                hypotheses.push((evidence, condition, law));
-            }
+        let mut evidence = Vec::with_capacity(prior.weights.len());
+        let mut whitened = Vec::with_capacity(readings.len());
+        for condition in &conditions {
+            let of = of_laws.iter().flat_map(|left| condition.evidence(left, &mut whitened));
+            evidence.extend(of.take(prior.laws.len()));
         }
-        let most =
-            hypotheses.iter().map(|(evidence, ..)| *evidence).fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = hypotheses.iter().map(|(evidence, ..)| (evidence - most).exp()).sum();
-        let weight = |evidence: f64| (evidence - most).exp() / total;
+        evidence.iter_mut().zip(&prior.weights).for_each(|(sum, weight)| *sum += weight);
+        let most = evidence.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut weights = evidence;
+        weights.iter_mut().for_each(|weight| *weight = (*weight - most).exp());
+        let total: f64 = weights.iter().sum();
+        weights.iter_mut().for_each(|weight| *weight /= total);
+        let of_conditions = || conditions.iter().zip(weights.chunks_exact(prior.laws.len()));
         let mut posterior = Self {
             mean: vec![0.0; size],
             covariance: Matrix::from_fn(size, |_, _| 0.0),
@@ -132,12 +159,11 @@ impl Posterior {
         let (mut times, mut beside) = (0.0, 0.0);
         // Predictions are linear in the law: the mean of a condition's predictions is that of its
         // mean law.
-        for (condition, its) in conditions.iter().zip(hypotheses.chunks_exact(prior.laws.len())) {
-            let share: f64 = its.iter().map(|(evidence, ..)| weight(*evidence)).sum();
+        for (condition, weights) in of_conditions() {
+            let share: f64 = weights.iter().sum();
             let mut law = vec![0.0; size];
-            for (evidence, _, other) in its {
-                let weight = weight(*evidence);
-                law.iter_mut().zip(*other).for_each(|(sum, value)| *sum += weight * value);
+            for (weight, other) in weights.iter().zip(&prior.laws) {
+                law.iter_mut().zip(other).for_each(|(sum, value)| *sum += weight * value);
             }
             let left: Vec<f64> = values
                 .iter()
@@ -155,10 +181,13 @@ impl Posterior {
         // How far they disagree, from representatives at equal distances of cumulated weight.
         let mut cumulated = 0.0;
         let mut taken = 0.0;
-        for (evidence, condition, law) in &hypotheses {
-            cumulated += weight(*evidence) * REPRESENTATIVES;
-            let times = (cumulated - taken).round();
-            if times > 0.0 {
+        let hypotheses = of_conditions().flat_map(|(condition, weights)| {
+            weights.iter().zip(&prior.laws).map(move |(weight, law)| (weight, condition, law))
+        });
+        for (weight, condition, law) in hypotheses {
+            cumulated += weight * REPRESENTATIVES;
+            if cumulated - taken >= 0.5 {
+                let times = (cumulated - taken).round();
                 taken += times;
                 let mut prediction = condition.predict(law, &left(law));
                 prediction.iter_mut().zip(&posterior.mean).for_each(|(value, mean)| *value -= mean);
@@ -235,6 +264,8 @@ pub(crate) fn normal(random: &mut Random) -> f64 {
 struct Condition {
     noise: Noise,
     lower: Matrix,
+    /// Logarithm of the product of its pivots.
+    volume: f64,
     /// For each candidate the weights of the measurements in its prediction.
     weights: Vec<Vec<f64>>,
     /// The covariance of all candidates, given the measurements.
@@ -257,16 +288,23 @@ impl Condition {
         let explained =
             |a: usize, b: usize| halves[a].iter().zip(&halves[b]).map(|(x, y)| x * y).sum::<f64>();
         let covariance = Matrix::from_fn(size, |a, b| prior(a, b) - explained(a, b));
-        Self { noise: departure.noise, lower, weights, covariance }
+        let volume = (0..lower.size()).map(|index| lower.at(index, index).ln()).sum();
+        Self { noise: departure.noise, lower, volume, weights, covariance }
     }
 
-    /// Logarithm of the density of what the law leaves of the measurements.
-    fn evidence(&self, left: &[f64]) -> f64 {
-        let whitened = self.lower.forward(left);
-        let square: f64 = whitened.iter().map(|value| value * value).sum();
-        let volume: f64 =
-            (0..self.lower.size()).map(|index| self.lower.at(index, index).ln()).sum();
-        -square / 2.0 - volume
+    /// Logarithms of the densities of what laws leave of the measurements. `whitened` is room to
+    /// work in.
+    fn evidence<const N: usize>(
+        &self,
+        left: &[[f64; N]],
+        whitened: &mut Vec<[f64; N]>,
+    ) -> [f64; N] {
+        self.lower.forward_each(left, whitened);
+        let mut squares = [0.0; N];
+        for values in whitened {
+            squares.iter_mut().zip(values).for_each(|(sum, value)| *sum += *value * *value);
+        }
+        squares.map(|square| -square / 2.0 - self.volume)
     }
 
     fn predict(&self, law: &[f64], left: &[f64]) -> Vec<f64> {

@@ -8,7 +8,7 @@
 //! takes one to three seconds of a processor. Seeds are fixed, so a second run prints the same.
 
 use pinwise_jobs::ThreadsRequest;
-use pinwise_lab::rate::{limit, of_which};
+use pinwise_lab::rate::{least, limit, of_which};
 use pinwise_lab::threads_truth::{Cell, Count, Judged, Tally, Truth, judge};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -53,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Options::parse(std::env::args().skip(1))?;
     let mut truths: Vec<(Cell, Truth)> = Vec::new();
     let mut all: BTreeMap<(usize, String), Vec<Judged>> = BTreeMap::new();
+    let mut wrong_of_cells: Vec<Vec<(String, Count)>> = vec![Vec::new(); budgets.len()];
     println!(
         "| cell | budget | searches | decided | wrong | as it was | published | gain held | \
          fewest held | measurements |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"
@@ -66,7 +67,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         for (place, judged) in
             judge(&cell, &truth, &budgets, searches, seed).into_iter().enumerate()
         {
-            println!("{}", row(&cell.name(), budgets[place], &Tally::of(&judged)));
+            let tally = Tally::of(&judged);
+            println!("{}", row(&cell.name(), budgets[place], &tally));
+            wrong_of_cells[place].push((cell.name(), tally.wrong));
             for group in [cell.load.to_owned(), cell.program.name.clone(), "all".to_owned()] {
                 all.entry((place, group)).or_default().extend(&judged);
             }
@@ -75,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!(
         "\n| together | budget | wrong | as it was | published | decided | gain held | fewest \
-         held |\n|---|--:|--:|--:|--:|--:|--:|--:|"
+         held | measurements |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|"
     );
     for ((place, group), judged) in &all {
         println!("{}", together(group, budgets[*place], &Tally::of(judged)));
@@ -91,8 +94,29 @@ fn main() -> Result<(), Box<dyn Error>> {
             TARGET * 100.0,
             ThreadsRequest::WITHIN * 100.0
         );
+        println!("{}", above_target(&wrong_of_cells[place]));
     }
     Ok(())
+}
+
+/// The cells with more wrong numbers than the target, and how sure that is.
+fn above_target(cells: &[(String, Count)]) -> String {
+    let above = |(_, Count { is, of }): &&(String, Count)| *is as f64 > TARGET * *of as f64;
+    let above: Vec<&(String, Count)> = cells.iter().filter(above).collect();
+    let surely = above.iter().filter(|(_, Count { is, of })| least(*is, *of) > TARGET).count();
+    let below = cells.iter().filter(|(_, Count { is, of })| limit(*is, *of) <= TARGET).count();
+    let target = 100.0 * TARGET;
+    let mut text = format!(
+        "Of {} cells, {below} are shown to be at most {target:.0} % and {surely} to be above it, \
+         each with 95 % confidence. In {} cells more than {target:.0} % of the searches were wrong",
+        cells.len(),
+        above.len()
+    );
+    for (place, (name, Count { is, of })) in above.iter().enumerate() {
+        let before = if place == 0 { ": " } else { "; " };
+        text += &format!("{before}{name} ({is} of {of})");
+    }
+    text + "."
 }
 
 fn row(name: &str, budget: Duration, tally: &Tally) -> String {
@@ -117,13 +141,14 @@ fn together(group: &str, budget: Duration, tally: &Tally) -> String {
         of => format!("{:.0} %", 100.0 * is as f64 / of as f64),
     };
     format!(
-        "| {group} | {} s | {} | {} | {} | {} | {} | {} |",
+        "| {group} | {} s | {} | {} | {} | {} | {} | {} | {:.0} |",
         budget.as_secs(),
         of_which(tally.wrong.is, tally.wrong.of),
         share(tally.as_it_was),
         share(tally.published),
         share(tally.decided),
         share(tally.gain_held),
-        share(tally.fewest_held)
+        share(tally.fewest_held),
+        tally.measurements
     )
 }

@@ -203,10 +203,8 @@ impl<'a> Kernel<'a> {
             let first = if clock.busy { Nanos(0) } else { clock.until - began };
             self.others.push(clock);
             let home = self.random.below(packages) as usize;
-            let mut thread = Thread::new(body.clone(), home, Owner::Other);
-            thread.priority = self.random.below(u64::from(timesharing::TOP) + 1) as u8;
-            thread.slice = timesharing::slice(thread.priority);
-            self.threads.push(thread);
+            self.threads.push(Thread::new(body.clone(), home, Owner::Other));
+            self.place(id);
             self.timer(first, Timer::Turn(id));
         }
         if !self.others.is_empty() {
@@ -215,6 +213,24 @@ impl<'a> Kernel<'a> {
             self.timer(Nanos(left), Timer::Look);
         }
         self
+    }
+
+    /// The program has run for long. So its threads stand anywhere in their class, not at its top
+    /// where they began.
+    pub(crate) fn under_way(mut self) -> Self {
+        for id in 0..self.threads.len() {
+            if self.threads[id].owner == Owner::Program {
+                self.place(id);
+            }
+        }
+        self
+    }
+
+    /// Puts a thread that has not run yet anywhere in the class.
+    fn place(&mut self, id: ThreadId) {
+        let priority = self.random.below(u64::from(timesharing::TOP) + 1) as u8;
+        let thread = &mut self.threads[id];
+        (thread.priority, thread.slice) = (priority, timesharing::slice(priority));
     }
 
     /// Runs until `until`, or until the program has ended, whichever comes first.

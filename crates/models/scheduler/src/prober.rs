@@ -18,7 +18,8 @@ use std::time::Duration;
 
 /// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes
 /// begin "beyond the initial input reading phase of each application". Its length is part of a
-/// description and of a probe's cost.
+/// description and of a probe's cost. Beside other programs it also takes that long until threads
+/// that stand anywhere in their class have about their lasting shares.
 const SETTLE: Nanos = Nanos(1_000_000_000);
 
 /// Tells the seed of other programs from that of a run.
@@ -74,7 +75,7 @@ impl ModelProber {
     }
 
     /// Beside other programs. A probe has the bursts that are under way when it begins. The time
-    /// that all probes before it cost decides.
+    /// that all probes before it cost decides. The program has run for long, as the others have.
     #[must_use]
     pub fn beside(self, others: Vec<OtherPrograms>) -> Self {
         Self { others, ..self }
@@ -135,7 +136,7 @@ impl ModelProber {
         let initialization = Duration::from_secs_f64(fitted.initialization_s);
         if !self.others.is_empty() {
             let began = Nanos::from_seconds((self.time + initialization).as_secs_f64());
-            simulation = simulation.beside(&self.others, began, self.seed ^ OTHERS);
+            simulation = simulation.beside(&self.others, began, self.seed ^ OTHERS).under_way();
         }
         let shown = ShownWork::of(fitted, seed);
         // As on a real machine, a probe begins once all threads are there.

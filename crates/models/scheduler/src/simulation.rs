@@ -60,6 +60,13 @@ impl<'a> Simulation<'a> {
         Self { kernel: self.kernel.beside(others, began, seed) }
     }
 
+    /// The same of a program that has run for long: its threads stand anywhere in their scheduling
+    /// class. A new program has the highest priority at first.
+    #[must_use]
+    pub fn under_way(self) -> Self {
+        Self { kernel: self.kernel.under_way() }
+    }
+
     /// Goes on until `until` (counted from the start), or until the program has ended, whichever
     /// comes first. Error: a deadlock.
     pub fn advance(&mut self, until: Nanos) -> Result<(), Stuck> {

@@ -295,6 +295,17 @@ fn other_programs_take_their_share_and_it_is_accounted_for() {
 }
 
 #[test]
+fn a_program_that_is_probed_has_no_head_start_over_others() {
+    let mean = |seconds: f64, probes: u32| {
+        let mut prober = beside(vec![OtherPrograms { threads: 8, burst_s: 1.0, pause_s: 0.0 }]);
+        let mut probe = || prober.probe(1, Duration::from_secs_f64(seconds)).unwrap();
+        (0..probes).map(|_| probe().probe.progress.rate).sum::<f64>() / f64::from(probes)
+    };
+    let (short, long) = (mean(0.25, 200), mean(8.0, 40));
+    assert!((short / long - 1.0).abs() < 0.2, "at first {short}, later {long}");
+}
+
+#[test]
 fn a_burst_goes_on_from_one_probe_to_the_next_and_after_stored_ones() {
     // It has a context for itself.
     let prober = beside(vec![OtherPrograms { threads: 1, burst_s: 2.0, pause_s: 2.0 }]);

@@ -124,6 +124,6 @@ impl SpeedQuestion {
                 }
             }
         }
-        Prior { laws, departures }
+        Prior::new(laws, departures)
     }
 }
