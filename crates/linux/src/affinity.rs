@@ -86,6 +86,12 @@ pub fn set(tid: Tid, cpus: &CpuSet) -> Result<(), AffinityError> {
     sys::set_affinity(tid.0, cpus).map_err(|error| named(tid, cpus, error))
 }
 
+/// The CPUs that run threads now.
+pub fn online() -> io::Result<CpuSet> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
+    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
 /// The CPUs of `own` that are offline and that this kernel does not take back. Linux keeps what a
 /// thread asked for since 6.2.
 pub fn forgotten(own: &CpuSet, offline: &CpuSet) -> CpuSet {

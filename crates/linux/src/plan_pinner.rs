@@ -350,7 +350,7 @@ impl PlanPinner {
     /// Whether a thread has exactly the CPUs that a pinned one has.
     fn inherited(&self, tid: Tid) -> bool {
         let used = || self.seen.iter().filter_map(|seen| self.wanted.get(seen.place?));
-        affinity::get(tid).is_ok_and(|own| used().any(|(_, cpus)| *cpus == own))
+        affinity::own(tid).is_ok_and(|own| used().any(|(_, cpus)| *cpus == own))
     }
 }
 

@@ -184,7 +184,7 @@ fn without_pin(id: ThreadId, mask: &CpuSet, noted: &[GuardianEntry]) -> CpuSet {
         .any(|entry| matches!(entry, GuardianEntry::Existing { threads } if threads.contains(&id)));
     let pin = |entry: &GuardianEntry| match entry {
         GuardianEntry::Thread { id, mask: before } => {
-            before != mask && affinity::get(id.tid).is_ok_and(|now| now == *mask)
+            before != mask && affinity::own(id.tid).is_ok_and(|now| now == *mask)
         }
         _ => false,
     };

@@ -23,7 +23,7 @@ use crate::layer_reader::{COUNT, LOOK};
 use crate::overhead::{Overhead, now};
 use crate::proc_layer::ProcLayer;
 use pinwise_linux::{
-    Roster,
+    Roster, affinity,
     sys::SwitchRing,
     thread::{Pid, StartTime, ThreadId, Tid},
 };
@@ -64,7 +64,7 @@ impl Perf {
         let checked = Duration::ZERO;
         let mut perf =
             Self { rings, unwatched, looks, book, later, bytes, switches, checked, per_switch };
-        if let Some(error) = perf.prepare(&online().map_err(|error| refused(&error))?) {
+        if let Some(error) = perf.prepare(&affinity::online().map_err(|error| refused(&error))?) {
             return Err(refused(&error));
         }
         perf.per_switch = calibration::per_switch(&mut |work| {
@@ -117,7 +117,7 @@ impl Perf {
     fn begin_records(&mut self) -> io::Result<()> {
         self.unwatched.clear();
         // Counted as lost where it is so.
-        let _ = self.prepare(&online()?);
+        let _ = self.prepare(&affinity::online()?);
         // What was recorded before the window.
         self.take(u64::MAX);
         (self.switches, self.checked) = (0, Duration::ZERO);
@@ -232,7 +232,7 @@ impl LayerReader for Perf {
         self.take(now());
         if at >= self.checked + COUNT {
             self.checked = at;
-            let _ = self.prepare(&online()?);
+            let _ = self.prepare(&affinity::online()?);
             self.record_all();
         }
         self.looks.look(roster, at, counting)
@@ -263,12 +263,6 @@ impl LayerReader for Perf {
     }
 }
 
-/// The CPUs that run threads now.
-fn online() -> io::Result<CpuSet> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
-    text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
 /// Why it cannot be, by the kernel's answer.
 fn refused(error: &io::Error) -> Unavailable {
     let obstacle = match error.raw_os_error() {
@@ -291,7 +285,7 @@ mod tests {
         };
         let watched = perf.rings.len();
         // One that no kernel has.
-        let more: CpuSet = online().unwrap().iter().chain([CpuId(1 << 20)]).collect();
+        let more: CpuSet = affinity::online().unwrap().iter().chain([CpuId(1 << 20)]).collect();
         for _ in 0..2 {
             let _ = perf.prepare(&more);
             perf.record_all();

@@ -151,43 +151,41 @@ fn first(all: &CpuSet, n: u32) -> Result<CpuSet, String> {
     }
 }
 
-/// Confines every thread of the program to the first `n` CPUs of those its first thread had. That
-/// includes threads it creates meanwhile.
+/// Confines every thread of the program to the first `n` CPUs of those its first thread had and
+/// that are online. That includes threads it creates meanwhile.
 fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
-    let known = guardian.confined(root);
-    let at_first = known.is_none();
-    let mask = match known {
+    let mask = match guardian.confined(root) {
         Some(mask) => mask,
         None => {
-            let mask = affinity::get(root.main()).map_err(|error| told(&error))?;
+            let mask = affinity::own(root.main()).map_err(|error| told(&error))?;
             let start = Stat::read(root, root.main()).map_err(|error| told(&error))?.start;
-            guardian
-                .enter(&[GuardianEntry::Confined { pid: root, start, mask: mask.clone() }])
-                .map_err(|error| told(&error))?;
+            // Before the first limit, what a thread has is its own.
+            let own = family(root).into_iter().filter_map(|(pid, tid)| {
+                let mask = affinity::own(tid).ok()?;
+                entry(pid, tid, mask)
+            });
+            let confined = GuardianEntry::Confined { pid: root, start, mask: mask.clone() };
+            let entries: Vec<GuardianEntry> = std::iter::once(confined).chain(own).collect();
+            guardian.enter(&entries).map_err(|error| told(&error))?;
             mask
         }
     };
-    let cpus = first(&mask, n)?;
+    let online = affinity::online().map_err(|error| told(&error))?;
+    let usable = mask.intersection(&online);
+    let cpus = first(&usable, n)?;
     // Whether an earlier call has left these CPUs.
-    let ours =
-        |now: &CpuSet| !at_first && first(&mask, now.len() as u32).is_ok_and(|ours| ours == *now);
+    let ours = |now: &CpuSet| first(&usable, now.len() as u32).is_ok_and(|ours| ours == *now);
     for _ in 0..LOOKS {
         let mut changed = false;
-        let family =
-            [vec![root], process::descendants(&[root], &process::all().unwrap_or_default())]
-                .concat();
-        for (pid, tid) in family.iter().flat_map(|&pid| of(pid)) {
-            match affinity::get(tid) {
+        for (pid, tid) in family(root) {
+            match affinity::own(tid) {
                 Ok(now) if now == cpus => {}
                 Ok(now) => {
                     // A thread that had other CPUs gets these back.
                     if now != mask && !ours(&now) && !guardian.entered(tid) {
-                        let Ok(stat) = Stat::read(pid, tid) else { continue };
-                        let id = ThreadId { pid, tid, start: stat.start };
-                        guardian
-                            .enter(&[GuardianEntry::Thread { id, mask: now }])
-                            .map_err(|error| told(&error))?;
+                        let Some(entry) = entry(pid, tid, now) else { continue };
+                        guardian.enter(&[entry]).map_err(|error| told(&error))?;
                     }
                     match affinity::set(tid, &cpus) {
                         Ok(()) => changed = true,
@@ -205,8 +203,18 @@ fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
     Ok(())
 }
 
-fn of(pid: Pid) -> Vec<(Pid, Tid)> {
-    process::threads(pid).unwrap_or_default().into_iter().map(|tid| (pid, tid)).collect()
+/// The threads of a process and of its descendants, with their processes.
+fn family(root: Pid) -> Vec<(Pid, Tid)> {
+    let descendants = process::descendants(&[root], &process::all().unwrap_or_default());
+    let threads = |pid| process::threads(pid).unwrap_or_default().into_iter();
+    let family = std::iter::once(root).chain(descendants);
+    family.flat_map(|pid| threads(pid).map(move |tid| (pid, tid))).collect()
+}
+
+/// What the guardian hears of a thread; `None` if it has ended.
+fn entry(pid: Pid, tid: Tid, mask: CpuSet) -> Option<GuardianEntry> {
+    let id = ThreadId { pid, tid, start: Stat::read(pid, tid).ok()?.start };
+    Some(GuardianEntry::Thread { id, mask })
 }
 
 /// Reads a file of a control group. Its text is entered with the guardian before the first change.

@@ -57,6 +57,8 @@ fn the_cpus_of_a_process_are_fewer_and_then_what_they_were() {
             "n = {n}: {:?}",
             masks(&threads)
         );
+        // As a cpuset that changes meanwhile.
+        affinity::set(threads[1], &own).unwrap();
     }
     let refused = prober.probe(9000, WINDOW).unwrap_err().message;
     assert!(refused.contains("there are") && !refused.contains('\n'), "{refused}");
