@@ -5,7 +5,7 @@
 //! a table of docs/lab/threads-truth.md. `--machine` takes 2, 8 or 24 contexts, `--searches` the
 //! number in each cell. `--budget` is in seconds, several as `15,30,120`. `--cells` takes those
 //! whose name contains its value, such as `busy 2`. `--seed` is that of the first search. A search
-//! takes one to three seconds of a processor. Seeds are fixed, so a second run prints the same.
+//! takes 0.1 to 1 s of a processor. Seeds are fixed, so a second run prints the same.
 
 use pinwise_jobs::ThreadsRequest;
 use pinwise_lab::rate::{least, limit, of_which};
