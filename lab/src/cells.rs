@@ -32,6 +32,9 @@ pub fn held_out(index: usize) -> bool {
 }
 
 /// The folder of the tables, or `None`, said plainly, if it is absent.
+///
+/// # Panics
+/// With `CI=true`, if it is absent.
 pub fn folder() -> Option<PathBuf> {
     pinwise_synthetic::shared_data("mctop")
 }

@@ -46,6 +46,9 @@ pub struct PublishedRow {
 }
 
 /// The folder of published figures, or `None`, said plainly, if it is absent.
+///
+/// # Panics
+/// With `CI=true`, if it is absent.
 pub fn folder() -> Option<PathBuf> {
     pinwise_synthetic::published("")
 }

@@ -98,11 +98,11 @@ fn merged_level(machine: &Machine, level: DomainKind) -> DomainKind {
     }
 }
 
-/// Says what profiling will take, and limits it to what the budget has time for. Refuses a program
-/// that has no profile.
+/// Says what profiling will take, and limits it to what the budget has time for.
 ///
 /// # Errors
-/// Nobody takes the events.
+/// Nobody takes the events. The inner error: the program cannot be profiled, or not within the
+/// budget.
 pub(crate) fn announce_profiling(
     request: &mut PlacementRequest,
     testbed: &dyn OpenSubject,

@@ -74,6 +74,7 @@ pub(crate) const MARK: &str = "PINWISE_RUN";
 pub const SETTING_MARK: &str = "PINWISE_SET";
 /// The guardian prints this when signals can no longer end it.
 const READY: &str = "guardian ready";
+
 /// A report of pinwise to the guardian, one JSON document per line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GuardianEntry {

@@ -71,7 +71,7 @@ pub enum StopReason {
     NoPredictor,
     /// None of the experiments of the profile could be made.
     NoProfile,
-    /// The assignments most promising by prediction were measured.
+    /// The assignments of the best predictions were measured.
     Predicted {
         /// The number of these assignments.
         measured: u64,

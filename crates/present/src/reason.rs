@@ -65,7 +65,7 @@ pub fn stop_reason(reason: &StopReason) -> String {
         }
         Is::Predicted { measured, by_error } => {
             let chosen = if *by_error {
-                "; by the error of the predictions, each may be the best"
+                "; each may be the best, given how far predictions were off"
             } else {
                 ""
             };
@@ -136,8 +136,8 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
             format!(
                 "blackbox (--strategy): it profiles one instance alone ({base} experiments), then \
-                 each thread with co-runners in its {level}{because}; it makes at most {most} of \
-                 {of} experiments, then measures the best predictions"
+                 each thread with co-runners in its {level}{because}, in at most {most} of {of} \
+                 experiments; then it measures the best predictions"
             )
         }
         Is::Refused { error } => error.to_string(),

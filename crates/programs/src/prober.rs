@@ -5,7 +5,8 @@
 //! the end of the initialization, however long that takes. Initialization ends when as many threads
 //! exist as the parameter promises and some of them work. Or it ends when a line of output says so.
 //! The program gets a moment to warm up. Then a [`Monitor`](pinwise_monitor::Monitor) watches its
-//! threads for the window. At the end pinwise ends the program with everything it started.
+//! threads for the window. At the end pinwise ends the program with everything it started. A
+//! program that keeps running begins once, and each probe only changes its number.
 //!
 //! *Progress*, best first:
 //! - the user's metric, read over the same window, or the last value of a whole run;

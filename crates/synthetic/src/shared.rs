@@ -1,6 +1,6 @@
 //! What others measured and published, in a folder beside the repository.
 
-use crate::not_judged::{lacking, not_judged};
+use crate::not_judged::lacking;
 use std::env::var_os;
 use std::path::{Path, PathBuf};
 
@@ -27,11 +27,14 @@ pub fn shared_data(name: &str) -> Option<PathBuf> {
 
 /// The place of a file or folder of published figures. They are beside the data, if nothing else is
 /// said. `None`, after saying so, if it is absent.
+///
+/// # Panics
+/// With `CI=true`, if it is absent.
 pub fn published(name: &str) -> Option<PathBuf> {
-    let folder = var_os(PUBLISHED).map_or_else(|| data().join("../published"), PathBuf::from);
-    let path = folder.join(name);
+    let beside = || data().with_file_name("published");
+    let path = var_os(PUBLISHED).map_or_else(beside, PathBuf::from).join(name);
     if !path.exists() {
-        not_judged(told(&path, PUBLISHED));
+        lacking(told(&path, PUBLISHED));
     }
     path.exists().then_some(path)
 }

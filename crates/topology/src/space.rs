@@ -64,8 +64,7 @@ pub enum SpaceError {
 
 /// All assignments of `threads` threads to the leaves of a tree.
 ///
-/// Methods that take an [`Assignment`] expect one of this space; [`Space::contains`] checks what
-/// comes from elsewhere.
+/// Methods that take an [`Assignment`] expect one of this space.
 #[derive(Clone, Debug)]
 pub struct Space {
     tree: SharingTree,

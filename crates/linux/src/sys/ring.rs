@@ -10,9 +10,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of data that a user may lock in memory without privilege by default.
-/// They hold 16,384 context switches and as many beginnings of a turn. `kernel.perf_event_mlock_kb`
-/// is 516 a CPU, the first page included.
+/// Bytes of data. They hold 16,384 context switches and as many beginnings of a turn. By default a
+/// user may lock that much without privilege: `kernel.perf_event_mlock_kb` is 516 a CPU, the first
+/// page included.
 const DATA: usize = 512 * 1024;
 /// Where `data_head` and `data_tail` lie in the first page (`struct perf_event_mmap_page`).
 const HEAD: usize = 1024;

@@ -72,7 +72,7 @@ pub enum SearchError {
         /// The message.
         text: String,
     },
-    /// There is no such space.
+    /// There is no such space. Its kinds, and those of the two below, differ from all others.
     #[error(transparent)]
     #[serde(untagged)]
     Space(#[from] SpaceError),
@@ -98,19 +98,39 @@ mod tests {
     use crate::{LeftOutReason, StrategyReason};
     use pinwise_topology::DomainKind;
     use serde_json::json;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_refusal_is_stored_with_its_values_and_read_back() {
-        let workload = "l2fwd:2".to_owned();
+        let (workload, level) = ("l2fwd:2".to_owned(), DomainKind::L2);
+        let too_short = SearchError::TooShort {
+            workload: workload.clone(),
+            least: 44.0,
+            each_seconds: 0.1,
+            share: 0.4,
+            enough_seconds: 11.0,
+        };
+        let too_many = SpaceError::TooManyThreads { threads: 9, contexts: 2, per_context: 1 };
+        let no_level = CoreLocalError::NoSuchLevel { wanted: level, there: vec![DomainKind::Core] };
+        let mut kinds = BTreeSet::new();
         for error in [
-            SearchError::Space(SpaceError::NoContexts),
-            SearchError::Local(CoreLocalError::Irregular { level: DomainKind::L2 }),
-            SearchError::Profiling(ProfilingError::TooManyAlone { threads: 9, count: "7".into() }),
+            SearchError::TooMany { count: "7".into() },
+            SearchError::OneInstance { workload: workload.clone() },
             SearchError::NoProfile { workload },
+            SearchError::TooSmall { least: 44, budget: 20, enough: 110 },
+            too_short,
+            SearchError::Text { text: "no room".into() },
+            SearchError::Space(SpaceError::NoContexts),
+            SearchError::Space(too_many),
+            SearchError::Local(no_level),
+            SearchError::Local(CoreLocalError::Irregular { level }),
+            SearchError::Profiling(ProfilingError::TooManyLayouts { kinds: 3, slots: 8, level }),
+            SearchError::Profiling(ProfilingError::TooManyAlone { threads: 9, count: "7".into() }),
         ] {
             let reason = LeftOutReason::Refused { error };
             let stored = serde_json::to_value(&reason).unwrap();
-            assert!(stored["error"]["kind"].is_string(), "{stored}");
+            let kind = stored["error"]["kind"].as_str().unwrap().to_owned();
+            assert!(kinds.insert(kind), "two have this kind: {stored}");
             assert_eq!(serde_json::from_value::<LeftOutReason>(stored).unwrap(), reason);
         }
     }

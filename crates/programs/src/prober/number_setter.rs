@@ -229,11 +229,15 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     Ok(text)
 }
 
-/// The CPUs of a control group, whose `cpuset.cpus` has this text. An empty one inherits its
-/// parent's.
+/// The CPUs of a control group that are online. Its `cpuset.cpus` has this text. An empty one
+/// inherits its parent's.
 fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
-    if listed.is_empty() { effective(directory) } else { Ok(listed) }
+    if listed.is_empty() {
+        return effective(directory);
+    }
+    let online = affinity::online().map_err(|error| error.to_string())?;
+    Ok(listed.intersection(&online))
 }
 
 /// The CPUs a control group has: version 2, then version 1.
