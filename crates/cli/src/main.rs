@@ -42,18 +42,23 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-/// Declares the commands: the variants of [`Command`], and that each of them runs.
+/// Declares the commands: the variants of [`Command`], and that each of them runs. The last two are
+/// made from the definition of all.
 macro_rules! commands {
     ($($(#[$attribute:meta])* $name:ident($arguments:ty),)*) => {
         #[derive(Subcommand)]
         enum Command {
             $($(#[$attribute])* $name($arguments),)*
+            Completions(command::completions::Completions),
+            Man(command::completions::Man),
         }
 
         impl Command {
             fn run(self) -> anyhow::Result<()> {
                 match self {
                     $(Self::$name(arguments) => arguments.run(),)*
+                    Self::Completions(arguments) => arguments.run(Arguments::command()),
+                    Self::Man(arguments) => arguments.run(Arguments::command()),
                 }
             }
         }
@@ -80,8 +85,6 @@ commands! {
     Report(command::report::Report),
     Workload(command::workload::Workload),
     Doctor(command::doctor::Doctor),
-    Completions(command::completions::Completions),
-    Man(command::completions::Man),
 }
 
 fn main() -> ExitCode {

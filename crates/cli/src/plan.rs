@@ -86,8 +86,8 @@ fn without_plan(info: &CampaignInfo) -> String {
             shell(&info.new.command)
         ),
         NoPlan::Gone => format!(
-            "the plan of campaign {number} is not where it was written: name its file, or write \
-             it again with pinwise campaign resume {number}"
+            "the plan of campaign {number} was moved or deleted: name its file, or write it again \
+             with pinwise campaign resume {number}"
         ),
         NoPlan::None => format!(
             "campaign {number} has no plan: see its answer with pinwise campaign show {number}"
@@ -106,7 +106,7 @@ pub(crate) fn check(plan: &Plan, machine: &Machine, force: bool) -> anyhow::Resu
     } else if !differences.is_empty() {
         anyhow::bail!(
             "the plan does not fit: {}; run `pinwise place` again, or use --force if you know \
-             that the placement still fits",
+             that it fits",
             differences.join("; ")
         );
     }

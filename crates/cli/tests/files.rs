@@ -14,7 +14,8 @@ fn relative_links_resolve() {
 
 #[test]
 fn lines_of_sources_end_at_100_columns() {
-    let mut sources = files(&["rs", "toml", "sh", "py", "sql", "css", "js", "html"]);
+    let mut sources = files(&["rs", "toml", "sh", "py", "sql", "css", "js", "html", "c", "h"]);
+    sources.extend(files(&[""]).into_iter().filter(|file| is_script(file)));
     // What a transcript expects is as wide as what the program writes. Stores of earlier versions
     // and minified libraries are kept as they came.
     let as_it_came = ["tests/cmd/", "tests/stores/", ".min."];
@@ -39,7 +40,11 @@ fn long_lines(file: &Path) -> Vec<String> {
     long.map(|(_, number)| format!("{}:{number}", file.display())).collect()
 }
 
-/// All files of the repository with one of these extensions.
+fn is_script(file: &Path) -> bool {
+    fs::read(file).unwrap().starts_with(b"#!")
+}
+
+/// All files of the repository with one of these extensions. `""`: those with none.
 fn files(extensions: &[&str]) -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
@@ -53,9 +58,10 @@ fn add_files_below(directory: &Path, extensions: &[&str], files: &mut Vec<PathBu
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let extension = path.extension().unwrap_or_default();
         if path.is_dir() && !path.is_symlink() && name != "target" && !name.starts_with('.') {
             add_files_below(&path, extensions, files);
-        } else if extensions.iter().any(|extension| path.extension() == Some(extension.as_ref())) {
+        } else if path.is_file() && extensions.iter().any(|&wanted| extension == wanted) {
             files.push(path);
         }
     }

@@ -167,6 +167,7 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
             Command::new(PINWISE).args(&words).stdout(Stdio::piped()).stderr(Stdio::piped()),
         );
         let (said, complained) = (all_of(run.0.stdout.take()), all_of(run.0.stderr.take()));
+        let mut durable = 0;
         if kills < question_kills() {
             kills += 1;
             let before = recorded(&path);
@@ -182,10 +183,12 @@ fn answer_in_spite_of_kills(question: &[&str], program: &[&str], longest: Durati
                 thread::sleep(within(longest / 6));
             }
             let runs = matches!(run.0.try_wait(), Ok(None));
-            met += usize::from(runs && recorded(&path) > 0);
+            durable = recorded(&path);
+            met += usize::from(runs && durable > 0);
             let _ = run.0.kill();
         }
         let ended = run.0.wait().unwrap();
+        assert!(recorded(&path) >= durable, "records were lost with the kill");
         let [said, complained] = [said, complained].map(|pipe| pipe.join().unwrap());
         if path.exists() {
             let store = Store::open(&path).unwrap();
@@ -243,7 +246,7 @@ fn a_sweep_of_numbers_that_is_killed_and_resumed_ends_with_an_answer() {
 fn questions_about_this_machine_that_are_killed_and_resumed_end_with_an_answer() {
     // There is nothing to choose.
     if thread::available_parallelism().is_ok_and(|contexts| contexts.get() < 2) {
-        return;
+        return pinwise_synthetic::lacking("two CPUs");
     }
     // Each kill costs up to a second of the budget.
     let budget = format!("{}s", 6 + question_kills());

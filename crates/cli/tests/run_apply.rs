@@ -163,8 +163,7 @@ fn undo_gives_back_what_there_was_before_the_first_plan() {
     let errors = String::from_utf8(again.stderr).unwrap();
     assert_eq!(again.status.code(), Some(1));
     assert!(
-        errors.contains("nothing to undo: no plan was applied to it, ")
-            && errors.lines().count() == 1,
+        errors.contains("nothing to undo: no plan applied, ") && errors.lines().count() == 1,
         "{errors}"
     );
 }

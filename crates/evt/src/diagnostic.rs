@@ -78,9 +78,11 @@ impl Diagnostic {
     /// sign.
     pub fn in_words(&self, value: impl Fn(f64) -> String) -> String {
         match self {
-            Self::Dropped { count: 1 } => "1 value was no finite number and is left out".into(),
+            Self::Dropped { count: 1 } => {
+                "1 value was no finite number and is left out: check it".into()
+            }
             Self::Dropped { count } => {
-                format!("{count} values were no finite number and are left out")
+                format!("{count} values were no finite number and are left out: check them")
             }
             Self::Saturated { ties } => {
                 format!(
@@ -102,8 +104,8 @@ impl Diagnostic {
             }
             Self::PriorDriven { shape } => {
                 format!(
-                    "the sample alone shows no end (shape {shape:+.2}): the bound rests on the \
-                     prior"
+                    "the sample alone shows no end (shape {shape:+.2}), so the prior bounds it: \
+                     take more runs"
                 )
             }
             Self::Few { exceedances, enough } => {
@@ -114,21 +116,23 @@ impl Diagnostic {
             }
             Self::NotLinear { r_squared } => {
                 format!(
-                    "the mean excess plot is not linear (R² {r_squared:.2}): the tail may not \
-                     follow the model"
+                    "the mean excess plot is not linear (R^2 {r_squared:.2}), so the model may not \
+                     fit: use the method bayes"
                 )
             }
             Self::ThresholdLow { fraction } => {
                 format!(
-                    "{:.1} % of the values lie beyond the threshold; above 5 % the bulk biases the \
-                     tail",
+                    "{:.1} % of the values lie beyond the threshold, and over 5 % biases the tail: \
+                     choose a tighter one",
                     100.0 * fraction
                 )
             }
-            Self::Unbounded => "the interval has no finite end".into(),
+            Self::Unbounded => {
+                "the interval has no finite end: take more runs, or use the method bayes".into()
+            }
             Self::CapActive { cap } => format!("the interval ends at the cap, {}", value(*cap)),
             Self::CapFalsified { cap } => {
-                format!("the best beats the cap {}: the cap is wrong and is not used", value(*cap))
+                format!("the best beats the cap {}, which is not used: correct it", value(*cap))
             }
             Self::GapUndefined => {
                 "the bound is not above zero: a relative gap has no meaning".into()
@@ -249,13 +253,11 @@ impl Refusal {
                 format!("no threshold leaves {needed} values within the top 5 % of {n}")
             }
             Self::NoEnd { threshold, exceedances, shape, .. } => format!(
-                "the fitted shape is {shape:+.3}, not below 0: the {exceedances} values beyond {} \
-                 show no end",
+                "the shape is {shape:+.3}, not below 0: {exceedances} values beyond {} show no end",
                 value(threshold)
             ),
             Self::NoMaximum { threshold, exceedances } => format!(
-                "the likelihood of the {exceedances} values beyond {} has no maximum: they crowd \
-                 at the best",
+                "{exceedances} values beyond {} crowd at the best: the likelihood has no maximum",
                 value(threshold)
             ),
             Self::Range => "the differences of the values leave the range of 64-bit numbers".into(),

@@ -1,10 +1,11 @@
 //! Maximum likelihood of the generalized Pareto distribution.
 //!
-//! Let θ = -shape/scale. The likelihood's maximum over the shape is known for each θ (Davison 1984;
-//! Grimshaw, Technometrics 35, 1993). It is at shape(θ) = mean ln(1 - θ y). So two dimensions
-//! become one. θ is below 1/max(y), positive for a distribution with an end and negative for a
-//! heavy tail. It is scanned and refined, so no starting point can mislead it. Newton steps on both
-//! parameters then give the last digits, and the observed information there the covariance.
+//! Let θ = -shape/scale. For each θ, the shape with the greatest likelihood is known: shape(θ) =
+//! mean ln(1 - θ y). Sources: Davison 1984; Grimshaw, Technometrics 35, 1993. So two dimensions
+//! become one. θ is below 1/max(y). It is positive for a distribution with an end, and negative for
+//! a heavy tail. The fit scans θ and refines it, so no starting point can mislead it. Newton steps
+//! on both parameters then give the last digits. The observed information there gives the
+//! covariance.
 
 use crate::Gpd;
 use crate::log_product::log_product;

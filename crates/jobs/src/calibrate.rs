@@ -227,16 +227,15 @@ impl CalibrationRequest {
         let within = numbers.iter().filter(|&&threads| threads <= contexts).count();
         if within < 4 {
             return Err(JobError::Usage(format!(
-                "VCX_RATE needs at least four numbers of threads up to the number of contexts; \
-                 {contexts} contexts give {within}: use a machine with four contexts or more, or \
-                 a smaller --step"
+                "VCX_RATE needs at least four numbers up to the number of contexts ({contexts}), \
+                 and has {within}; use a smaller --step, or a machine with four contexts or more"
             )));
         }
         let beyond = numbers.iter().filter(|&&threads| threads >= contexts).count();
         if beyond < 4 {
             return Err(JobError::Usage(format!(
-                "MIGR_RATE needs at least four numbers of threads from the number of contexts \
-                 up; --max and --step leave {beyond}: raise --max or lower --step"
+                "MIGR_RATE needs at least four numbers from the number of contexts ({contexts}) \
+                 up, and has {beyond}; raise --max or lower --step"
             )));
         }
         Ok(())

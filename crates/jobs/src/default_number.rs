@@ -1,5 +1,5 @@
-//! The default of a last comparison is the number that a program uses on its own. This module also
-//! decides which numbers count as the default.
+//! Finds the default n of a last comparison: the one that a program uses without pinwise. Decides
+//! which numbers count as the default, and which other number is compared with it.
 
 use pinwise_placement::LastComparisonNote;
 use pinwise_programs::LinuxProber;

@@ -19,7 +19,7 @@
 //!   `prepare_placement`, `profiling_cost`, `resume_check`.
 //! - Measuring: `campaign_run`, `with_other_load`, `last_comparison`, `default_number`,
 //!   `service_number`, `events`, `own_testbed`.
-//! - Results: `stored`, `plan_file`, `no_plan`, `delete`, `output_file`, `error`.
+//! - Results: `stored`, `plan_file`, `no_plan`, `delete`, `output_check`, `error`.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ mod last_comparison;
 mod latency;
 mod no_plan;
 mod open_subject;
-mod output_file;
+mod output_check;
 mod own_testbed;
 mod place;
 mod placement_request;
@@ -69,7 +69,7 @@ pub use last_comparison::{ComparedNumbers, LastComparison, LastComparisonQuestio
 pub use latency::{LatencyAnswer, LatencyRequest};
 pub use no_plan::NoPlan;
 pub use open_subject::scope;
-pub use output_file::{check_writable, unwritable_reason};
+pub use output_check::{check_writable, unwritable_reason};
 pub use own_testbed::{OwnTestbedError, place_on};
 pub use pinwise_measure::Interrupt;
 pub use place::{PlaceAnswer, PlaceRequest, StoredSearch, assignment_count};

@@ -1,7 +1,7 @@
 //! Plan files: beside the store, or where the user wants them.
 
 use crate::error::JobError;
-use crate::output_file::{check_writable, unwritable_reason};
+use crate::output_check::{check_writable, unwritable_reason};
 use pinwise_campaign::{CampaignIdentity, CampaignInfo, Kind, Store};
 use pinwise_placement::{Plan, PlanOrigin};
 use serde::Deserialize;

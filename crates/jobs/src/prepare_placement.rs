@@ -44,6 +44,11 @@ pub(crate) fn prepare_search(
     {
         note(events, Notice::FileAwaited { file: file.to_owned() })?;
     }
+    if matches!(request.subject, Subject::Rerun(_)) && request.floor.is_some() {
+        return Err(JobError::usage(
+            "--floor needs a program that keeps running: leave it out, or add --metric",
+        ));
+    }
     let opening = Opening { until, ..Opening::default() };
     let testbed = open_with(&request, opening, caller, events)?;
     let unit = testbed.unit().clone();
@@ -127,4 +132,21 @@ pub(crate) fn ensure_choice(prepared: &PreparedSearch) -> Result<(), JobError> {
         new.workload.name,
         SharingTree::new(&new.machine, new.alike).leaves().len()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::job::{Caller, Job};
+    use crate::{PlaceRequest, PlacementRequest, Silent, stored};
+
+    #[test]
+    fn a_floor_is_refused_for_a_program_that_is_started_anew() {
+        let (_folder, store) = stored::empty_store();
+        let command = PlacementRequest::command(vec!["no-such-program".into()], None);
+        let asked = PlaceRequest::from(PlacementRequest { floor: Some(0.8), ..command });
+        let prepared = asked.prepare(&Caller::default(), &store, &mut Silent);
+        let error = prepared.err().unwrap().to_string();
+        let refused = "--floor needs a program that keeps running: leave it out, or add --metric";
+        assert_eq!(error, refused);
+    }
 }

@@ -65,8 +65,8 @@ fn changed(
     let differs = |(name, before): (&String, &CpuSet)| {
         let now = affinities.get(name).filter(|now| *now != before)?;
         Some(format!(
-            "its thread {name} could run on CPU {before} when it began, and on {now} now \
-             (restore: pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
+            "its thread {name} could run on CPU {before} then, and on {now} now (restore: \
+             pinwise apply --undo --pid PID, or taskset -pc LIST TID)"
         ))
     };
     request.affinities.iter().find_map(differs)
@@ -125,8 +125,8 @@ pub(crate) fn check_processes(info: &CampaignInfo, pids: &[i32]) -> Result<(), J
     let whole = info.new.parent.as_ref().map_or(info.id, |parent| parent.id);
     let search = if command.is_empty() { String::new() } else { format!(": {}", shell(&command)) };
     Err(JobError::Usage(format!(
-        "campaign {}: its process {gone} has ended, and measurements of another one do not compare \
-         with it; start the program again, and then a new search{search}",
+        "campaign {}: its process {gone} has ended, and another one does not compare; start the \
+         program again, and then a new search{search}",
         whole.0,
     )))
 }

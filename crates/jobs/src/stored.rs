@@ -27,8 +27,8 @@ pub(crate) fn conclusion<C: DeserializeOwned>(info: &CampaignInfo) -> Result<Opt
 fn unreadable(info: &CampaignInfo, part: &str, error: &serde_json::Error) -> JobError {
     let id = info.id.0;
     JobError::failed(format!(
-        "campaign {id}: another version of pinwise wrote its {part} ({error}): use that version, \
-         export the measurements (pinwise campaign export {id}), or measure again: {}",
+        "campaign {id}: another version of pinwise wrote its {part} ({error}); use that version, \
+         pinwise campaign export {id}, or measure again: {}",
         shell(&info.new.command)
     ))
 }

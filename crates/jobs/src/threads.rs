@@ -95,8 +95,8 @@ impl Job for ThreadsRequest {
             let contexts = usable(&now, pid.map(Pid))?.contexts;
             if contexts != question.contexts {
                 return Err(JobError::Usage(format!(
-                    "campaign {} cannot be resumed: the program could use {} contexts at its \
-                     start and can use {contexts} now; start a new one",
+                    "campaign {} cannot be resumed: the program had {} contexts at its start, and \
+                     has {contexts} now; start a new one",
                     info.id.0, question.contexts
                 )));
             }

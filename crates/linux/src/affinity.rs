@@ -16,7 +16,7 @@ pub enum AffinityError {
     /// None of the CPUs is left after the cpuset of the thread's cgroup, or they are offline.
     #[error(
         "thread {tid} may not run on CPU {cpus}: its cgroup's cpuset excludes it, or it is \
-         offline; widen cpuset.cpus of its cgroup or leave that CPU out"
+         offline; widen cpuset.cpus, or leave that CPU out"
     )]
     Excluded {
         /// The thread.
@@ -26,8 +26,8 @@ pub enum AffinityError {
     },
     /// Another user's thread.
     #[error(
-        "not permitted to move thread {tid}{}: run pinwise as that user, as root, or with the \
-         capability cap_sys_nice (sudo setcap cap_sys_nice+ep \"$(command -v pinwise)\")",
+        "not permitted to move thread {tid}{}: run pinwise as that user, as root, or after \
+         sudo setcap cap_sys_nice+ep \"$(command -v pinwise)\"",
         .user.map(|user| format!(" of user {user}")).unwrap_or_default()
     )]
     NotPermitted {

@@ -47,7 +47,7 @@ pub(crate) use ledger::boot_folder;
 pub(crate) use ledger::host_prefix;
 pub use ledger::{LeftChanged, Restored, keep_ledgers, restore_abandoned};
 
-use crate::guardian_process::{NAME, RESTORING, SETTING_LIMIT};
+use crate::guardian_limits::{NAME, RESTORING, SETTING_LIMIT};
 use crate::process;
 use crate::process_lock::ProcessLock;
 use crate::realtime::{RealtimeClass, keep_nice};

@@ -8,7 +8,7 @@ mod fingerprint;
 mod fixture;
 mod fork_watch;
 mod guardian;
-mod guardian_process;
+mod guardian_limits;
 mod launch;
 mod machine_snapshot;
 mod plan_pinner;
@@ -36,7 +36,7 @@ pub use guardian::{
     ARGUMENT as GUARDIAN_ARGUMENT, Guardian, GuardianEntry, GuardianError, LeftChanged, Restored,
     SETTING_MARK, guardian_main, keep_ledgers, restore_abandoned,
 };
-pub use guardian_process::SETTING_LIMIT;
+pub use guardian_limits::SETTING_LIMIT;
 pub use launch::{Exit, Launch, LaunchedProgram, Output};
 pub use machine_snapshot::{CaptureError, capture, this_machine, write_recording};
 pub use plan_pinner::{EndedThreads, Pinned, PinnerThread, PlanPinner};

@@ -17,7 +17,7 @@
 //! that begins later is not held. For some milliseconds after a `kill -9`, before the guardian has
 //! read its last entries, nobody holds the process.
 
-use crate::guardian_process::{AT_WORK, NAME};
+use crate::guardian_limits::{AT_WORK, NAME};
 use crate::thread::{Pid, Stat};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! How long a thread was kept from running.
+//! How long the calling thread waited for a CPU: what it reads late may have come earlier.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -51,8 +51,8 @@ pub enum TargetError {
         last: String,
     },
     /// No thread runs.
-    #[error("no thread of {name} used as much as 1 % of a CPU for {}: put it under load, then try \
-        again", duration(*.waited))]
+    #[error("each thread of {name} used less than 1 % of a CPU for {}: put it under load, then \
+        try again", duration(*.waited))]
     Idle {
         /// The program's name.
         name: String,
@@ -62,8 +62,8 @@ pub enum TargetError {
     /// A program that is started anew ends before any of its threads has run long enough to be
     /// placed.
     #[error(
-        "{name} ends {} after its start and hardly computes, so there is nothing to place: give it \
-             more work (a larger input, more repetitions)",
+        "{name} ends {} after its start and hardly computes: nothing to place; give it more work \
+         (a larger input, more repetitions)",
         duration(*.after)
     )]
     Brief {
@@ -84,8 +84,8 @@ pub enum TargetError {
     },
     /// The set of running threads keeps changing.
     #[error(
-        "the busy threads of {name} did not stay the same for {} within {}: measure whole runs \
-         (--metric runtime) or wait until it has started up",
+        "the busy threads of {name} did not stay the same for {} within {}: use --metric \
+         runtime, or wait until it has started up",
         duration(*.window),
         duration(*.waited)
     )]

@@ -11,9 +11,9 @@
 //! again has the pin of its creator when the next plan finds it. Therefore an affinity counts as
 //! inherited if it is one CPU and the pin of a thread noted before. That thread must be in the same
 //! process or an ancestor. The affinity of the process is then noted instead. The first note of a
-//! process names all its threads: these have inherited nothing, so what they have is theirs.
+//! process names all its threads. These have inherited nothing, so what they have is theirs.
 //!
-//! *Limit.* A thread that inherited a pin and was not noted is recognised only if the pin was to
+//! *Limit.* A thread may inherit a pin and not be noted. It is recognised only if the pin was to
 //! one CPU.
 
 use crate::affinity::{self, AffinityError};

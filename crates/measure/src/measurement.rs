@@ -135,8 +135,8 @@ impl MeasureError {
     /// `name`.
     pub fn no_profiles(name: &str) -> Self {
         let message = format!(
-            "{name} cannot run here with fewer or more instances, and profiling needs that: use \
-             another strategy, or a simulated processor (--machine ultrasparc-t2)"
+            "{name} cannot run here with fewer or more instances, as profiling needs: use another \
+             strategy, or simulate (--machine ultrasparc-t2)"
         );
         Self::new(Retry::Never, message)
     }

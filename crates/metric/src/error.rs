@@ -164,8 +164,8 @@ pub enum MetricError {
     },
     /// Lines come in blocks that have nothing to do with when they were written.
     #[error(
-        "metric '{metric}': {lines} lines come at once every {}: the program buffers its output; \
-         start it with 'stdbuf -oL', or use file:, cmd: or prom:",
+        "metric '{metric}': the program buffers its output ({lines} lines at once every {}); start \
+         it with 'stdbuf -oL', or use file:, cmd: or prom:",
         duration(*.period)
     )]
     Buffered {

@@ -47,8 +47,8 @@ impl ReadingSummary {
 pub enum RateError {
     /// A counter cannot fall.
     #[error(
-        "the counter fell from {from} to {to}: the program was restarted or its statistics were \
-         reset (if it is not a counter, give --gauge)"
+        "the counter fell from {from} to {to}: the program was restarted or its statistics reset; \
+         give --gauge if it is no counter"
     )]
     Fell {
         /// The earlier reading.

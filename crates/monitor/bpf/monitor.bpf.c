@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 //
-// Keeps the account of each thread of the watched processes: for how long it ran, waited for a CPU, waited for another thread,
-// slept; its context switches and migrations. `src/monitor/ebpf.rs` loads it, names the processes and reads the accounts.
+// Keeps an account of each thread of the watched processes. It holds how long the thread ran,
+// waited for a CPU, waited for another thread, and slept. It also counts context switches and
+// migrations. `src/ebpf.rs` loads this program, names the processes and reads the accounts.
 //
-// A thread is always in one state. Its account holds the sum of the time in each state and a mark: since when it is in which
-// state, in one word. The sums make up the time from `begin` to the mark, so that a reader who catches an account half written
-// sees that it does not add up, and reads again.
+// A thread is always in one state. Its account holds the sum of the time in each state, and a mark.
+// The mark is one word: the state, and since when the thread is in it. The sums make up the time
+// from `begin` to the mark. A reader may catch an account half written. Then the sums do not add
+// up, and it reads again.
 //
-// A kernel may hide tasks from tracing, those of a sandbox say: then nothing is seen that happens while one of them has the CPU, be it
-// that it gives it to a watched thread. Such a turn shows when it ends, and the kernel's own account tells how long it was.
+// A kernel may hide tasks from tracing, for example those of a sandbox. While a hidden task has the
+// CPU, nothing that happens there is seen. So a switch from it to a watched thread is not seen
+// either. Such a turn shows when it ends. The kernel's own account tells how long it was.
 //
-// The structures of the kernel below hold only the members that are used; where they lie is looked up in the type information
-// of the running kernel when the program is loaded (CO-RE), so that one object serves all kernels since 5.15, on x86-64 and
-// AArch64. Built by `build.sh`.
+// The structures of the kernel below hold only the members that are used. Their offsets are looked
+// up when the program is loaded, in the type information of the running kernel (CO-RE). So one
+// object serves all kernels since 5.15, on x86-64 and AArch64. `build.sh` builds it.
 
 typedef unsigned int u32;
 typedef long long s64;
@@ -26,7 +29,8 @@ enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2 };
 
 // bpf-helpers(7); the numbers are part of the kernel's interface.
 static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
-static long (*const map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*const map_update)(void *map, const void *key, const void *value,
+				u64 flags) = (void *)2;
 static u64 (*const monotonic_time)(void) = (void *)5;
 static u32 (*const processor)(void) = (void *)8;
 static long (*const read_kernel)(void *to, u32 size, const void *from) = (void *)113;
@@ -58,10 +62,10 @@ struct pt_regs___arm64 {
 #define EXISTS(member) __builtin_preserve_field_info(member, 2)
 #define TASK_DEAD 0x80
 
-// What a thread does. UNKNOWN: nothing was seen of it since it is watched.
+// What a thread does. UNKNOWN: nothing of it has been seen yet.
 enum state { UNKNOWN, RUNNING, WAITING, LOCKED, ASLEEP, ENDED };
 
-// The same as `WORDS` in src/monitor/ebpf/account.rs.
+// The same as `WORDS` in src/ebpf/account.rs.
 struct account {
 	u64 begin;
 	u64 mark; // time << 3 | state
@@ -119,7 +123,7 @@ INLINE void enter(struct account *account, u64 now, enum state before, enum stat
 	account->mark = now << 3 | next;
 }
 
-// The account of a thread that lives: the number of one that has ended may be a stranger's by now.
+// The account of a living thread. The number of an ended one may be a stranger's by now.
 INLINE struct account *account_of(u32 tid)
 {
 	// The idle task of each CPU is 0.
@@ -141,7 +145,8 @@ INLINE void begin(struct account *account, u64 now)
 	enter(account, now, WAITING, RUNNING);
 }
 
-// Before the end of a turn: its beginning, where that was not seen. `runtime`: the kernel's account by now.
+// Called before a turn ends. Begins the turn in the account if its beginning was not seen.
+// `runtime`: the kernel's account by now.
 INLINE void catch_up(struct account *account, u64 now, u64 runtime)
 {
 	u64 since = account->mark >> 3, ran = runtime - account->runtime;
@@ -151,7 +156,8 @@ INLINE void catch_up(struct account *account, u64 now, u64 runtime)
 	begin(account, ran < now - since ? now - ran : since);
 }
 
-// What a thread that gave up its CPU waits for: futex, futex_waitv, futex_wait wait for another thread.
+// What a thread waits for after it gave up its CPU. The calls futex, futex_waitv and futex_wait
+// wait for another thread.
 INLINE enum state reason(struct task_struct *task)
 {
 	struct pt_regs *at = registers(task);
@@ -263,8 +269,9 @@ int forked(u64 *context)
 }
 
 // (struct task_struct *task, int before, ...)
-// A thread that is not the first of its process has the number of the first from its exec on, and no other thread is left: an account
-// under that number begins, and the one under its own ends.
+// The thread may not be the first of its process. Then it has the number of the first from its exec
+// on, and no other thread is left. So an account under that number begins, and the one under its
+// former number ends.
 SEC("tp_btf/sched_process_exec")
 int replaced(u64 *context)
 {
@@ -293,8 +300,8 @@ int replaced(u64 *context)
 }
 
 // (struct task_struct *task, ...)
-// A thread that ends leaves /proc before it gives up its CPU for the last time: whoever does not find it there any more finds
-// its name here.
+// A thread that ends leaves /proc before it gives up its CPU for the last time. A reader that no
+// longer finds it there finds its name here.
 SEC("tp_btf/sched_process_exit")
 int ends(u64 *context)
 {
@@ -306,8 +313,8 @@ int ends(u64 *context)
 	return 0;
 }
 
-// Which source this is, and what compiled it: a test compares it with the source beside it.
+// Names the source and the compiler. A test compares this with the source beside the object.
 char origin[] SEC("built") = BUILT;
 
-// The kernel wants to know that the helpers for its own types may be used (bpf_prog_load(2), license).
+// Tells the kernel that the helpers for its own types may be used (bpf_prog_load(2), license).
 char terms[] SEC("license") = "Dual MIT/GPL";

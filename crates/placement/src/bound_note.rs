@@ -119,6 +119,23 @@ impl BoundNote {
             other => other,
         }
     }
+
+    /// Whether a sample that supports no estimate has too few values. Otherwise they are of no use.
+    /// `None`: there is an estimate, or the question is wrong.
+    pub fn lacks_values(&self) -> Option<bool> {
+        let Self::Refusal(refusal) = self else { return None };
+        match refusal {
+            Refusal::Empty { .. }
+            | Refusal::Constant { n: 1, .. }
+            | Refusal::TooFew { .. }
+            | Refusal::FewExceedances { .. }
+            | Refusal::NoThreshold { .. }
+            | Refusal::NoEnd { .. }
+            | Refusal::NoMaximum { .. } => Some(true),
+            Refusal::Constant { .. } | Refusal::Range => Some(false),
+            Refusal::Confidence(_) | Refusal::NotFinite { .. } => None,
+        }
+    }
 }
 
 pinwise_measure::text_in_old_stores!(BoundNote);

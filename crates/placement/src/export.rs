@@ -183,8 +183,8 @@ fn cpus_in_order(plan: &Plan) -> Result<Vec<u32>, String> {
 fn check_order(plan: &Plan, tool: &str) -> Result<(), String> {
     let refused = |missing| {
         format!(
-            "{tool} pins threads in the order of creation, and the plan has no '{missing}': the \
-             later ones would get its CPUs; use script, or pinwise run"
+            "{tool} pins in order of creation, and the plan has no '{missing}': later threads \
+             would get its CPUs; use script, or pinwise run"
         )
     };
     missing(plan).map_or(Ok(()), |missing| Err(refused(missing)))

@@ -1,4 +1,4 @@
-//! The parts of a search for the number of threads and their placement together.
+//! The parts of a search for the number of threads and their assignment together.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub enum TunePart {
     Threads,
     /// Numbers under policies of placement.
     Policies,
-    /// The search for the placement of a number.
+    /// The search for the best assignment of a number of threads.
     Place {
         /// The number.
         n: u32,

@@ -31,11 +31,11 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             figures::percent(*share)
         ),
         BoundNote::Exceeded => {
-            "the best was measured above the bound: the bound is wrong here, do not use it"
+            "the best was measured above the bound, which is wrong: do not use it, raise --budget"
                 .to_owned()
         }
         BoundNote::PredictionExceeded { high } => format!(
-            "the best was measured above the bound by prediction, which refutes it ({})",
+            "the best beats the bound by prediction ({}), which is unused: try --strategy random",
             say(*high)
         ),
         BoundNote::Predicted { scatter, draws } => format!(
@@ -43,7 +43,9 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
              draws)",
             figures::percent(*scatter)
         ),
-        BoundNote::NothingMeasured => "no assignment could be measured".to_owned(),
+        BoundNote::NothingMeasured => {
+            "no assignment could be measured: check the last failure".to_owned()
+        }
         BoundNote::FewWindows => {
             "every assignment was measured, but too few times for an interval: raise --budget"
                 .to_owned()
@@ -52,7 +54,10 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             "every assignment was measured: the bound rests on noise alone".to_owned()
         }
         BoundNote::LeftOut { assignments } => {
-            format!("{assignments} assignments could not be measured: the bound is without them")
+            format!(
+                "the bound lacks {assignments} assignments, not measurable: check the last \
+                 failure, repeat"
+            )
         }
         BoundNote::WrongCap { cap } => {
             format!("the best is above the cap of {}: the cap is not used, raise it", say(*cap))
@@ -64,16 +69,18 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
         BoundNote::NoLower { method, high } => {
             format!("the {} bound is no lower: {}", method.name(), say(*high))
         }
-        BoundNote::CompanyHelps => "the best did better than the instances did alone: company \
-             helps here, so there is no bound"
-            .to_owned(),
+        BoundNote::CompanyHelps => {
+            "the best did better than the instances alone, which is then no \
+             bound: use --cap if you know one"
+                .to_owned()
+        }
         BoundNote::StandsStill { share } => format!(
             "the metric stood still in {} of the windows: try a tenfold --window (on a model, \
              --cycles)",
             figures::percent(*share)
         ),
         BoundNote::UnpinnedBetter { unpinned, high } => format!(
-            "unpinned it did better ({}) than the bound ({}): no bound is claimed",
+            "unpinned ({}) beats the bound ({}), so none is claimed: repeat",
             say(*unpinned),
             say(*high)
         ),
@@ -82,7 +89,14 @@ pub(crate) fn text(note: &BoundNote, scale: &Scale) -> String {
             .to_owned(),
         BoundNote::Text { text } => text.clone(),
         BoundNote::Diagnostic(diagnostic) => diagnostic.in_words(say),
-        BoundNote::Refusal(refusal) => refusal.in_words(say),
+        BoundNote::Refusal(refusal) => {
+            let reason = refusal.in_words(say);
+            match note.lacks_values() {
+                Some(true) => format!("{reason}; raise --budget"),
+                Some(false) => format!("{reason}; check the metric"),
+                None => reason,
+            }
+        }
     }
 }
 
@@ -96,12 +110,12 @@ mod tests {
         let constant = serde_json::json!({ "kind": "constant", "value": 80.0, "n": 60 });
         let constant = text(serde_json::from_value(constant).unwrap());
         assert!(
-            constant.ends_with("are 80.0 ops/s: a constant sample shows no tail"),
+            constant.ends_with("ops/s: a constant sample shows no tail; check the metric"),
             "{constant}"
         );
         assert_eq!(
             text(BoundNote::UnpinnedBetter { unpinned: 120.0, high: 102.0 }),
-            "unpinned it did better (120.0 ops/s) than the bound (102.0 ops/s): no bound is claimed"
+            "unpinned (120.0 ops/s) beats the bound (102.0 ops/s), so none is claimed: repeat"
         );
     }
 }

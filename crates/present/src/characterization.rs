@@ -31,15 +31,20 @@ pub fn characterization_verdict(characterization: &Characterization) -> String {
 /// Why nothing is decided by a characterization, as a clause.
 pub fn excerpt_reason(reason: &ExcerptReason) -> String {
     match reason {
-        ExcerptReason::SomeBenchmarks => "only some of the benchmarks took part".to_owned(),
+        ExcerptReason::SomeBenchmarks => {
+            "only some of the benchmarks took part; leave out --benchmarks".to_owned()
+        }
         ExcerptReason::FewStressors { enough } => {
-            format!("fewer than {enough} stressors ran on other cores")
+            format!("fewer than {enough} stressors ran on other cores; use --stressors {enough}")
         }
         ExcerptReason::Busy { share } => {
-            format!("programs had their contexts for {} of the time", figures::percent(*share))
+            format!(
+                "programs had their contexts for {} of the time; stop others and repeat",
+                figures::percent(*share)
+            )
         }
         ExcerptReason::Unknown => {
-            "only some of the benchmarks, or few stressors, took part".to_owned()
+            "only some of the benchmarks, or few stressors, took part; repeat with all".to_owned()
         }
         ExcerptReason::Text { text } => text.clone(),
     }

@@ -228,7 +228,7 @@ pub fn finding_remedy(finding: &Finding) -> Option<String> {
              windows"
         }
         Is::Load { .. } => {
-            "stop other programs or move them to other CPUs; the program to place may run; list \
+            "stop other programs or move them; the program to place may run; list \
              them: ps -eo pid,pcpu,comm --sort=-pcpu | head"
         }
         Is::StealTime { .. } => "use a machine with dedicated CPUs, or measure at quieter times",

@@ -19,7 +19,7 @@ pub fn note(note: &ProgramNote) -> String {
         ProgramNote::Busy { share } => busy(*share, "measurements"),
         ProgramNote::ThreadsReplaced { times } => {
             let times = figures::counted(*times, "time");
-            format!("placed threads that ended were replaced by new ones of their name {times}")
+            format!("threads ended and new ones took their places {times}: use apply --watch")
         }
         ProgramNote::ThreadsAppeared { threads: 1 } => {
             "a thread or child process appeared after the thread scan, unplaced: place it again now"
@@ -43,7 +43,7 @@ pub fn note(note: &ProgramNote) -> String {
             format!("with n = {n} the metric never became steady: use a longer --window")
         }
         ProgramNote::BelowFloor { n } => {
-            format!("n = {n} fell below --floor: pinwise gave it up at once")
+            format!("n = {n} fell below --floor and was given up: lower --floor to measure it")
         }
         ProgramNote::MaybeTotal => {
             "the metric never fell: use --counter if it is a total; if it is a rate, repeat when \
@@ -91,8 +91,8 @@ pub fn note(note: &ProgramNote) -> String {
                 }
                 LeftAlone::NotIncluded => "--include does not name them".to_owned(),
                 LeftAlone::Excluded => "--exclude names them".to_owned(),
-                LeftAlone::Unknown => "they were not placed when the campaign began".to_owned(),
-                LeftAlone::Confined => "their own affinity lacks CPUs of the search".to_owned(),
+                LeftAlone::Unknown => "they are new to the campaign (place again)".to_owned(),
+                LeftAlone::Confined => "their affinity lacks some CPUs (set --cpus)".to_owned(),
             };
             let name = |(name, count): (&String, &usize)| match count {
                 1 => name.clone(),
@@ -112,7 +112,8 @@ pub fn note(note: &ProgramNote) -> String {
              apply --undo --pid PID"
         ),
         ProgramNote::OfflineForgotten { cpus } => format!(
-            "CPU {cpus} is offline: Linux before 6.2 drops it from the affinities that are put back"
+            "Linux before 6.2 does not put back CPU {cpus}, which is offline: use taskset -ap when \
+             it is online"
         ),
         ProgramNote::ThreadsMissed => {
             "runs are so short that threads went unseen: n counts instead; measure longer \
@@ -123,8 +124,8 @@ pub fn note(note: &ProgramNote) -> String {
             "LOCK is not visible here and counts as 0: run pinwise as the program's user".to_owned()
         }
         ProgramNote::MigrationsUnseen => {
-            "MIGR_RATE is not visible here and counts as 0: the kernel does \
-            not report migrations"
+            "MIGR_RATE is not visible here and counts as 0: use --method survey, or see pinwise \
+             doctor"
                 .to_owned()
         }
         ProgramNote::Text { text } => text.clone(),

@@ -3,10 +3,10 @@
 use crate::bound_note;
 use crate::figures::Scale;
 use crate::{
-    Notice, characterization_warning, export_note, last_comparison_note, latency_warning, note,
-    notice, sentence, threads_note, verdict::qualification,
+    Notice, characterization_warning, excerpt_reason, export_note, last_comparison_note,
+    latency_warning, note, notice, sentence, threads_note, verdict::qualification,
 };
-use pinwise_characterization::Warning;
+use pinwise_characterization::{ExcerptReason, Warning};
 use pinwise_evt::{Diagnostic, Limit, Refusal};
 use pinwise_hardware::LatencyWarning;
 use pinwise_measure::{LeftAlone, ProgramNote, Unit};
@@ -132,10 +132,20 @@ fn notes_of_programs_and_numbers() {
     are_lines(&threads_notes(), threads_note);
 }
 
-#[test]
-fn notes_of_both_together() {
+fn unmeasured() -> Vec<Unmeasured> {
+    every!(Unmeasured:
+        NoTime {}
+        Interrupted {}
+        Failed { error: "the program ended".into() }
+        Jumped { n: 24, times: 12.34 }
+        BelowFloor { n: 24 }
+        Text { text: text() }
+    )
+}
+
+fn last_comparison_notes() -> Vec<LastComparisonNote> {
     let failed = || Unmeasured::Failed { error: "the program ended".into() };
-    let notes = every!(LastComparisonNote:
+    let mut notes = every!(LastComparisonNote:
         DefaultAssumed { n: 24, threads: Some(12) }
         DefaultInferred { n: 24, threads: 25 }
         NotMeasured { n: 24, policy: Some(Policy::Compact), error: error() }
@@ -150,27 +160,39 @@ fn notes_of_both_together() {
         Set { n: 24, guess: true }
         Text { text: text() }
     );
-    are_lines(&notes, last_comparison_note);
+    notes.extend(unmeasured().into_iter().flat_map(|reason| {
+        let cut_short = LastComparisonNote::CutShort { rounds: 12, reason: reason.clone() };
+        [LastComparisonNote::NotPlaced { n: 24, reason }, cut_short]
+    }));
+    notes
 }
 
 #[test]
-fn notes_of_placements() {
+fn notes_of_both_together() {
+    are_lines(&last_comparison_notes(), last_comparison_note);
+}
+
+fn outcome_notes() -> Vec<OutcomeNote> {
     let as_found =
         |apart, gain| OutcomeNote::AsFound { apart, windows: 12, after: 120, drifted: false, gain };
     let gain = |high| Some(Gain { mean: 0.123, low: -0.123, high });
-    let notes = every!(OutcomeNote:
+    let mut notes = every!(OutcomeNote:
         AsFound { apart: Some(0.123), windows: 12, after: 120, drifted: true, gain: None }
         Drift { change: -0.123, n: 120 }
         Met { 0: ProgramNote::MaybeTotal }
     );
-    are_lines(&notes, qualification);
     let found = [(None, None), (Some(0.123), None), (Some(-0.123), gain(0.345))];
-    are_lines(&found.map(|(apart, gain)| as_found(apart, gain)), qualification);
+    notes.extend(found.map(|(apart, gain)| as_found(apart, gain)));
+    notes
 }
 
 #[test]
-fn notes_of_bounds() {
-    let notes = every!(BoundNote:
+fn notes_of_placements() {
+    are_lines(&outcome_notes(), qualification);
+}
+
+fn bound_notes() -> Vec<BoundNote> {
+    let mut notes = every!(BoundNote:
         AnyDistribution { share: 0.049 }
         Exceeded {}
         PredictionExceeded { high: 1.2e7 }
@@ -221,28 +243,53 @@ fn notes_of_bounds() {
         Confidence { 0: 2.0 }
         NotFinite { option: Limit::Threshold, value: f64::INFINITY }
     );
-    let scale = Scale::new(&Unit::rate("packets/s"), 1.2e7);
-    are_lines(&notes, |about| bound_note::text(about, &scale));
-    are_lines(&diagnostics, |about| about.in_words(|value| scale.show(value)));
-    are_lines(&refusals, |about| about.in_words(|value| scale.show(value)));
+    notes.extend(diagnostics.into_iter().map(BoundNote::Diagnostic));
+    notes.extend(refusals.into_iter().map(BoundNote::Refusal));
+    notes
+}
+
+fn bound_text(note: &BoundNote) -> String {
+    bound_note::text(note, &Scale::new(&Unit::rate("packets/s"), 1.2e7))
 }
 
 #[test]
-fn warnings_of_machines() {
-    let warnings = every!(Warning:
+fn notes_of_bounds() {
+    are_lines(&bound_notes(), bound_text);
+}
+
+fn warnings() -> Vec<Warning> {
+    every!(Warning:
         Busy { share: 0.852 }
         Noisy { most: 0.123, pairs: 120 }
         Unsteady { sets: 12, of: 120 }
         Text { text: text() }
-    );
-    are_lines(&warnings, characterization_warning);
+    )
+}
+
+fn excerpt_reasons() -> Vec<ExcerptReason> {
+    every!(ExcerptReason:
+        SomeBenchmarks {}
+        FewStressors { enough: 8 }
+        Busy { share: 0.852 }
+        Unknown {}
+        Text { text: text() }
+    )
+}
+
+fn latency_warnings() -> Vec<LatencyWarning> {
     let [from, to] = [CpuId(10), CpuId(11)];
-    let warnings = every!(LatencyWarning:
+    every!(LatencyWarning:
         Busy { directions: 12, of: 240, waited: 0.412, from, to }
         Unsteady { directions: 12, of: 240, spread: 0.412, from, to }
         NoTime { directions: vec![(from, to); 12] }
-    );
-    are_lines(&warnings, latency_warning);
+    )
+}
+
+#[test]
+fn warnings_of_machines() {
+    are_lines(&warnings(), characterization_warning);
+    are_lines(&excerpt_reasons(), excerpt_reason);
+    are_lines(&latency_warnings(), latency_warning);
 }
 
 #[test]
@@ -292,4 +339,179 @@ fn notices_while_a_job_runs() {
         Program { 0: ProgramNote::MetricStill }
     );
     are_lines(&notices, notice);
+}
+
+/// Verbs that begin what to do.
+const REMEDIES: [&str; 20] = [
+    "allow", "check", "choose", "correct", "free", "give", "measure", "name", "place", "put",
+    "raise", "repeat", "run", "search", "set", "start", "stop", "take", "try", "use",
+];
+
+/// Commands that help.
+const COMMANDS: [&str; 3] = ["pinwise apply", "pinwise campaign", "pinwise doctor"];
+
+/// Whether it says what to do: it names an option or a command, or a clause begins with a verb.
+fn has_remedy(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut clauses = text.split([':', ';', ',', '.', '(']).map(str::trim);
+    let is_told = |clause: &str| REMEDIES.contains(&clause.split(' ').next().unwrap_or_default());
+    text.contains(" --") || COMMANDS.iter().any(|one| text.contains(one)) || clauses.any(is_told)
+}
+
+/// Those of `notes` that weaken the answer say what to do.
+fn have_remedies<T>(notes: &[T], weakens: impl Fn(&T) -> bool, text: impl Fn(&T) -> String) {
+    let caveats = notes.iter().filter(|note| weakens(note)).map(text);
+    let bare: Vec<String> = caveats.filter(|text| !has_remedy(text)).collect();
+    assert!(bare.is_empty(), "{}", bare.join("\n"));
+}
+
+fn program_note_weakens(note: &ProgramNote) -> bool {
+    match note {
+        ProgramNote::Busy { .. }
+        | ProgramNote::ThreadsReplaced { .. }
+        | ProgramNote::ThreadsAppeared { .. }
+        | ProgramNote::ThreadMissing { .. }
+        | ProgramNote::ThreadUnknown { .. }
+        | ProgramNote::NotSteady { .. }
+        | ProgramNote::BelowFloor { .. }
+        | ProgramNote::MaybeTotal
+        | ProgramNote::MetricSlow { .. }
+        | ProgramNote::MetricStill
+        | ProgramNote::NotPunctual { .. }
+        | ProgramNote::NoInstructions { .. }
+        | ProgramNote::LockUnseen
+        | ProgramNote::PinnedBefore { .. }
+        | ProgramNote::OfflineForgotten { .. }
+        | ProgramNote::ThreadsMissed
+        | ProgramNote::MigrationsUnseen => true,
+        ProgramNote::LeftAlone { reason, .. } => match reason {
+            LeftAlone::Unknown | LeftAlone::Confined => true,
+            LeftAlone::HardlyRuns | LeftAlone::NotIncluded | LeftAlone::Excluded => false,
+        },
+        ProgramNote::MetricRead { .. }
+        | ProgramNote::LinesAdded { .. }
+        | ProgramNote::MetricRare { .. }
+        | ProgramNote::MetricRenewed { .. }
+        | ProgramNote::PeriodStretched { .. }
+        | ProgramNote::Text { .. } => false,
+    }
+}
+
+fn threads_note_weakens(note: &ThreadsNote) -> bool {
+    match note {
+        ThreadsNote::Quota { .. }
+        | ThreadsNote::Affinity { .. }
+        | ThreadsNote::CutOff { .. }
+        | ThreadsNote::DefaultAboveMax { .. }
+        | ThreadsNote::Capped { .. }
+        | ThreadsNote::Shifted(_)
+        | ThreadsNote::Unchecked { .. }
+        | ThreadsNote::Jumped(_)
+        | ThreadsNote::Drifting { .. }
+        | ThreadsNote::SingleRuns
+        | ThreadsNote::FixedTime { .. }
+        | ThreadsNote::CpuTimeOnly
+        | ThreadsNote::Busy { .. }
+        | ThreadsNote::Watching { .. }
+        | ThreadsNote::WatchedOtherwise { .. }
+        | ThreadsNote::SharedCores
+        | ThreadsNote::NotSet { .. } => true,
+        ThreadsNote::Program(note) => program_note_weakens(note),
+        // A model was asked for.
+        ThreadsNote::Simulated
+        | ThreadsNote::ShortRuns { .. }
+        | ThreadsNote::Translated { .. }
+        | ThreadsNote::Pieces { .. }
+        | ThreadsNote::Set { .. }
+        | ThreadsNote::LimitsRestored
+        | ThreadsNote::Text { .. } => false,
+    }
+}
+
+fn last_comparison_note_weakens(note: &LastComparisonNote) -> bool {
+    let is_known = |reason: &Unmeasured| !matches!(reason, Unmeasured::Text { .. });
+    match note {
+        LastComparisonNote::DefaultAssumed { .. }
+        | LastComparisonNote::DefaultInferred { .. }
+        | LastComparisonNote::NotMeasured { .. }
+        | LastComparisonNote::Busy { .. }
+        | LastComparisonNote::ComparisonBusy { .. }
+        | LastComparisonNote::RoundsStarved { .. }
+        | LastComparisonNote::WindowsMissing { .. }
+        | LastComparisonNote::FewRounds { .. } => true,
+        LastComparisonNote::NotPlaced { reason, .. }
+        | LastComparisonNote::CutShort { reason, .. } => is_known(reason),
+        LastComparisonNote::WhilePlaced { note, .. } => program_note_weakens(note),
+        LastComparisonNote::Set { .. } | LastComparisonNote::Text { .. } => false,
+    }
+}
+
+fn outcome_note_weakens(note: &OutcomeNote) -> bool {
+    match note {
+        OutcomeNote::AsFound { .. } | OutcomeNote::Drift { .. } => true,
+        OutcomeNote::Met(note) => program_note_weakens(note),
+    }
+}
+
+fn bound_note_weakens(note: &BoundNote) -> bool {
+    match note {
+        BoundNote::Exceeded
+        | BoundNote::PredictionExceeded { .. }
+        | BoundNote::NothingMeasured
+        | BoundNote::FewWindows
+        | BoundNote::LeftOut { .. }
+        | BoundNote::WrongCap { .. }
+        | BoundNote::CompanyHelps
+        | BoundNote::StandsStill { .. }
+        | BoundNote::UnpinnedBetter { .. }
+        | BoundNote::SingleWindow => true,
+        BoundNote::Diagnostic(diagnostic) => match diagnostic {
+            Diagnostic::Dropped { .. }
+            | Diagnostic::Atoms { .. }
+            | Diagnostic::Unstable { .. }
+            | Diagnostic::PriorDriven { .. }
+            | Diagnostic::Few { .. }
+            | Diagnostic::NotLinear { .. }
+            | Diagnostic::ThresholdLow { .. }
+            | Diagnostic::Unbounded
+            | Diagnostic::CapFalsified { .. } => true,
+            Diagnostic::Saturated { .. }
+            | Diagnostic::CapActive { .. }
+            | Diagnostic::GapUndefined
+            | Diagnostic::Exhausted => false,
+        },
+        BoundNote::Refusal(_) => note.lacks_values().is_some(),
+        // What the bound rests on.
+        BoundNote::AnyDistribution { .. }
+        | BoundNote::Predicted { .. }
+        | BoundNote::AllMeasured
+        | BoundNote::Limit { .. }
+        | BoundNote::HigherLimit { .. }
+        | BoundNote::NoLower { .. }
+        | BoundNote::Text { .. } => false,
+    }
+}
+
+fn excerpt_weakens(reason: &ExcerptReason) -> bool {
+    match reason {
+        ExcerptReason::SomeBenchmarks
+        | ExcerptReason::FewStressors { .. }
+        | ExcerptReason::Busy { .. }
+        | ExcerptReason::Unknown => true,
+        ExcerptReason::Text { .. } => false,
+    }
+}
+
+#[test]
+fn notes_that_weaken_the_answer_say_what_to_do() {
+    have_remedies(&program_notes(), program_note_weakens, note);
+    have_remedies(&threads_notes(), threads_note_weakens, threads_note);
+    have_remedies(&last_comparison_notes(), last_comparison_note_weakens, last_comparison_note);
+    have_remedies(&outcome_notes(), outcome_note_weakens, qualification);
+    have_remedies(&bound_notes(), bound_note_weakens, bound_text);
+    have_remedies(&excerpt_reasons(), excerpt_weakens, excerpt_reason);
+    let is_known = |warning: &Warning| !matches!(warning, Warning::Text { .. });
+    have_remedies(&warnings(), is_known, characterization_warning);
+    have_remedies(&latency_warnings(), |_| true, latency_warning);
+    assert!(!has_remedy("the interval has no finite end: nothing is used, raised or named"));
 }

@@ -2,7 +2,7 @@
 
 use crate::figures;
 use crate::note::{note, time};
-use crate::reason::unmeasured;
+use crate::reason::unmeasured_remedy;
 use crate::threads::{is_set, threads_note};
 use crate::verdict::budget_for;
 use pinwise_measure::ProgramNote;
@@ -229,7 +229,7 @@ pub fn notice(notice: &Notice) -> String {
             figures::count(*drawn)
         ),
         Notice::NotPlacedAgain { n, reason } => {
-            format!("n = {n} keeps its first placement: {}", unmeasured(reason))
+            format!("n = {n} keeps its first placement: {}", unmeasured_remedy(reason))
         }
         Notice::NumberReturned { pid, n, guess } => {
             format!("process {pid}: {}", is_set(*n, *guess))

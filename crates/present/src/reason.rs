@@ -113,15 +113,14 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             format!("exhaustive (--strategy): {} assignments{doubt}", group(assignments))
         }
         Is::Guided { uniform, assignments } => format!(
-            "guided: {} assignments are too many to measure each, so a predictor chooses; it \
-             learns from {uniform} random ones and all later ones",
+            "guided: a predictor chooses among {} assignments; it learns from {uniform} random \
+             ones and all later ones",
             group(assignments)
         ),
-        Is::SampleThenClimb { room, assignments } => format!(
-            "random sampling, then climbing from the best: the budget has room for about {}; \
-             other searches of {} assignments need more",
-            counted(*room, "measurement"),
-            group(assignments)
+        Is::SampleThenClimb { room, .. } => format!(
+            "random sampling, then climbing from the best: the budget fits about {}, too few for \
+             other searches",
+            counted(*room, "measurement")
         ),
         Is::RandomAsked { assignments } => {
             format!("random sampling (--strategy): {} assignments", group(assignments))
@@ -135,9 +134,9 @@ pub fn strategy_reason(reason: &StrategyReason) -> String {
             // An earlier version left it out where it decided nothing.
             let because = if because.is_empty() { String::new() } else { format!(" ({because})") };
             format!(
-                "blackbox (--strategy): it profiles one instance alone ({base} experiments), then \
-                 each thread with co-runners in its {level}{because}, in at most {most} of {of} \
-                 experiments; then it measures the best predictions"
+                "blackbox (--strategy). It profiles one instance alone ({base} experiments). It \
+                 profiles each thread with co-runners in its {level}{because}: at most {most} of \
+                 {of} experiments. Then it measures the best predictions"
             )
         }
         Is::Refused { error } => error.to_string(),
@@ -172,6 +171,19 @@ pub fn unmeasured(why: &Unmeasured) -> String {
         Unmeasured::BelowFloor { n } => format!("the program fell below --floor with n = {n}"),
         Unmeasured::Text { text } => text.clone(),
     }
+}
+
+/// As [`unmeasured`], with what to do about it.
+pub(crate) fn unmeasured_remedy(why: &Unmeasured) -> String {
+    let remedy = match why {
+        Unmeasured::NoTime => "raise --budget",
+        Unmeasured::Interrupted => "continue with pinwise campaign resume ID",
+        Unmeasured::Failed { .. } => "check that and repeat",
+        Unmeasured::BelowFloor { .. } => "lower it",
+        // A jump says so itself.
+        Unmeasured::Jumped { .. } | Unmeasured::Text { .. } => return unmeasured(why),
+    };
+    format!("{}; {remedy}", unmeasured(why))
 }
 
 #[cfg(test)]

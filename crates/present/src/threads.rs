@@ -2,7 +2,7 @@
 
 use crate::gain::{against, decided_by, gain_text, raise_budget};
 use crate::other_load::busy;
-use crate::reason::unmeasured;
+use crate::reason::unmeasured_remedy;
 use crate::verdict::SIMULATED;
 use crate::{figures, note};
 use pinwise_placement::{ComparedRounds, LastComparisonVerdict, Unmeasured, Way};
@@ -15,11 +15,11 @@ use std::time::Duration;
 pub fn threads_note(about: &ThreadsNote) -> String {
     match about {
         ThreadsNote::Quota { group, granted, contexts, allowed } => format!(
-            "its cgroup ({group}) grants {granted:.1} of {contexts} contexts; without n it may \
+            "its cgroup ({group}) grants {granted:.1} of {contexts} contexts: give n, or it may \
              start {allowed} threads"
         ),
         ThreadsNote::Affinity { allowed, contexts, cpus } => format!(
-            "it may run on {allowed} of {contexts} contexts (CPU {cpus}); without n it may start \
+            "it may run on {allowed} of {contexts} contexts (CPU {cpus}): give n, or it may start \
              too many threads"
         ),
         ThreadsNote::ShortRuns { run_seconds, pieces } => {
@@ -305,7 +305,7 @@ impl NumberVerdict<'_> {
         if let Some(why) = self.failed() {
             return format!(
                 "Undecided: n = {n} was not compared with {default}. The reason: {}.",
-                unmeasured(why)
+                unmeasured_remedy(why)
             );
         }
         let Some(gain) = gain else {

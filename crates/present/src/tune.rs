@@ -5,7 +5,7 @@ use crate::figures;
 use crate::gain::decided_by;
 use crate::note::note;
 use crate::other_load::busy;
-use crate::reason::unmeasured;
+use crate::reason::{unmeasured, unmeasured_remedy};
 use crate::shell::{Files, quoted};
 use crate::threads::is_set;
 use crate::verdict::NextStep;
@@ -265,10 +265,13 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
             figures::counted(u64::from(*threads), "thread")
         ),
         LastComparisonNote::NotMeasured { n, policy, error } => {
-            format!("n = {n}, {}, was not measured: {error}", policy_name(*policy))
+            format!(
+                "n = {n}, {}, was not measured: {error}; check that and repeat",
+                policy_name(*policy)
+            )
         }
         LastComparisonNote::NotPlaced { n, reason } => {
-            format!("n = {n} could not be placed: {}", unmeasured(reason))
+            format!("n = {n} could not be placed: {}", ended(reason))
         }
         LastComparisonNote::WhilePlaced { n, note: met } => {
             format!("while n = {n} was placed, {}", note(met))
@@ -285,20 +288,28 @@ pub fn last_comparison_note(about: &LastComparisonNote) -> String {
                 0 => "windows".to_owned(),
                 windows => figures::counted(*windows, "window"),
             };
-            format!("missing in the last comparison: {windows} ({error})")
+            format!("missing in the last comparison: {windows} ({error}); check that and repeat")
         }
         LastComparisonNote::CutShort { rounds, reason } => {
             let rounds = figures::counted(*rounds, "round");
-            format!("the last comparison ended after {rounds}: {}", unmeasured(reason))
+            format!("the last comparison ended after {rounds}: {}", ended(reason))
         }
         LastComparisonNote::FewRounds { rounds } => format!(
-            "only {} of the last comparison fit the budget, so its intervals are wide",
+            "only {} of the last comparison fit the budget: raise --budget for narrower intervals",
             figures::counted(*rounds, "round")
         ),
         LastComparisonNote::Set { n, guess } => {
             format!("{}; pin with: pinwise apply PLAN --pid PID", is_set(*n, *guess))
         }
         LastComparisonNote::Text { text } => text.clone(),
+    }
+}
+
+/// Why a part ended, and what to do, in a few words.
+fn ended(reason: &Unmeasured) -> String {
+    match reason {
+        Unmeasured::Jumped { .. } => "its load changed; search again when it is steady".to_owned(),
+        reason => unmeasured_remedy(reason),
     }
 }
 

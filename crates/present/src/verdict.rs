@@ -114,7 +114,7 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         PlacementVerdict::Pin => (
             "Pin",
             "the best assignment beats unpinned. Whether it beats the program as found is not \
-             shown.",
+             shown: repeat to check.",
         ),
         PlacementVerdict::KeepDefault if few => {
             ("Keep the default", "none of the assignments measured is better than unpinned.")
@@ -135,11 +135,12 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
         }
         PlacementVerdict::Undecided if below_floor(outcome).is_some() => {
             let error = below_floor(outcome).unwrap_or_default();
-            let reason = format!("stopped: with every assignment tried {error}.");
+            let reason =
+                format!("stopped: with every assignment tried {error}. Lower --floor to go on.");
             return Verdict { heading: "Undecided", reason };
         }
         PlacementVerdict::Undecided if outcome.cost.classes == 0 && outcome.cost.failed > 0 => {
-            ("Undecided", "no assignment could be measured.")
+            ("Undecided", "no assignment could be measured. Check the last failure, and repeat.")
         }
         PlacementVerdict::Undecided if outcome.best.is_none() => {
             let remedy =
@@ -151,7 +152,12 @@ pub fn verdict(info: &CampaignInfo, question: &PlacementQuestion, outcome: &Outc
             return Verdict { heading: "Undecided", reason };
         }
         PlacementVerdict::Undecided if outcome.baseline.is_none() => {
-            ("Undecided", "the program was not measured unpinned.")
+            let remedy = match outcome.failure {
+                Some(_) => "Check the last failure, and repeat.",
+                None => "Raise --budget.",
+            };
+            let reason = format!("the program was not measured unpinned. {remedy}");
+            return Verdict { heading: "Undecided", reason };
         }
         PlacementVerdict::Undecided => {
             let reason = format!(

@@ -11,11 +11,11 @@
 //! Threads come and go. If a placed thread ends, the next one of its name takes its place. An
 //! example is a server that restarts a worker. Other new threads run where their process may.
 
-mod floor;
+mod floor_detail;
 mod pins;
 mod slot;
 
-pub use floor::{FloorDetail, UnpinnedWindow};
+pub use floor_detail::{FloorDetail, UnpinnedWindow};
 
 use pinwise_figures::{self as figures, Scale};
 use pinwise_linux::{

@@ -13,13 +13,11 @@ use std::time::Duration;
 pub const KINDS: [(&str, &str); 4] = [
     (
         "locks",
-        "8 threads, one lock held for 50 us, 100 us of work and now and then a sleep of 2 ms \
-         outside it",
+        "8 threads, one lock held for 50 us; outside it 100 us of work, at times a sleep of 2 ms",
     ),
     (
         "queue",
-        "2 producers and 4 consumers of a queue of 16, 30 us of work an item, the producers sleep \
-         at times",
+        "2 producers, 4 consumers, a queue of 16, 30 us of work an item; producers sleep at times",
     ),
     ("barrier", "4 threads that meet every 300 us or so, one of them later than the others"),
     ("tokens", "4 pairs of threads that hand a token to each other without pause"),

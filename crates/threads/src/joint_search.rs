@@ -9,7 +9,7 @@
 //! raise the best known speed most. This is the knowledge gradient, as in [`crate::SpeedSearch`].
 //! The search ends if that is too little.
 
-use crate::matrix::Matrix;
+use crate::cholesky::Matrix;
 use crate::posterior::{Departure, LEAST_ERROR, Noise, Posterior, Prior, Reading, common_error};
 use crate::scalability_law::Law;
 use serde::{Deserialize, Serialize};

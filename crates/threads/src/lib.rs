@@ -22,12 +22,12 @@
 
 mod advice;
 mod attempt;
+mod cholesky;
 mod equal_pieces;
 #[cfg(test)]
 mod fixture;
 mod joint_search;
 mod jump;
-mod matrix;
 mod note;
 mod number_search;
 mod objective;

@@ -16,7 +16,7 @@
 //! measurements (section 5.4.1). Predictions are averaged with these weights, and their
 //! disagreement is part of the uncertainty.
 
-use crate::matrix::Matrix;
+use crate::cholesky::Matrix;
 use pinwise_topology::Random;
 
 /// The distribution before any measurement.

@@ -18,8 +18,8 @@ pub struct ThreadRange {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ThreadRangeError {
     /// There are none, or steps are too small.
-    #[error("cannot search {} to {} threads in steps of {}: the first must be at least 1, the \
-             last at least the first, the step at least {least}",
+    #[error("cannot search {} to {} threads in steps of {}: use 1 <= first <= last, and a \
+             step of at least {least}",
         .range.min, .range.max, .range.step)]
     Unsound {
         /// The numbers.
@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn the_error_names_the_least_step_of_the_search_it_is_for() {
         let range = ThreadRange { min: 4, max: 2, step: 1 };
-        assert!(range.check(1).unwrap_err().to_string().ends_with("the step at least 1"));
+        assert!(range.check(1).unwrap_err().to_string().ends_with("a step of at least 1"));
         assert!(
             ThreadRange { max: 9, ..range }
                 .check(2)
                 .unwrap_err()
                 .to_string()
-                .ends_with("the step at least 2")
+                .ends_with("a step of at least 2")
         );
         assert_eq!(ThreadRange::PUBLISHED.check(2), Ok(ThreadRange::PUBLISHED));
     }

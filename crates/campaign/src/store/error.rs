@@ -38,9 +38,8 @@ pub enum StoreError {
         id: CampaignId,
     },
     /// The recorded history is not one this strategy would have made, so it cannot be continued.
-    #[error("campaign {id} cannot be resumed: record {number} is {found}, where this version would \
-        have made {expected}; start a new campaign, or resume it with the version of pinwise that \
-        began it", id = id.0)]
+    #[error("campaign {id} cannot be resumed: record {number} is {found}, and this version \
+        expects {expected}; start a new campaign, or use the version that began it", id = id.0)]
     Mismatch {
         /// The campaign.
         id: CampaignId,
@@ -61,8 +60,8 @@ pub(crate) fn unusable(path: &Path, reason: impl Into<String>) -> StoreError {
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     if let rusqlite::Error::FromSqlConversionFailure(_, _, cause) = error {
         let reason = format!(
-            "holds a campaign that this version of pinwise cannot read ({cause}); use the version \
-             that wrote it, or another file with --store"
+            "holds a campaign that this version cannot read ({cause}); use the version that wrote \
+             it, or another file with --store"
         );
         return unusable(path, reason);
     }

@@ -96,8 +96,8 @@ impl Store {
         }
         if !(OLDEST..=FORMAT).contains(&format) {
             let reason = format!(
-                "was written by another version of pinwise (format {format}, this one knows \
-                 {OLDEST} to {FORMAT}); use that version, or another file with --store"
+                "has format {format}, and this version reads {OLDEST} to {FORMAT}; use the \
+                 version that wrote it, or another file with --store"
             );
             return Err(unusable(&self.path, reason));
         }
@@ -116,8 +116,7 @@ impl Store {
         let Some(name) = copy.to_str() else {
             return Err(unusable(
                 &self.path,
-                "is one of an earlier version, and its copy cannot have this name: move the store \
-                 to a name in UTF-8",
+                "has an earlier format, and its copy needs a path in UTF-8; move the store to one",
             ));
         };
         self.sql(|connection| connection.execute("VACUUM INTO ?", [name]))?;

@@ -398,7 +398,7 @@ fn a_newer_store_is_refused() {
     let store = Store::open(&path).unwrap();
     store.connection.pragma_update(None, "user_version", FORMAT + 1).unwrap();
     drop(store);
-    assert!(reason(&path).contains("format 5, this one knows 1 to 4"), "{}", reason(&path));
+    assert!(reason(&path).contains("format 5, and this version reads 1 to 4"), "{}", reason(&path));
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn a_campaign_that_cannot_be_read_leaves_the_others_in_the_list() {
     assert_eq!(unreadable.len(), 1);
     assert_eq!(unreadable[0].0, ids[1]);
     assert!(
-        unreadable[0].1.to_string().contains("that this version of pinwise cannot read"),
+        unreadable[0].1.to_string().contains("that this version cannot read"),
         "{:?}",
         unreadable[0].1
     );

@@ -198,8 +198,8 @@ impl Apply {
         let released = undo_notes()?.release(self.pid).context(CANNOT_LOOK)?;
         anyhow::ensure!(
             !released.is_empty(),
-            "process {} has nothing to undo: no plan was applied to it, it was undone already, its \
-             threads are new, or another user applied the plan",
+            "process {} has nothing to undo: no plan applied, already undone, new threads, or a \
+             plan of another user",
             self.pid
         );
         let refused = released.iter().filter(|thread| thread.result.is_err()).count();

@@ -134,12 +134,10 @@ pub(crate) fn tell(
     took: Option<Duration>,
     json: bool,
 ) -> anyhow::Result<()> {
-    let excerpt = answer.excerpt.as_ref().filter(|_| answer.kept.is_some());
-    if let Some(excerpt) = excerpt {
-        output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
-    }
     if json {
-        return output::print_data(&self::json(store, answer, named)?);
+        output::print_data(&self::json(store, answer, named)?)?;
+        caution(answer);
+        return Ok(());
     }
     let Some(kept) = &answer.kept else {
         return output::print(&text::so_far(&so_far(store, answer, named)));
@@ -148,7 +146,17 @@ pub(crate) fn tell(
         let path: &Path = store.path();
         output::aside(&format!("took {}, stored in {}", figures::duration(took), path.display()));
     }
-    output::print(&text::text(&kept.characterization))
+    output::print(&text::text(&kept.characterization))?;
+    caution(answer);
+    Ok(())
+}
+
+/// Says why nothing is decided by the answer, if so, and what to do.
+fn caution(answer: &CharacterizeAnswer) {
+    let excerpt = answer.excerpt.as_ref().filter(|_| answer.kept.is_some());
+    if let Some(excerpt) = excerpt {
+        output::aside(&format!("note: place does not decide by it: {}", excerpt_reason(excerpt)));
+    }
 }
 
 fn maiv(text: &str) -> Result<f64, String> {

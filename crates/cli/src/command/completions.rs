@@ -2,7 +2,7 @@
 
 use crate::output;
 use anyhow::Context;
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use std::path::PathBuf;
 
 /// Print the completion script of a shell
@@ -15,14 +15,9 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self, mut definition: Command) -> anyhow::Result<()> {
         let mut script = Vec::new();
-        clap_complete::generate(
-            self.shell,
-            &mut crate::Arguments::command(),
-            "pinwise",
-            &mut script,
-        );
+        clap_complete::generate(self.shell, &mut definition, "pinwise", &mut script);
         output::print_data(&String::from_utf8(script)?)
     }
 }
@@ -38,14 +33,14 @@ pub(crate) struct Man {
 }
 
 impl Man {
-    pub(crate) fn run(self) -> anyhow::Result<()> {
+    pub(crate) fn run(self, definition: Command) -> anyhow::Result<()> {
         match self.directory {
             Some(directory) => std::fs::create_dir_all(&directory)
-                .and_then(|()| clap_mangen::generate_to(crate::Arguments::command(), &directory))
+                .and_then(|()| clap_mangen::generate_to(definition, &directory))
                 .with_context(|| format!("{}: cannot write the manual pages", directory.display())),
             None => {
                 let mut page = Vec::new();
-                clap_mangen::Man::new(crate::Arguments::command()).render(&mut page)?;
+                clap_mangen::Man::new(definition).render(&mut page)?;
                 output::print_data(&String::from_utf8(page)?)
             }
         }

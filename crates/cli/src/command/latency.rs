@@ -93,7 +93,7 @@ impl Latency {
         {
             return Err(Usage(format!(
                 "--machine {name} has contexts {}, this machine {}: pinwise can only measure \
-                 this machine; read latencies of {name} with --from FILE",
+                 this machine; read latencies with --from FILE",
                 other.online(),
                 host.online()
             ))

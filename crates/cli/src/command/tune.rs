@@ -130,9 +130,11 @@ fn print_remains(
 fn here(argument: Arg) -> Arg {
     match argument.get_id().as_str() {
         "budget" => argument.help(BUDGET),
+        "set" => argument.help(SET),
         "machine" | "workload" | "seed" => argument.hide(true),
         _ => argument,
     }
 }
 
 const BUDGET: &str = "Spend this time on everything [default: 2m]";
+const SET: &str = "Change n live by cmd:COMMAND";

@@ -1,10 +1,10 @@
 //! How much repeated measurements differ that should be equal.
 //!
-//! The same calculation (no memory, no system call) is timed repeatedly, on each of up to eight
-//! contexts, one after the other. Time beyond the median is time in which the context was not
-//! available. The causes are interrupts, other programs, the hypervisor, or a changed clock
-//! frequency. Quartiles and the maximum are in percent of the context's own median. So contexts of
-//! different speed do not look like noise.
+//! The same calculation is timed repeatedly. It uses no memory and no system call. It runs on each
+//! of up to eight contexts, one after the other. Time beyond the median is time in which the
+//! context was not available. The causes are interrupts, other programs, the hypervisor, or a
+//! changed clock frequency. Quartiles and the maximum are in percent of the context's own median.
+//! So contexts of different speed do not look like noise.
 
 use super::{Finding, read};
 use pinwise_linux::sys;

@@ -32,8 +32,8 @@ impl HostBench {
     pub fn new(machine: Machine, cancelled: Interrupt) -> Result<Self, MeasureError> {
         if !kernel::PRESENT {
             let message = format!(
-                "no microbenchmarks for the architecture {}: they are written in assembly for \
-                 x86_64 and aarch64; characterize a model instead (--machine ultrasparc-t2)",
+                "no microbenchmarks for {}: they are assembly for x86_64 and aarch64; characterize \
+                 a model with --machine ultrasparc-t2",
                 std::env::consts::ARCH
             );
             return Err(MeasureError::new(Retry::Never, message));

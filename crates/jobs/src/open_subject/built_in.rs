@@ -1,7 +1,7 @@
 //! A built-in workload on this machine, whole or as separate instances for BlackBox.
 //!
 //! Two processes make a profile. One runs the watched instance and prints its speed; the other runs
-//! its neighbours. The whole workload ends before, and starts again when it is measured as a whole.
+//! its neighbours. The whole workload ends before a profile, and starts again when it is measured.
 //! Threads of several programs are distinguished as on a model. The number in a thread's name is
 //! that of its instance. Its role begins with its program's name. Without profiles there is one
 //! process: the program as started.

@@ -188,8 +188,8 @@ fn too_short(metric: &str, waited: Duration) -> String {
     let [waited, patience] =
         [waited, MetricOptions::default().patience].map(pinwise_present::figures::duration);
     format!(
-        "the budget is too short: it left {waited} for the first numbers of metric '{metric}', \
-         which may take {patience}; raise --budget"
+        "the budget is too short: it left {waited} for metric '{metric}', whose first numbers may \
+         take {patience}; raise --budget"
     )
 }
 
@@ -244,8 +244,8 @@ mod tests {
     fn a_budget_that_ends_before_the_first_numbers_is_the_cause() {
         assert_eq!(
             too_short("stdout:(x)", Duration::from_millis(940)),
-            "the budget is too short: it left 940 ms for the first numbers of metric \
-             'stdout:(x)', which may take 10 s; raise --budget"
+            "the budget is too short: it left 940 ms for metric 'stdout:(x)', whose first numbers \
+             may take 10 s; raise --budget"
         );
     }
 }

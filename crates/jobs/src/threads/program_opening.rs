@@ -1,5 +1,5 @@
-//! [`ProgramOpening`]: opens a program on this machine for the stages of a search, within its
-//! affinity and quota.
+//! [`ProgramOpening`]: opens a program on this machine for the stages of a search. [`usable`]: how
+//! many contexts its affinity and its quota let it keep busy.
 
 use super::host_program::HostProgram;
 use super::request::{Counting, ThreadsProgram, ThreadsQuestion, ThreadsRequest};

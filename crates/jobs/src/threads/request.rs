@@ -430,8 +430,8 @@ impl ThreadsRequest {
             format!("--window {probe} is longer than --budget {budget}: no probe fits")
         } else if self.rounds.is_some() && method != ThreadsMethod::Sweep {
             format!(
-                "--rounds is for a sweep, --method {name} decides itself how often a number is \
-                 probed: leave it out, or add --method sweep"
+                "--rounds is for a sweep, and --method {name} decides itself: leave it out, or add \
+                 --method sweep"
             )
         } else if self.pieces.is_some() && method != ThreadsMethod::Survey {
             format!("--pieces is for a survey, --method {name} does not count them: leave one out")

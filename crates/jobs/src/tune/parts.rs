@@ -37,10 +37,10 @@ use pinwise_threads::{FoundNumber, Shortlist};
 use pinwise_topology::Machine;
 use std::time::{Duration, Instant};
 
-/// Share of the budget for finding placements. The number has its own share ([`NUMBER`]), and the
+/// Share of the budget for finding assignments. The number has its own share ([`NUMBER`]), and the
 /// last comparison gets the rest.
 const PLACING: f64 = 0.5;
-/// Share of the time for placements that policies may use. Searches get the rest.
+/// Share of the time for assignments that policies may use. Searches get the rest.
 const POLICIES: f64 = 1.0 / 3.0;
 
 /// Measures the parts one after the other, from where they are, and concludes the campaign. Returns
@@ -212,7 +212,7 @@ fn contenders(
     })
 }
 
-/// Compares at last. `best`: the search for the placement of the number.
+/// Makes the last comparison. `best`: the search for the assignment of the number.
 fn comparison(
     part: &CampaignInfo,
     compared: &LastComparisonQuestion,

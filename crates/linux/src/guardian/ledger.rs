@@ -1,4 +1,4 @@
-//! What the guardian knows, also on disk, in case guardian and pinwise are killed together.
+//! The files in `guarded/`: what to put back if guardian and pinwise are killed together.
 //!
 //! *Method.* Before pinwise pins a thread, it appends the entry to a file of this guardian. Both
 //! hold a lock (flock) on the file while they live. The guardian removes the file when it has put

@@ -266,17 +266,17 @@ impl Figure {
         let BenchmarkExperiment { reference, stressor, count, place } = self.experiment;
         match (reference, stressor, count, place) {
             (IntMul, IntMul, 5.., StressorPlace::Pipe) => Some(
-                "impossible with the CPI of 5 in Table 2: the unit takes one operation per cycle, \
-                 so six, seven, eight threads need 6/5, 7/5, 8/5 (the paper's 1, 7/6, 8/6 follow \
-                 from a latency of 6, against figure 3)",
+                "impossible with the CPI of 5 in Table 2. The unit takes one operation per cycle, \
+                 so six, seven, eight threads need 6/5, 7/5, 8/5. The paper's 1, 7/6, 8/6 follow \
+                 from a latency of 6, against figure 3",
             ),
             (IntMul | FpAdd, IntMul, 3 | 4, _) => Some(
                 "against section 4.2: \"as long as the number of benchmarks running on the same \
                  core is less or equal to six, we detect no slowdown\"",
             ),
             (L2cache, Mem, 3, StressorPlace::Pipe) => Some(
-                "bistable, as the range shows: whether the array stays in the L2 depends on the \
-                 start offsets; on another pipe or core the paper has 9.2",
+                "bistable, as the range shows. Whether the array stays in the L2 depends on the \
+                 start offsets. On another pipe or core the paper has 9.2",
             ),
             _ => None,
         }

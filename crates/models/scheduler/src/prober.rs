@@ -16,10 +16,10 @@ use pinwise_topology::{Machine, Random};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a probe lets pass before it looks: threads are created, pipelines full. The paper's probes
-/// begin "beyond the initial input reading phase of each application". Its length is part of a
-/// description and of a probe's cost. Beside other programs it also takes that long until threads
-/// that stand anywhere in their class have about their lasting shares.
+/// How long a probe waits before it looks. By then threads are created and pipelines are full. The
+/// paper's probes begin "beyond the initial input reading phase of each application". Its length is
+/// part of a description and of a probe's cost. Beside other programs, threads begin anywhere in
+/// their class. They too have about their lasting shares by then.
 const SETTLE: Nanos = Nanos(1_000_000_000);
 
 /// Tells the seed of other programs from that of a run.

@@ -197,7 +197,8 @@ fn without_anything_measured_nothing_is_claimed() {
         ..nothing
     };
     let text = text_of(&campaign(unit), &floored, Files::default(), 200);
-    let first = format!("Undecided: stopped: with every assignment tried {error}.");
+    let first =
+        format!("Undecided: stopped: with every assignment tried {error}. Lower --floor to go on.");
     assert_eq!(text.lines().next(), Some(first.as_str()));
     for word in ["--budget", "could be measured", "every assignment was", "failed  "] {
         assert!(!text.contains(word), "{text}");
@@ -467,7 +468,7 @@ Core 1: free (2,3)
               pinwise report 7
 ";
 const UNDECIDED: &str = "\
-Undecided: no assignment could be measured.
+Undecided: no assignment could be measured. Check the last failure, and repeat.
 
   best      none
   unpinned  not measured

@@ -89,7 +89,7 @@ fn gone(program: &str, before: &CpuSet, now: &[CpuSet]) -> Option<MeasureError> 
     }
     let message = format!(
         "CPU {gone} went away while {program} was measured: offline, or no longer in its cpuset; \
-         restore it and resume, or start a new search on what is left"
+         restore it and resume, or start a new search"
     );
     Some(MeasureError::new(Retry::Never, message))
 }

@@ -26,8 +26,8 @@ pub enum CommandTemplateError {
     NoProgram,
     /// Nothing in it changes with the parameter.
     #[error(
-        "the program's number of threads would not change: put {PLACE} where its arguments take \
-         it, or name the variable that does with --env OMP_NUM_THREADS"
+        "the program's number of threads would not change: put {PLACE} in its arguments, or \
+         name its variable with --env OMP_NUM_THREADS"
     )]
     NoPlace,
     /// The place is written with a capital.

@@ -1,5 +1,5 @@
-//! [`ProbeDetails`]: what a probe stores next to its profile, such as threads, activity, other load
-//! and notes.
+//! [`ProbeDetails`]: the part of an observation that a record stores next to the profile: threads,
+//! activity, other load, notes.
 
 use super::observation::Observation;
 use super::observation_halves::HalfDifference;

@@ -36,10 +36,7 @@ pub enum ProbeError {
         ran: Duration,
     },
     /// It failed: how, and its last line.
-    #[error(
-        "{0}; run it by hand with this number in place of {{n}}: it must work for as long as a \
-         probe takes"
-    )]
+    #[error("{0}; run it by hand with this number for {{n}}: it must work for as long as a probe")]
     Failed(String),
     /// It has a single thread where there should be more.
     #[error(
@@ -144,8 +141,8 @@ pub enum ProbeError {
     },
     /// The floor is a share of a speed that the program does not have.
     #[error(
-        "{name} did no work before the search, so --floor has no reference: put it under load, use \
-         a longer --window, or leave out --floor"
+        "--floor has no reference: {name} did no work before the search; put it under load, use a \
+         longer --window, or leave out --floor"
     )]
     NoOwnRate {
         /// The program's name.

@@ -40,8 +40,8 @@ pub enum NumberSetter {
 /// Why a text says no way to set a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected cmd:COMMAND with {PLACE} in it ('cmd:echo {PLACE} > workers'), cpuset: (the CPUs the \
-     process may run on), cpuset:DIR or quota:DIR (of the control group in that directory)"
+    "expected cmd:COMMAND with {PLACE} ('cmd:echo {PLACE} > workers'), cpuset: (of the process), \
+     or cpuset:DIR or quota:DIR (of a control group)"
 )]
 pub struct NumberSetterError;
 
@@ -151,8 +151,8 @@ fn first(all: &CpuSet, n: u32) -> Result<CpuSet, String> {
     }
 }
 
-/// Confines every thread of the program to the first `n` CPUs of those its first thread had and
-/// that are online. That includes threads it creates meanwhile.
+/// Confines every thread of the program to `n` CPUs, also threads that it creates meanwhile. They
+/// are the first `n` online CPUs of those that its first thread had.
 fn confine(root: Pid, n: u32, guardian: &mut Guardian) -> Result<(), String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mask = match guardian.confined(root) {
@@ -229,15 +229,11 @@ fn original(file: &Path, guardian: &mut Guardian) -> Result<String, String> {
     Ok(text)
 }
 
-/// The CPUs of a control group that are online. Its `cpuset.cpus` has this text. An empty one
-/// inherits its parent's.
+/// The CPUs of a control group, whose `cpuset.cpus` has this text. An empty one inherits its
+/// parent's.
 fn of_group(listed: &str, directory: &Path) -> Result<CpuSet, String> {
     let listed = CpuSet::parse_list(listed.trim()).unwrap_or_default();
-    if listed.is_empty() {
-        return effective(directory);
-    }
-    let online = affinity::online().map_err(|error| error.to_string())?;
-    Ok(listed.intersection(&online))
+    if listed.is_empty() { effective(directory) } else { Ok(listed) }
 }
 
 /// The CPUs a control group has: version 2, then version 1.

@@ -1,4 +1,5 @@
-//! [`Observation`]: what pinwise observed of a program in one probe.
+//! [`Observation`]: what pinwise observed of a program in one probe, as it works with it. It is not
+//! stored.
 
 use super::observation_halves::{HalfDifference, join};
 use pinwise_linux::sys::Usage;

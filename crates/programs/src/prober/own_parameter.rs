@@ -1,4 +1,5 @@
-//! The parameter that a running program uses on its own, before it is given another.
+//! Infers the n that a running program had before pinwise changed it: given, shown by its threads,
+//! or guessed.
 
 /// The program's own parameter, as far as it is known before the first probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -489,7 +489,7 @@ fn another_users_process_is_refused_with_the_remedy() {
     );
     assert!(
         text.contains(
-            "of user 0: run pinwise as that user, as root, or with the capability cap_sys_nice"
+            "of user 0: run pinwise as that user, as root, or after sudo setcap cap_sys_nice"
         ),
         "{text}"
     );

@@ -284,8 +284,8 @@ impl<'a> State<'a> {
             Some(first) if compared && first != own => Err(MeasureError::new(
                 Retry::Never,
                 format!(
-                    "with n = {} its speed was measured by {own}, before by {first}, and these do \
-                     not compare: run the search again, or name a --metric",
+                    "the speed with n = {} was measured by {own}, before by {first}: these do not \
+                     compare; run the search again, or name a --metric",
                     probe.parameter
                 ),
             )),

@@ -1,7 +1,7 @@
 //! [`SpeedQuestion`]: the question of the survey, and its prior.
 
+use crate::cholesky::Matrix;
 use crate::equal_pieces::Evenness;
-use crate::matrix::Matrix;
 use crate::posterior::{Departure, Noise, Prior};
 use crate::scalability_law::Law;
 use serde::{Deserialize, Serialize};

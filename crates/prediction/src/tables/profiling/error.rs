@@ -23,9 +23,8 @@ pub enum ProfilingError {
     },
     /// One instance alone has more assignments than could be measured.
     #[error(
-        "an instance of {threads} threads has {count} assignments alone, and all must be measured \
-         first: use --strategy auto, which \
-         needs no profile"
+        "an instance of {threads} threads alone has {count} assignments to measure first: use \
+         --strategy auto, which needs no profile"
     )]
     TooManyAlone {
         /// Threads of an instance.

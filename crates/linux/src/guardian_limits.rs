@@ -1,4 +1,4 @@
-//! What others know of the guardian process: its name, and the longest time that it takes.
+//! The name of the guardian's process, and how long each of its tasks may take.
 
 use std::time::Duration;
 

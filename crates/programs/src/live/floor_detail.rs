@@ -1,4 +1,5 @@
-//! The unpinned windows that judge the floor, as the record of their assignment keeps them.
+//! [`FloorDetail`]: the unpinned windows that judged the floor, as a record stores them. The check
+//! itself is in `live.rs`.
 
 use pinwise_measure::Detail;
 use serde::{Deserialize, Serialize};

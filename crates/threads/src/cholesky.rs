@@ -1,4 +1,4 @@
-//! Square matrices, with the operations that normal distributions need.
+//! Square matrices and their Cholesky factors, as normal distributions need them.
 
 /// Row by row.
 #[derive(Clone, Debug, PartialEq)]
