@@ -100,7 +100,10 @@ fn a_history_that_the_strategy_would_not_have_made_is_refused() {
     let error = run(&mut store, id, &mut Done, &mut testbed, &clock, &|| false, &mut |_| {})
         .unwrap_err()
         .to_string();
-    assert!(error.contains("record 0 is") && error.contains("this version expects none"), "{error}");
+    assert!(
+        error.contains("record 0 is") && error.contains("this version expects none"),
+        "{error}"
+    );
 }
 
 #[test]
