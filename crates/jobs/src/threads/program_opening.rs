@@ -225,6 +225,8 @@ impl ThreadsQuestion {
         check(&request)?;
         match &request.program {
             ThreadsProgram::Here(program) => {
+                // What another search has pinned shows nothing.
+                let _held = super::hold(&request)?;
                 let machine = pinwise_linux::this_machine()
                     .map_err(|error| JobError::from(error).context("cannot read the topology"))?;
                 let usable = usable(&machine, program.pid.map(Pid))?;
