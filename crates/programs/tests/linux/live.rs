@@ -313,6 +313,12 @@ fn a_guardian_that_is_killed_is_replaced() {
     until("all threads as they were", || masks(&threads) == before);
 }
 
+/// The state in `/proc` is the first word after the name, which may have any characters.
+fn is_stopped(tid: Tid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{tid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.starts_with('T')
+}
+
 /// As with the out-of-memory killer, or `systemctl kill`.
 #[test]
 fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
@@ -326,10 +332,15 @@ fn what_a_killed_pinwise_and_its_guardian_left_is_put_back_later() {
     let mut tuner = tuner(&format!("keep {} {}", program.pid(), folder.path().display()));
     let guardian = process::descendants(&[tuner.pid()], &process::all().unwrap())[0];
     let signal = |pid: Pid, signal| kill_process(RawPid::from_raw(pid.0).unwrap(), signal).unwrap();
-    signal(guardian, Signal::STOP);
+    // A thread that runs on another CPU stops a little later, after one more system call.
+    let stop = |pid: Pid| {
+        signal(pid, Signal::STOP);
+        until("it to stop", || process::threads(pid).unwrap().into_iter().all(is_stopped));
+    };
+    stop(guardian);
     // One window in five is unpinned.
     until("the threads to be pinned", || {
-        signal(tuner.pid(), Signal::STOP);
+        stop(tuner.pid());
         let pinned = masks(&threads).iter().all(|mask| mask.len() == 1);
         if !pinned {
             signal(tuner.pid(), Signal::CONT);
