@@ -30,7 +30,8 @@ pub enum Purpose {
     /// Fresh windows for the winner, its rivals and the baseline.
     Final,
     /// Anything but a placement: a number of threads, a pair of contexts, microbenchmarks.
-    Probe,
+    #[serde(alias = "probe")]
+    Other,
 }
 
 /// What to measure next.

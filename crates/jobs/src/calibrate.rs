@@ -371,7 +371,7 @@ impl Strategy for ProbeRounds {
         };
         Step::Measure(Trial {
             setting: Setting::Threads(ThreadCount { n: Some(n), placed: None }),
-            purpose: Purpose::Probe,
+            purpose: Purpose::Other,
             effort: Effort { windows: 1.0 },
         })
     }

@@ -164,7 +164,7 @@ impl Strategy for InOrder {
         match self.0.get(settled(history).count()) {
             Some(&(from, to)) => Step::Measure(Trial {
                 setting: Setting::Pair(from, to),
-                purpose: Purpose::Probe,
+                purpose: Purpose::Other,
                 effort: Effort::default(),
             }),
             None => Step::Stop,

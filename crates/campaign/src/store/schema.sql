@@ -27,7 +27,7 @@ CREATE TABLE record (
     campaign    INTEGER NOT NULL REFERENCES campaign (id),
     number      INTEGER NOT NULL,                      -- position in the campaign, from 0
     purpose     TEXT NOT NULL,                         -- baseline, sample, steered, climb,
-                                                       -- reference, profile, final, probe
+                                                       -- reference, profile, final, other
     assignment  TEXT NOT NULL,                         -- leaf of every thread, as 0,3,1; or
                                                        -- unpinned; a profile has
                                                        -- INSTANCE:LEAVES of each part, as

@@ -161,7 +161,7 @@ fn every_kind_of_setting_and_what_else_was_observed_comes_back() {
     let detail = Detail::of(&serde_json::json!({ "locked": 0.25, "threads": ["a", "b"] }));
     for (number, (setting, text)) in settings.into_iter().enumerate() {
         assert_eq!(assignment_text(&setting), text);
-        let trial = Trial { setting, purpose: Purpose::Probe, effort: Effort::default() };
+        let trial = Trial { setting, purpose: Purpose::Other, effort: Effort::default() };
         let mut made = Record { trial, ..record(number as u64, 2.0) };
         if let Ok(measurement) = &mut made.outcome {
             measurement.detail = detail.clone().filter(|_| number % 2 == 0);

@@ -27,7 +27,7 @@ impl<'a> PlanRuns<'a> {
         let seats = self.plan.experiments[task.experiment].layout.clone();
         Trial {
             setting: Setting::Benchmarks(Seating { seats, seed: task.seed }),
-            purpose: Purpose::Probe,
+            purpose: Purpose::Other,
             effort: Effort::default(),
         }
     }

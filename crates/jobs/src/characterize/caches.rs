@@ -64,7 +64,7 @@ impl Strategy for Look {
         match history.last().map(|record| &record.outcome) {
             None => Step::Measure(Trial {
                 setting: Setting::Caches(self.0),
-                purpose: Purpose::Probe,
+                purpose: Purpose::Other,
                 effort: Effort::default(),
             }),
             Some(Err(error)) => Step::Fail(error.message.clone()),

@@ -170,7 +170,7 @@ impl Policies {
         let placed = policy.map(Placed::By);
         Step::Measure(Trial {
             setting: Setting::Threads(ThreadCount { n: Some(number), placed }),
-            purpose: Purpose::Probe,
+            purpose: Purpose::Other,
             effort: Effort { windows: self.question.windows },
         })
     }

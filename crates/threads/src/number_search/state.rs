@@ -71,7 +71,7 @@ enum Closing {
 fn probe(parameter: u32, windows: f64) -> Step {
     Step::Measure(Trial {
         setting: Setting::Threads(ThreadCount { n: Some(parameter), placed: None }),
-        purpose: Purpose::Probe,
+        purpose: Purpose::Other,
         effort: Effort { windows },
     })
 }

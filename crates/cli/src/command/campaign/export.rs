@@ -282,7 +282,7 @@ mod tests {
         let measured = Measurement::new(1.0, Duration::ZERO);
         let record = |(number, setting)| Record {
             number,
-            trial: Trial { setting, purpose: Purpose::Probe, effort: Effort::default() },
+            trial: Trial { setting, purpose: Purpose::Other, effort: Effort::default() },
             outcome: match number {
                 0 => Ok(Measurement { detail: detail.clone(), ..measured.clone() }),
                 1 => Err(MeasureError::below_floor("slow")),
